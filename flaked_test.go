@@ -71,7 +71,7 @@ func opened(t *testing.T, cfg Config) *Node {
 // create creates sequences in the node's cluster.
 func create(t *testing.T, n *Node, mode seq.Mode, names ...string) {
 	t.Helper()
-	o := &seq.Operator{Store: n.backing.store, By: t.Name()}
+	o := &seq.Sequences{Store: n.backing.store, By: t.Name()}
 	for _, name := range names {
 		wanted := seq.Definition{Name: name, Map: sequence.Map{Start: 1, Increment: 1, Max: 1 << 40}, Mode: mode,
 			Settings: seq.Settings{Block: 1000, SupplyMs: 60_000, HoldMs: 60_000, Ceiling: 1e9, HardCeiling: 1e9}}

@@ -31,9 +31,9 @@ func seqCommand() *cli.Command {
 }
 
 // withSequences calls f with the commands of an operator on the cluster's sequences.
-func withSequences(c *cli.Context, f func(seq.Operator) error) error {
+func withSequences(c *cli.Context, f func(seq.Sequences) error) error {
 	return withStore(c, func(st store.Store) error {
-		err := f(seq.Operator{Store: st, Clock: seqClock, By: whoami(), Waiting: func() {
+		err := f(seq.Sequences{Store: st, Clock: seqClock, By: whoami(), Waiting: func() {
 			fmt.Fprintf(c.App.ErrWriter, "flaked: waiting up to %s until the nodes have followed\n", seq.GuardTime)
 		}})
 		if errors.Is(err, seq.ErrNoState) {
@@ -47,13 +47,13 @@ func withSequences(c *cli.Context, f func(seq.Operator) error) error {
 
 // ofOne returns the action of a command whose only argument is the name of a sequence or a template. It adds the name
 // to errors about the sequence.
-func ofOne(f func(c *cli.Context, o seq.Operator, name string) error) cli.ActionFunc {
+func ofOne(f func(c *cli.Context, o seq.Sequences, name string) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		name, err := sequenceArgument(c)
 		if err != nil {
 			return err
 		}
-		return withSequences(c, func(o seq.Operator) error { return ofSequence(name, f(c, o, name)) })
+		return withSequences(c, func(o seq.Sequences) error { return ofSequence(name, f(c, o, name)) })
 	}
 }
 

@@ -94,7 +94,7 @@ func createFlags() []cli.Flag {
 		maxNamesFlag("10000"))
 }
 
-func createSequence(c *cli.Context, o seq.Operator, name string) error {
+func createSequence(c *cli.Context, o seq.Sequences, name string) error {
 	d, err := definition(c, name)
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func createSequence(c *cli.Context, o seq.Operator, name string) error {
 }
 
 // createWithout creates a name again while nodes are absent, if --confirm names them.
-func createWithout(c *cli.Context, o seq.Operator, d seq.Definition) (r seq.Record, err error) {
+func createWithout(c *cli.Context, o seq.Sequences, d seq.Definition) (r seq.Record, err error) {
 	absent, err := goOnWithout(c, &o)
 	if err == nil {
 		err = confirmWithout(c, absent, d.Name+" was used before", "create "+d.Name+" again")

@@ -30,7 +30,7 @@ Examples:
 	}
 }
 
-func deleteSequence(c *cli.Context, o seq.Operator, name string) error {
+func deleteSequence(c *cli.Context, o seq.Sequences, name string) error {
 	n, st, err := o.Find(c.Context, name)
 	if err != nil {
 		return err
@@ -77,7 +77,7 @@ Examples:
 	}
 }
 
-func purgeSequence(c *cli.Context, o seq.Operator, name string) error {
+func purgeSequence(c *cli.Context, o seq.Sequences, name string) error {
 	r, st, err := o.Show(c.Context, name)
 	switch {
 	case err != nil:

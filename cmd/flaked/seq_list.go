@@ -37,7 +37,7 @@ Examples:
 }
 
 func listSequences(c *cli.Context) error {
-	return withSequences(c, func(o seq.Operator) error {
+	return withSequences(c, func(o seq.Sequences) error {
 		found, st, err := o.List(c.Context, "")
 		if err != nil {
 			return err
@@ -109,7 +109,7 @@ Examples:
 	}
 }
 
-func showSequence(c *cli.Context, o seq.Operator, name string) error {
+func showSequence(c *cli.Context, o seq.Sequences, name string) error {
 	r, st, err := o.Find(c.Context, name)
 	if errors.Is(err, seq.ErrNotFound) {
 		r, st, err = o.FindInFamily(c.Context, name)

@@ -45,7 +45,7 @@ Examples:
 	}
 }
 
-func recoverSequence(c *cli.Context, o seq.Operator, name string) error {
+func recoverSequence(c *cli.Context, o seq.Sequences, name string) error {
 	nodes, err := nodeAsker(c)
 	if err != nil {
 		return err
@@ -60,7 +60,7 @@ func recoverSequence(c *cli.Context, o seq.Operator, name string) error {
 // recoverer finds out where a strict sequence goes on.
 type recoverer struct {
 	c     *cli.Context
-	o     seq.Operator
+	o     seq.Sequences
 	name  string
 	nodes *asker
 	named []string

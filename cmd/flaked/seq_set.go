@@ -51,7 +51,7 @@ Examples:
 	}
 }
 
-func setSequence(c *cli.Context, o seq.Operator, name string) error {
+func setSequence(c *cli.Context, o seq.Sequences, name string) error {
 	change, err := changeGiven(c)
 	if err != nil {
 		return err
@@ -104,7 +104,7 @@ func changeGiven(c *cli.Context) (change seq.Change, err error) {
 // changeSequence changes a sequence that was read, and prints what it has changed.
 // unasked names whom nobody could ask for values that were issued, "" for nobody.
 func changeSequence(
-	c *cli.Context, o seq.Operator, r seq.Named, st seq.State, change seq.Change, unasked string,
+	c *cli.Context, o seq.Sequences, r seq.Named, st seq.State, change seq.Change, unasked string,
 ) error {
 	name := r.Name
 	if r.Kind() == seq.Tombstone {
@@ -208,7 +208,7 @@ func confirmChange(
 }
 
 // goOnWithout lets a far jump go on without the nodes that are absent. The caller calls confirmWithout with them.
-func goOnWithout(c *cli.Context, o *seq.Operator) (absent []coordinator.Entry, err error) {
+func goOnWithout(c *cli.Context, o *seq.Sequences) (absent []coordinator.Entry, err error) {
 	absent, err = o.Absent(c.Context)
 	for _, e := range absent {
 		o.Without = append(o.Without, e.Worker)

@@ -53,8 +53,8 @@ func (w *seqWorld) losesData() {
 	put(w.t, w.store, "/cluster", cl, false)
 }
 
-func (w *seqWorld) operator() seq.Operator {
-	return seq.Operator{Store: w.store, By: "test"}
+func (w *seqWorld) operator() seq.Sequences {
+	return seq.Sequences{Store: w.store, By: "test"}
 }
 
 func (w *seqWorld) show(name string) (seq.Record, seq.State) {

@@ -126,7 +126,7 @@ const sequencesTime = 2 * time.Second
 func readSequences(ctx context.Context, zk store.Store, r *view.Report) {
 	ctx, cancel := context.WithTimeout(ctx, sequencesTime)
 	defer cancel()
-	found, st, err := seq.Operator{Store: zk}.List(ctx, "")
+	found, st, err := seq.Sequences{Store: zk}.List(ctx, "")
 	switch {
 	case errors.Is(err, seq.ErrNoState):
 	case errors.Is(err, seq.ErrDamaged): // the record that all need

@@ -93,7 +93,7 @@ func (c *campaign) vouch() error {
 	var frozen bool
 	var incarnation int64
 	err := c.withZooKeeper(func(ctx context.Context, zk *store.ZK) error {
-		r, st, err := seq.Operator{Store: zk}.Show(ctx, name)
+		r, st, err := seq.Sequences{Store: zk}.Show(ctx, name)
 		frozen, incarnation = r.Incarnation < st.Incarnation, st.Incarnation
 		return err
 	})
@@ -167,7 +167,7 @@ const absentFor = 2*time.Second + slowest
 
 func (c *campaign) nextOf(name string) (next int64, err error) {
 	err = c.withZooKeeper(func(ctx context.Context, zk *store.ZK) error {
-		r, _, err := seq.Operator{Store: zk}.Show(ctx, name)
+		r, _, err := seq.Sequences{Store: zk}.Show(ctx, name)
 		if err == nil && r.DeletedAt != 0 {
 			err = seq.ErrNotFound
 		}
@@ -182,7 +182,7 @@ func (c *campaign) awaitFollowers() {
 	var last error
 	ok := harness.Waits(c.t.Context(), healthyWithin(), func() bool {
 		last = c.withZooKeeper(func(ctx context.Context, zk *store.ZK) error {
-			_, st, err := seq.Operator{Store: zk}.Show(ctx, "none")
+			_, st, err := seq.Sequences{Store: zk}.Show(ctx, "none")
 			if err != nil && !errors.Is(err, seq.ErrNotFound) {
 				return err
 			}

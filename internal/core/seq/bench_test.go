@@ -22,9 +22,9 @@ func benchmarkTake(b *testing.B, m sequence.Map) {
 	now := i.now()
 	s := i.named("order")
 	s.know(Record{Map: m, Settings: Settings{HoldMs: 1e9}})
-	s.segment().accept(blockWrite{write: write{record: *s.known, block: positions.Block{First: 0, End: 1 << 40}}}, now)
-	s.secret = &secret{key: sequence.NewKey()}
-	s.values = s.secret.valuesOf(*s.known)
+	s.segment().accept(blockWrite{Write: Write{Record: *s.known, Block: positions.Block{First: 0, End: 1 << 40}}}, now)
+	s.secret = &Secret{key: sequence.NewKey()}
+	s.values = s.secret.ValuesOf(*s.known)
 	i.read.Store(now)
 	name := []byte("order")
 	var runs []worker.Run

@@ -12,9 +12,9 @@ func TestFastBootClock(t *testing.T) {
 	a.rate = 2
 	a.restart()
 	s.run(2 * time.Minute)
-	before, began := s.view("order").state.Time, s.now
+	before, began := s.view("order").State.Time, s.now
 	s.run(2 * time.Minute)
-	if raised, passed := s.view("order").state.Time-before, s.now-began; raised > passed+raiseEvery.Milliseconds() {
+	if raised, passed := s.view("order").State.Time-before, s.now-began; raised > passed+raiseEvery.Milliseconds() {
 		t.Errorf("the sequence time was raised by %d ms in %d ms", raised, passed)
 	}
 	a.noteLoss()

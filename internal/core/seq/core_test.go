@@ -34,7 +34,7 @@ func (c simClock) Sleep(ctx context.Context, d time.Duration) error {
 func raiseIncarnation(st store.Store, known int64, nodes int) error {
 	ctx := context.Background()
 	for {
-		data, stat, err := st.Get(ctx, clusterPath)
+		data, stat, err := st.Get(ctx, ClusterPath)
 		missing := errors.Is(err, store.ErrNoNode)
 		if err != nil && !missing {
 			return err
@@ -53,9 +53,9 @@ func raiseIncarnation(st store.Store, known int64, nodes int) error {
 			if err := st.EnsureRoot(ctx); err != nil {
 				return err
 			}
-			_, err = st.Create(ctx, clusterPath, mustMarshal(c), store.Persistent)
+			_, err = st.Create(ctx, ClusterPath, MustMarshal(c), store.Persistent)
 		} else {
-			_, err = st.Set(ctx, clusterPath, mustMarshal(c), stat.Version)
+			_, err = st.Set(ctx, ClusterPath, MustMarshal(c), stat.Version)
 		}
 		if !store.Outpaced(err) {
 			return err
@@ -67,7 +67,7 @@ func raiseIncarnation(st store.Store, known int64, nodes int) error {
 func createCluster(st store.Store, nodes int) {
 	err := st.EnsureRoot(context.Background(), "/workers")
 	if err == nil {
-		_, err = st.Create(context.Background(), clusterPath, mustMarshal(simCluster(nodes)), store.Persistent)
+		_, err = st.Create(context.Background(), ClusterPath, MustMarshal(simCluster(nodes)), store.Persistent)
 	}
 	if err != nil {
 		panic(err) // the session has no faults

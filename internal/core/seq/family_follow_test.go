@@ -15,7 +15,7 @@ func TestNodesFollowTheSectionsOfAFamily(t *testing.T) {
 	known := func() (all []Kind) {
 		for k := range 3 {
 			kind := None
-			if one := a.is.find([]byte(sectionName("msg:*", k))); one != nil {
+			if one := a.is.find([]byte(SectionName("msg:*", k))); one != nil {
 				kind = one.known.Kind()
 			}
 			all = append(all, kind)

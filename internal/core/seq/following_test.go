@@ -1,6 +1,7 @@
 package seq
 
 import (
+	"fmt"
 	"testing"
 	"time"
 

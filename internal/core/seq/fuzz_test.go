@@ -20,7 +20,7 @@ func goodRecord(m sequence.Map) Record {
 func FuzzFiles(f *testing.F) {
 	w := Witness{Incarnation: 1, State: State{Cluster: "c"}, Records: map[string]Record{"order": goodRecord(plain())},
 		Keys: map[string][]byte{"order": make([]byte, 20)}}
-	f.Add(mustMarshal(w))
+	f.Add(MustMarshal(w))
 	f.Add([]byte(`{"count":5,"node":"me","boot":"b","read":7,"held":[{"name":"order","id":"i",` +
 		`"last":{"First":0,"End":40},"blocks":[{"First":5,"End":9},{"First":7,"End":20}]}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -29,7 +29,7 @@ func FuzzFiles(f *testing.F) {
 			if err := saveWitness(dir, w); err != nil {
 				t.Fatal(err)
 			}
-			if again, ok := loadWitness(dir); !ok || !bytes.Equal(mustMarshal(again), mustMarshal(w)) {
+			if again, ok := loadWitness(dir); !ok || !bytes.Equal(MustMarshal(again), MustMarshal(w)) {
 				t.Fatalf("%+v became %+v", w, again)
 			}
 			New(Config{Elapsed: elapsedOf(new(int64))}).remember(w)

@@ -57,12 +57,12 @@ func (machineClock) Sleep(ctx context.Context, d time.Duration) error {
 }
 
 // Now returns the time of the operator's clock, Unix milliseconds.
-func (o Operator) Now() int64 { return o.clock().Now().UnixMilli() }
+func (o Sequences) Now() int64 { return o.clock().Now().UnixMilli() }
 
 // Sleep blocks for d by the operator's clock, or until ctx ends. Then it returns the error of ctx.
-func (o Operator) Sleep(ctx context.Context, d time.Duration) error { return o.clock().Sleep(ctx, d) }
+func (o Sequences) Sleep(ctx context.Context, d time.Duration) error { return o.clock().Sleep(ctx, d) }
 
-func (o Operator) clock() Clock {
+func (o Sequences) clock() Clock {
 	if o.Clock == nil {
 		return machineClock{}
 	}
@@ -72,18 +72,18 @@ func (o Operator) clock() Clock {
 // guard blocks until all connected nodes have followed the last change of a name, or until GuardTime has passed (S29).
 // Only a node that knows of a jump can put it back. So two jumps of a name must not follow each other unseen: ZooKeeper
 // could lose both. v has the record of the name and /seq, as they were read. far: the change will be a far jump.
-func (o Operator) guard(ctx context.Context, name string, v seen, far bool) error {
-	if v.record == nil && !slices.Contains(v.state.Changed, name) {
+func (o Sequences) guard(ctx context.Context, name string, v seen, far bool) error {
+	if v.Record == nil && !slices.Contains(v.State.Changed, name) {
 		return nil // there is no last change
 	}
 	// If the last changes do not have the name, lastChange returns a later one of another name: the wait may be longer.
-	at := coordinator.Change{Number: v.state.lastChange(name), Incarnation: v.incarnation()}
+	at := coordinator.Change{Number: v.State.LastChange(name), Incarnation: v.Incarnation()}
 	return o.await(ctx, at, far, false)
 }
 
 // await blocks until no node is late, or until GuardTime has passed. made: the operator has made the change of at.
 // Before that, it does not wait for absent nodes.
-func (o Operator) await(ctx context.Context, at coordinator.Change, far, made bool) error {
+func (o Sequences) await(ctx context.Context, at coordinator.Change, far, made bool) error {
 	began, said := o.clock().Now(), false
 	for {
 		late, err := o.late(ctx, at, far, made)
@@ -108,7 +108,7 @@ func (o Operator) await(ctx context.Context, at coordinator.Change, far, made bo
 
 // late returns the nodes that have not followed the changes as far as at. Of a far jump that is about to be made, all
 // absent nodes are late. One that has reported shortly before may only reconnect: it counts as behind for so long.
-func (o Operator) late(
+func (o Sequences) late(
 	ctx context.Context, at coordinator.Change, far, made bool,
 ) (late NotFollowedError, err error) {
 	all, err := coordinator.Operator{Store: o.Store, Now: o.Now, By: o.By}.Roster(ctx)
@@ -136,7 +136,7 @@ func (o Operator) late(
 
 // Absent returns the workers whose nodes are not connected, but may come back with their leases. They do not hear of a
 // far jump, unless they are connected in time.
-func (o Operator) Absent(ctx context.Context) ([]coordinator.Entry, error) {
+func (o Sequences) Absent(ctx context.Context) ([]coordinator.Entry, error) {
 	late, err := o.late(ctx, coordinator.Change{}, true, false)
 	return late.Absent, err
 }
@@ -145,19 +145,19 @@ func (o Operator) Absent(ctx context.Context) ([]coordinator.Entry, error) {
 // was purged: other nodes may know the record before.
 func (v seen) far(name string, after changed) bool {
 	//mutant:s34-purged by TestPurgeNeedsAllNodes -> purged := false
-	purged := v.record == nil && slices.Contains(v.state.Changed, name)
-	return purged || jumpsFar(v.record, after.own) || slices.ContainsFunc(after.sections, func(s changedSection) bool {
+	purged := v.Record == nil && slices.Contains(v.State.Changed, name)
+	return purged || jumpsFar(v.Record, after.own) || slices.ContainsFunc(after.sections, func(s changedSection) bool {
 		return jumpsFar(s.record, s.after)
 	})
 }
 
 // AllHave blocks until all nodes have followed the last change of a name, or until GuardTime has passed. Then it
 // returns a *NotFollowedError. It returns nil for a record that makes no far jumps.
-func (o Operator) AllHave(ctx context.Context, n Named, st State) error {
+func (o Sequences) AllHave(ctx context.Context, n Named, st State) error {
 	if !n.Record.GoesOnAlone() {
 		return nil
 	}
-	at := coordinator.Change{Number: st.lastChange(n.Name), Incarnation: st.Incarnation}
+	at := coordinator.Change{Number: st.LastChange(n.Name), Incarnation: st.Incarnation}
 	return o.await(ctx, at, true, true)
 }
 

@@ -27,7 +27,7 @@ func (s *stage) follower() *follower {
 	cl := simCluster(1)
 	err := f.EnsureRoot(ctx, coordinator.SlotPath(0), "/live")
 	if err == nil {
-		_, err = f.Set(ctx, clusterPath, mustMarshal(cl), store.AnyVersion)
+		_, err = f.Set(ctx, ClusterPath, MustMarshal(cl), store.AnyVersion)
 	}
 	if err != nil {
 		s.t.Fatal(err)
@@ -59,7 +59,7 @@ func (f *follower) show() {
 // follow writes that the node has followed so many changes.
 func (f *follower) follow(changes, incarnation int64) {
 	f.slot.Followed = coordinator.Followed{Last: &coordinator.Change{Number: changes, Incarnation: incarnation}}
-	if _, err := f.Set(context.Background(), coordinator.SlotPath(0), mustMarshal(f.slot),
+	if _, err := f.Set(context.Background(), coordinator.SlotPath(0), MustMarshal(f.slot),
 		store.AnyVersion); err != nil {
 		f.t.Error(err)
 	}
@@ -95,8 +95,8 @@ func TestJumpsWaitForConnectedNodes(t *testing.T) {
 		{func() error { _, err := o.Delete(ctx, "order"); return err }, waits},
 		{func() error { return create("order") }, waits},
 	} {
-		before, began := s.view("order").state.Changes, s.now
-		last := s.view("order").state.lastChange("order")
+		before, began := s.view("order").State.Changes, s.now
+		last := s.view("order").State.LastChange("order")
 		if step.waits {
 			f.follow(last-1, 0)
 			said, asleep = 0, func() {}
@@ -105,11 +105,11 @@ func TestJumpsWaitForConnectedNodes(t *testing.T) {
 				s.now-began < GuardTime.Milliseconds() {
 				t.Errorf("step %d: %v after %d ms, said %d times", k, err, s.now-began, said)
 			}
-			if after := s.view("order").state.Changes; after != before {
+			if after := s.view("order").State.Changes; after != before {
 				t.Errorf("step %d: %d changes became %d", k, before, after)
 			}
 			began = s.now
-			asleep = func() { f.follow(s.view("order").state.Changes, 0) } // within 30 s
+			asleep = func() { f.follow(s.view("order").State.Changes, 0) } // within 30 s
 		}
 		if err := step.do(); err != nil || s.now-began > 1000 || s.now != began != step.waits {
 			t.Errorf("step %d: %v after %d ms", k, err, s.now-began)
@@ -132,7 +132,7 @@ func TestJumpsWaitInThePresentIncarnation(t *testing.T) {
 		t.Error(err)
 	}
 	admin := s.mem.Session()
-	o := Operator{Store: admin, Clock: simClock{&s.now, func() { admin.SetFault(nil) }}}
+	o := Sequences{Store: admin, Clock: simClock{&s.now, func() { admin.SetFault(nil) }}}
 	admin.SetFault(func(c memzk.Call) memzk.Fault {
 		if c.Path == "/live" {
 			return memzk.FailBefore
@@ -183,10 +183,10 @@ func TestFarJumpsNeedAllNodes(t *testing.T) {
 	} {
 		f.slot.LeaseUntil = simEpoch + s.now + time.Hour.Milliseconds()
 		f.follow(100, 0)
-		before := s.view("order").state.Changes
+		before := s.view("order").State.Changes
 		err := step.do()
 		late, is := errors.AsType[*NotFollowedError](err)
-		refused := is && !late.Made && len(late.Absent) == 1 && s.view("order").state.Changes == before
+		refused := is && !late.Made && len(late.Absent) == 1 && s.view("order").State.Changes == before
 		if refused != step.needs || !refused && err != nil {
 			t.Errorf("step %d: %v", k, err)
 		}
@@ -248,7 +248,7 @@ func TestFarJumpsWaitForNodesThatReconnect(t *testing.T) {
 			if slept++; slept == 5 {
 				row.asleep(f)
 			}
-			if s.view("order").state.Changes == 2 {
+			if s.view("order").State.Changes == 2 {
 				f.follow(2, 0)
 			}
 		}}
@@ -314,7 +314,7 @@ func TestFarJumpThatIsInterrupted(t *testing.T) {
 	o := s.operator()
 	o.Clock = simClock{&s.now, cancel}
 	_, err := o.Set(ctx, "order", Change{Next: new(int64(5000))})
-	if !errors.Is(err, ErrMade) || s.view("order").record.Next != 4999 {
+	if !errors.Is(err, ErrMade) || s.view("order").Record.Next != 4999 {
 		t.Error(err)
 	}
 	n, st, err := o.Find(t.Context(), "order")

@@ -12,7 +12,7 @@ import (
 
 // named is the ownership that the record of a sequence names.
 func (s *stage) named(name string) sequence.Ownership {
-	r := s.view(name).record
+	r := s.view(name).Record
 	return sequence.Ownership{ID: r.ID, Owner: r.Owner, Term: r.Term}
 }
 

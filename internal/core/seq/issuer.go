@@ -60,7 +60,7 @@ func (h Hold) mayTake() bool { return h.Record != "" && h.Wait == 0 }
 // that changes nothing else (O7).
 func (h Hold) allows(t blockWrite) bool {
 	//mutant:o7-takes-unconfirmed -> return h.mayTake() || h.Record != "" && t.renews
-	return h.mayTake() || h.Record != "" && t.renews && t.block.Len() == 0 && t.record.Owner != ""
+	return h.mayTake() || h.Record != "" && t.renews && t.Block.Len() == 0 && t.Record.Owner != ""
 }
 
 // ClusterInfo is what sequences need to know of a cluster.
@@ -124,7 +124,7 @@ type Issuer struct {
 	catalog
 	lookup  lookups
 	alarms  alarms
-	refused [len(reasons)]atomic.Int64 // by reason, as in reasons
+	refused [len(Reasons)]atomic.Int64 // by reason, as in reasons
 
 	// Three answers to "how far has the node read?", each for somebody else. The hold of requests counts from
 	// read (S5): when the last read of /seq was sent after which the node knew all changes, ns of AtMost.
@@ -187,8 +187,8 @@ type Issuer struct {
 // New returns an Issuer that knows nothing: see Recall. It does no I/O.
 func New(cfg Config) *Issuer {
 	if cfg.Nonce == nil {
-		process := nonce()[:processLen]
-		cfg.Nonce = func() string { return process + nonce() }
+		process := Nonce()[:processLen]
+		cfg.Nonce = func() string { return process + Nonce() }
 	}
 	cfg.Follow = cmp.Or(cfg.Follow, limits.DefaultHeartbeat)
 	cfg.Parallel = cmp.Or(cfg.Parallel, 16)

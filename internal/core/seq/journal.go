@@ -277,7 +277,7 @@ func (i *Issuer) planBounds() (all []held, bounds []planned, again bool) {
 // ZooKeeper the hold counts from then, so that is never much older.
 func (i *Issuer) writeJournal(all []held, node string, read int64) error {
 	j := i.journal
-	what := mustMarshal(all)
+	what := MustMarshal(all)
 	unchanged := bytes.Equal(what, j.held) && node == j.heldBy &&
 		(len(all) == 0 || read-j.read.Load() < int64(saveEvery))
 	if unchanged || len(all) == 0 && j.blank {
@@ -287,7 +287,7 @@ func (i *Issuer) writeJournal(all []held, node string, read int64) error {
 	f := journalFile{
 		Count: j.count.Load() + 1, Node: node, At: i.cfg.Elapsed.Now(), Boot: i.cfg.Boot, Read: read, Held: what,
 	}
-	if err := j.write(mustMarshal(f)); err != nil {
+	if err := j.write(MustMarshal(f)); err != nil {
 		return err
 	}
 	j.held, j.heldBy = what, node
@@ -380,15 +380,15 @@ func (p *pace) second(issued, now int64) int64 {
 func (s *series) raise(v view, nonce, by string) (step, error) {
 	h := s.journaled
 	//mutant:s35-journal-raises-nothing by TestJournalRaisesTheRecord -> if true {
-	if h == nil || v.record.Kind() != Sequence || v.record.ID != h.ID || v.record.Next >= h.Last.End {
+	if h == nil || v.Record.Kind() != Sequence || v.Record.ID != h.ID || v.Record.Next >= h.Last.End {
 		return step{}, nil
 	}
-	//mutant:s35-older-witness by TestJournalRaisesTheRecord -> if s.known == nil && v.incarnation() <= h.Incarnation {
-	if v.incarnation() <= max(h.Incarnation, s.incarnation) {
+	//mutant:s35-older-witness by TestJournalRaisesTheRecord -> if s.known == nil && v.Incarnation() <= h.Incarnation {
+	if v.Incarnation() <= max(h.Incarnation, s.incarnation) {
 		return step{}, &lostError{reason: "the record of sequence " + s.name + " is older than the journal"}
 	}
-	r := v.record.raised(h.Last.End).written(nonce, by)
-	return step{kind: restoreStep, ops: setRecord(s.name, r, v.stat.Version), done: func(log hclog.Logger) {
+	r := v.Record.Raised(h.Last.End).Written(nonce, by)
+	return step{kind: restoreStep, ops: SetOps(s.name, r, v.Stat.Version), done: func(log hclog.Logger) {
 		log.Warn("ZooKeeper has lost blocks of a sequence that are in this node's journal. This node has put the next "+
 			"position above them", "sequence", s.name, "next_position", r.Next)
 	}}, nil
@@ -407,7 +407,7 @@ func (i *Issuer) raiseKept(ctx context.Context, v view) error {
 	group.SetLimit(i.cfg.Parallel)
 	began, left := i.now(), false
 	for _, s := range i.list() {
-		if v.state == nil || !s.mayRaise(i.known.incarnation) {
+		if v.State == nil || !s.mayRaise(i.known.incarnation) {
 			continue
 		}
 		left = true // the next round sees what was done in this one
@@ -444,13 +444,13 @@ func (i *Issuer) raiseOne(ctx context.Context, s *series) error {
 		s.mu.Unlock()
 		return nil
 	}
-	if err != nil || v.state == nil || i.known.judge(v) != foundGood { // the next round sees it
+	if err != nil || v.State == nil || i.known.judge(v) != Good { // the next round sees it
 		return err
 	}
 	s.mu.Lock()
 	st, err := s.raise(v, i.cfg.Nonce(), i.cfg.By)
 	if err == nil && st.kind == noStep {
-		s.incarnation = v.incarnation()
+		s.incarnation = v.Incarnation()
 	}
 	s.mu.Unlock()
 	if err == nil && st.kind != noStep {

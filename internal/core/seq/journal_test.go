@@ -158,7 +158,7 @@ func TestJournalWithoutZooKeeperKnowsTheNextValue(t *testing.T) {
 		s.now += 1000
 		_ = a.is.Round(context.Background())
 	}
-	if f := a.is.Followed(); f.Last.Number < s.view("order").state.Changes {
+	if f := a.is.Followed(); f.Last.Number < s.view("order").State.Changes {
 		t.Fatal("the node has not reported the change")
 	}
 	a.calls = func(memzk.Call) memzk.Fault { return memzk.FailBefore }

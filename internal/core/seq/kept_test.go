@@ -38,7 +38,7 @@ func TestJournalRaisesTheRecord(t *testing.T) {
 			}
 			if !row.forgets && !row.older {
 				w, _ = a.is.witness()
-				w.State = *s.view("order").state
+				w.State = *s.view("order").State
 				delete(w.Records, "order")
 			}
 			a.restart()
@@ -110,7 +110,7 @@ func TestJournalIsSaidToBeCompared(t *testing.T) {
 	compares(true)
 	s.run(3 * time.Second)
 	compares(false)
-	if next := s.view("order").record.Next; next < 500_010 {
+	if next := s.view("order").Record.Next; next < 500_010 {
 		t.Errorf("the next position is %d", next)
 	}
 	_, a, _ = forgetful(t)
@@ -129,10 +129,10 @@ func TestJournalIsSaidToBeCompared(t *testing.T) {
 
 func TestJournalRaisesBesideADamagedRecord(t *testing.T) {
 	s, a, count := forgetful(t)
-	s.write(recordPath("aa"), []byte("rubbish"))
+	s.write(Path("aa"), []byte("rubbish"))
 	a.cluster.Resumed, a.cluster.Journal = true, count
 	s.run(4 * time.Second)
-	if next := s.view("order").record.Next; next < 500_010 || a.is.Followed().Compares {
+	if next := s.view("order").Record.Next; next < 500_010 || a.is.Followed().Compares {
 		t.Errorf("the next position is %d, and the node says %s", next, told(a.is.Followed()))
 	}
 }

@@ -34,13 +34,13 @@ func TestKeysAreForStrictSequences(t *testing.T) {
 // Keys belong to one life of a sequence.
 func TestDeletionForgetsKeys(t *testing.T) {
 	s, a, _ := strictStage(t)
-	before := s.view("invoice").record.ID
+	before := s.view("invoice").Record.ID
 	first := a.askKey("k").first()
-	if _, _, err := s.mem.Peek(keysPath(before)); err != nil {
+	if _, _, err := s.mem.Peek(KeysPath(before)); err != nil {
 		t.Fatal(err)
 	}
 	s.remove("invoice")
-	if _, _, err := s.mem.Peek(keysPath(before)); err == nil {
+	if _, _, err := s.mem.Peek(KeysPath(before)); err == nil {
 		t.Error("the keys are still there")
 	}
 	s.creates(Definition{Name: "invoice", Mode: Strict, Map: plain(), Settings: settings(1000)})

@@ -124,21 +124,21 @@ func (k knowledge) mustMeet(now timeguard.Moment, confirm time.Duration) bool {
 }
 
 // judge says what /cluster and /seq show, as they were read after a sync.
-func (k knowledge) judge(v view) finding {
+func (k knowledge) judge(v view) Finding {
 	known := k.seq()
 	switch {
-	case v.incarnation() < k.incarnation:
-		return foundLost
-	case v.incarnation() > k.incarnation:
-		return foundLater
-	case v.state == nil && known == nil:
-		return foundAbsent
+	case v.Incarnation() < k.incarnation:
+		return Lost
+	case v.Incarnation() > k.incarnation:
+		return Later
+	case v.State == nil && known == nil:
+		return Absent
 	case known == nil, k.owes():
-		return foundGood
-	case v.state == nil, v.state.older(known.state):
-		return foundLost
+		return Good
+	case v.State == nil, v.State.Older(known.state):
+		return Lost
 	}
-	return foundGood
+	return Good
 }
 
 // reaction is what a node does about a read of /cluster and /seq.
@@ -169,10 +169,10 @@ const (
 // node's slot was hold, and answered now. uuid and confirm are those of the node's cluster.
 func (k *knowledge) observe(v view, sent, now timeguard.Moment, hold Hold, c ClusterInfo) (r reaction) {
 	switch k.judge(v) {
-	case foundLost:
+	case Lost:
 		return reaction{kind: reportsLoss}
-	case foundLater:
-		k.enter(v.incarnation(), now)
+	case Later:
+		k.enter(v.Incarnation(), now)
 		r.entered = true
 	}
 	if _, ok := k.phase.(behind); ok && !k.fixTime(now, v.leader, hold) {
@@ -181,7 +181,7 @@ func (k *knowledge) observe(v view, sent, now timeguard.Moment, hold Hold, c Clu
 	}
 	switch at := k.phase.(type) {
 	case unread:
-		if v.state != nil && v.state.PutIn >= v.incarnation() {
+		if v.State != nil && v.State.PutIn >= v.Incarnation() {
 			break
 		}
 		if r.kind = waits; hold.mayTake() && k.putBackLeft(now, c.ConfirmTime) == 0 {
@@ -189,18 +189,18 @@ func (k *knowledge) observe(v view, sent, now timeguard.Moment, hold Hold, c Clu
 		}
 		return r
 	case puttingBack:
-		if next, due := putBackState(v.state, at.state, v.incarnation(), at.least); due {
+		if next, due := PutBackState(v.State, at.state, v.Incarnation(), at.least); due {
 			r.kind, r.write = writesState, next
 			return r
 		}
 	case counting, settled: // follow the changes of operators (S28)
 		//mutant:s28-no-follow by TestNameCreatedAgainWithAHigherStart -> names, all := []string(nil), false
-		names, all := v.state.since(k.seq().state.Changes)
+		names, all := v.State.Since(k.seq().state.Changes)
 		if r.changed = names; all {
 			k.lostCount()
 		}
 	}
-	k.learn(*v.state, reading{v.state.Time, sent, v.leader}, now, hold.mayTake())
+	k.learn(*v.State, reading{v.State.Time, sent, v.leader}, now, hold.mayTake())
 	r.kind = follows
 	return r
 }
@@ -277,12 +277,12 @@ func (k *knowledge) meet() { k.phase = settled{k.seq()} }
 // back. It knows none of its own. The data may be older by what has passed on the clock of ZooKeeper's leader since the
 // state was written. The node's last heartbeat is of this incarnation, so no data that were lost are later.
 func putBackUnknown(v view, cluster string) State {
-	if v.state == nil {
-		return State{Cluster: cluster, PutIn: v.incarnation()}
+	if v.State == nil {
+		return State{Cluster: cluster, PutIn: v.Incarnation()}
 	}
-	next := *v.state
-	next.Time += max(0, v.leader-v.written) + 2*mostRaise.Milliseconds()
-	next.Jumped, next.PutIn = next.Time, v.incarnation()
+	next := *v.State
+	next.Time += max(0, v.leader-v.Written) + 2*MostRaise.Milliseconds()
+	next.Jumped, next.PutIn = next.Time, v.Incarnation()
 	return next
 }
 
@@ -298,7 +298,7 @@ func (k knowledge) tells(lost int, names []string, now timeguard.Moment, follow 
 	late := now.Most-k.entered.Most > int64(follow/2)
 	puts := lost > 0 && (late || lost > soonPutBack)
 	//mutant:s36-unheard by TestNodesHearOfALatePutBack -> next = k.seq().state
-	next = k.seq().state.after(names...)
+	next = k.seq().state.After(names...)
 	if puts {
 		next.PutAt = max(next.PutAt+1, k.now(now.Least))
 	}

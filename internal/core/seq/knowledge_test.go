@@ -102,13 +102,13 @@ func TestPhases(t *testing.T) {
 		for n, l := range looks {
 			ns += int64(l.after)
 			now := timeguard.Moment{Boot: ns, Wall: ns, Least: ns, Most: ns}
-			v := view{found: found{state: l.state}}
+			v := view{Found: Found{State: l.state}}
 			if l.incarnation != never {
-				v.cluster = &clusterRecord{"c", l.incarnation}
+				v.Cluster = &Cluster{"c", l.incarnation}
 			}
-			if v.state != nil {
-				v.state = ptr(*v.state)
-				v.state.Incarnation = l.incarnation
+			if v.State != nil {
+				v.State = ptr(*v.State)
+				v.State.Incarnation = l.incarnation
 			}
 			hold := Hold{Record: "/w/1", Incarnation: l.beat}
 			if l.unconfirmed {
@@ -173,25 +173,25 @@ func TestJudgeState(t *testing.T) {
 		found   *State
 		known   *State
 		owes    bool
-		want    finding
+		want    Finding
 	}{
-		"nothing is known":                     {2, nil, nil, false, foundAbsent},
-		"the first look":                       {2, &known, nil, false, foundGood},
-		"the same":                             {2, &known, &known, false, foundGood},
-		"a change":                             {2, &State{Changes: 6, Time: 1000}, &known, false, foundGood},
-		"a later time":                         {2, &State{Changes: 5, Time: 1001}, &known, false, foundGood},
-		"a later incarnation with few changes": {3, &State{}, &known, false, foundLater},
-		"a later incarnation without a state":  {3, nil, &known, false, foundLater},
-		"missing":                              {2, nil, &known, false, foundLost},
-		"an earlier incarnation":               {1, &State{Changes: 9, Time: 2000}, &known, false, foundLost},
-		"no cluster":                           {never, &known, &known, false, foundLost},
-		"fewer changes":                        {2, &State{Changes: 4, Time: 2000}, &known, false, foundLost},
-		"an earlier time":                      {2, &State{Changes: 6, Time: 999}, &known, false, foundLost},
-		"what is not compared yet":             {2, &State{}, &State{Incarnation: 1, Changes: 5}, true, foundGood},
+		"nothing is known":                     {2, nil, nil, false, Absent},
+		"the first look":                       {2, &known, nil, false, Good},
+		"the same":                             {2, &known, &known, false, Good},
+		"a change":                             {2, &State{Changes: 6, Time: 1000}, &known, false, Good},
+		"a later time":                         {2, &State{Changes: 5, Time: 1001}, &known, false, Good},
+		"a later incarnation with few changes": {3, &State{}, &known, false, Later},
+		"a later incarnation without a state":  {3, nil, &known, false, Later},
+		"missing":                              {2, nil, &known, false, Lost},
+		"an earlier incarnation":               {1, &State{Changes: 9, Time: 2000}, &known, false, Lost},
+		"no cluster":                           {never, &known, &known, false, Lost},
+		"fewer changes":                        {2, &State{Changes: 4, Time: 2000}, &known, false, Lost},
+		"an earlier time":                      {2, &State{Changes: 6, Time: 999}, &known, false, Lost},
+		"what is not compared yet":             {2, &State{}, &State{Incarnation: 1, Changes: 5}, true, Good},
 	} {
-		v := view{found: found{state: c.found}}
+		v := view{Found: Found{State: c.found}}
 		if c.cluster != never {
-			v.cluster = &clusterRecord{UUID: "c", Incarnation: c.cluster}
+			v.Cluster = &Cluster{UUID: "c", Incarnation: c.cluster}
 		}
 		k := knowsNothing()
 		k.incarnation = 2
@@ -254,7 +254,7 @@ func TestTimeIsPutBackByThreeClocks(t *testing.T) {
 			hold.Incarnation = 1
 		}
 		fixed := k.fixTime(e.Now(), leader+row.leader.Milliseconds(), hold)
-		want := puttingBack{k.seq(), 1000 + (row.want + 2*mostRaise).Milliseconds()}
+		want := puttingBack{k.seq(), 1000 + (row.want + 2*MostRaise).Milliseconds()}
 		if fixed == row.lacksHeartbeat || fixed && k.phase != want {
 			t.Errorf("%s: puts back %+v: %v, want %d", name, k.phase, fixed, want.least)
 		}
@@ -267,7 +267,7 @@ func TestTimeIsPutBackAboveRaisesAfterAPause(t *testing.T) {
 	const pause = 10 * time.Minute
 	k := knowledge{phase: settled{&seqRead{state: State{Time: 1000}}}}
 	raised := State{Time: k.now(int64(pause))}
-	latest := raised.at(pause)
+	latest := raised.At(pause)
 	if least := (reading{Time: 1000}).atMost(timeguard.Moment{}, 0); least < latest {
 		t.Errorf("puts back %d, another node counts %d", least, latest)
 	}

@@ -35,8 +35,8 @@ func leaseEnd(sent int64, d time.Duration) int64 {
 
 // newLease returns the lease after a write that was acknowledged.
 func newLease(t blockWrite, sent int64) lease {
-	until := leaseEnd(sent, t.record.hold())
-	return lease{owner: t.record.Owner, until: until, sent: sent, session: t.session}
+	until := leaseEnd(sent, t.Record.Hold())
+	return lease{owner: t.Record.Owner, until: until, sent: sent, session: t.session}
 }
 
 // renewAt returns when the owner must write the record again. It may do so by a sixth of the lease earlier, together
@@ -59,7 +59,7 @@ func (l *lease) valid(now int64) bool {
 // may have changed the record since the owner wrote it, so its version is not compared. A record that is older than the
 // owner's last write does not come here: series.owed takes it for a loss of data.
 func (l *lease) survives(v view) bool {
-	return v.record.Owner == l.owner && v.record.Incarnation == v.incarnation()
+	return v.Record.Owner == l.owner && v.Record.Incarnation == v.Incarnation()
 }
 
 // watch is how long a node has seen a record unchanged.
@@ -73,7 +73,7 @@ type watch struct {
 
 // see takes over what was read. A record in another session or another incarnation is another one.
 func (w *watch) see(v view, session int64) {
-	now := watch{v.stat.Version, v.record.Nonce, session, v.incarnation(), w.since}
+	now := watch{v.Stat.Version, v.Record.Nonce, session, v.Incarnation(), w.since}
 	if *w != now {
 		now.since = v.got
 		*w = now
@@ -83,13 +83,13 @@ func (w *watch) see(v view, session int64) {
 // freeIn returns how long this node must wait before it may take the section over: O4. ended is the last ownership of
 // this process, which issues nothing any more. least is the present time of AtLeast.
 func (w watch) freeIn(v view, ended string, least int64) time.Duration {
-	r := v.record
+	r := v.Record
 	// After a loss of data nothing that was held counts, also not what this process knows of its own (O8).
-	if (r.Owner == "" || r.Owner == ended) && r.Incarnation == v.incarnation() { // else an owner may be missing
+	if (r.Owner == "" || r.Owner == ended) && r.Incarnation == v.Incarnation() { // else an owner may be missing
 		return 0
 	}
 	//mutant:o4-no-wait by TestLanesBeginAnewAtATakeOver -> return 0
-	return max(0, time.Duration(w.since.Least-least)+r.hold())
+	return max(0, time.Duration(w.since.Least-least)+r.Hold())
 }
 
 // counters are what the owner of a section issues from: the positions first to end. Each lane is a counter over all of

@@ -80,7 +80,7 @@ func TestTakeOverCountsFromTheEndOfTheRead(t *testing.T) {
 	b.gone()
 	slow := true
 	b.calls = func(c memzk.Call) memzk.Fault {
-		if slow && c.Path == recordPath("ticks") {
+		if slow && c.Path == Path("ticks") {
 			slow = false
 			s.pass(2 * time.Second) // the owner alone has rounds
 			if m.lease.sent < (s.now-1000)*1e6 {
@@ -107,7 +107,7 @@ func TestLeaseCountsFromTheSending(t *testing.T) {
 	a.gone()
 	late := true
 	a.store.SetDone(func(c memzk.Call, _, _ error) {
-		if late && c.Touches(recordPath("ticks")) {
+		if late && c.Touches(Path("ticks")) {
 			late = false
 			b.ask("ticks", 1, true)
 			s.pass(1500 * time.Millisecond)
@@ -219,14 +219,14 @@ func TestOwnerRenewsBeforeItMayTake(t *testing.T) {
 	a.store.Expire()
 	a.hold = func() Hold { return Hold{Record: a.slot, Version: store.AnyVersion, Wait: stageConfirm} }
 	s.pass(10 * time.Second)
-	end, next := m.end, s.view("ticks").record.Next
+	end, next := m.end, s.view("ticks").Record.Next
 	if c := a.ask("ticks", 1, true); !c.done || c.err != nil {
 		t.Fatalf("the owner has lost the sequence: %v", c.err)
 	}
 	if r := a.ask("ticks", int(end), true).reason(); r != Confirming {
 		t.Error(r)
 	}
-	if r := s.view("ticks").record; m.end != end || r.Next != next {
+	if r := s.view("ticks").Record; m.end != end || r.Next != next {
 		t.Errorf("the owner has taken positions up to %d, the record has %d", m.end, r.Next)
 	}
 }
@@ -292,7 +292,7 @@ func TestOwnerReadsThatItIsReplaced(t *testing.T) {
 		t.Fatalf("the other node has given %d values, and %d leases have ended", c.values[b], m.lapses)
 	}
 	c.run(4*time.Second, a, b)
-	if r := s.view("ticks").record; r.Term != 2 {
+	if r := s.view("ticks").Record; r.Term != 2 {
 		t.Errorf("term %d", r.Term)
 	}
 }
@@ -301,16 +301,16 @@ func TestOwnerReadsThatItIsReplaced(t *testing.T) {
 func TestTakingNeedsTheSlotUnchanged(t *testing.T) {
 	s, a := newOrder(t)
 	a.ask("order", 1, false).first()
-	before := s.view("order").record.Next
+	before := s.view("order").Record.Next
 	a.hold = func() Hold { return Hold{Record: a.slot, Version: 7, Incarnation: anyIncarnation} } // another write came
 	a.ask("order", 1000, false)
 	s.run(time.Second)
-	if after := s.view("order").record.Next; after != before {
+	if after := s.view("order").Record.Next; after != before {
 		t.Errorf("the next position was %d, and is %d", before, after)
 	}
 	a.hold = nil
 	a.ask("order", 1000, false).finish()
-	if after := s.view("order").record.Next; after == before {
+	if after := s.view("order").Record.Next; after == before {
 		t.Errorf("the next position is still %d", after)
 	}
 }

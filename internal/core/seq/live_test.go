@@ -66,7 +66,7 @@ func TestTakeWhileRoundsRun(t *testing.T) {
 }
 
 func (liveNode) Hold(int64) Hold {
-	return Hold{Record: clusterPath, Version: store.AnyVersion, Incarnation: anyIncarnation}
+	return Hold{Record: ClusterPath, Version: store.AnyVersion, Incarnation: anyIncarnation}
 }
 
 func (liveNode) Leaves() bool { return false }
@@ -135,7 +135,7 @@ func strictOrder(t *testing.T, open func() store.Store) {
 	admin := open()
 	createCluster(admin, 0)
 	nodes := []liveNode{startLive(t, open()), startLive(t, open()), startLive(t, open())}
-	op := Operator{Store: admin}
+	op := Sequences{Store: admin}
 	d := Definition{Name: "invoice", Mode: Strict, Map: plain(), Settings: settings(1000), StartGiven: true}
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		if _, err := op.Create(t.Context(), d); err == nil {

@@ -23,9 +23,9 @@ func (s *stage) jumpTime(ms int64) {
 
 func (s *stage) changeState(f func(*State)) {
 	s.t.Helper()
-	st := s.view("x").state
+	st := s.view("x").State
 	f(st)
-	s.write(statePath, st.marshal())
+	s.write(StatePath, st.Marshal())
 }
 
 func scatteredFrom(start int64) sequence.Map {
@@ -73,7 +73,7 @@ func TestScatteredNameGoesOnWithItsKey(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	s.erase(secretPath(s.view("ticket").record.ID))
+	s.erase(SecretPath(s.view("ticket").Record.ID))
 	if _, err := s.operator().Create(t.Context(), Definition{Name: "ticket", Map: scattered(),
 		Settings: settings(1000)}); err == nil || !strings.Contains(err.Error(), "the key with which") {
 		t.Errorf("the key is lost: %v", err)
@@ -95,7 +95,7 @@ func TestPurgeAndStrictLivesWaitInSequenceTime(t *testing.T) {
 	wait := int64(600_000 + 2*15_000)
 	early := func(when string, ok bool) {
 		t.Helper()
-		r, st := s.view("order").record, s.view("order").state
+		r, st := s.view("order").Record, s.view("order").State
 		if left := r.IssuableFor(*st); (left == 0) != ok {
 			t.Errorf("%s: %s left", when, left)
 		}
@@ -119,9 +119,9 @@ func TestPurgeAndStrictLivesWaitInSequenceTime(t *testing.T) {
 	early("1 ms too early after that", false)
 	s.setTime(5_000 + wait - 1 + 3600_000 + wait)
 	early("then", true)
-	st := *s.view("order").state
+	st := *s.view("order").State
 	st.PutAt = st.Time
-	s.write(statePath, st.marshal())
+	s.write(StatePath, st.Marshal())
 	early("a node has perhaps just put the tombstone back", false)
 	s.setTime(st.Time + wait)
 	early("then again", true)
@@ -183,7 +183,7 @@ func TestTemplateHandsOnWhatEarlierLivesIssued(t *testing.T) {
 		StartGiven: true}); err == nil {
 		t.Error("scattered values below 5000 may have been issued before the loss")
 	}
-	if r := s.view("order:1").record; r.Above != 4999 {
+	if r := s.view("order:1").Record; r.Above != 4999 {
 		t.Error(r.Above)
 	}
 }

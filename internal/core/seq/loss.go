@@ -14,7 +14,7 @@ import (
 
 // What a loss of data is to a node, in the order of time:
 //
-//  1. A read shows that /cluster, /seq or a record is missing, or older than before: see judge. The node reports it,
+//  1. A read shows that /cluster, /seq or a record is missing, or older than before: see Compare. The node reports it,
 //     and package coordinator raises the incarnation (S7).
 //  2. The node reads the later incarnation, and is behind: see knowledge. When a heartbeat has followed, it fixes the
 //     sequence time that it puts back, by what has passed since the last read that it was sure of (S24).
@@ -51,7 +51,7 @@ func (i *Issuer) follow(ctx context.Context, cluster ClusterInfo) (v view, follo
 		if v, err = i.look(ctx, nil, false); err != nil {
 			return view{}, false, err
 		}
-		if err := v.belongs(cluster.UUID); err != nil {
+		if err := v.Belongs(cluster.UUID); err != nil {
 			return view{}, false, err
 		}
 		followed, again, err := i.compare(ctx, cluster, v, sent, hold)
@@ -76,7 +76,7 @@ func (i *Issuer) compare(
 	}
 	switch r.kind {
 	case reportsLoss:
-		i.report(clusterPath + " or " + statePath + " is missing, or older than before")
+		i.report(ClusterPath + " or " + StatePath + " is missing, or older than before")
 		i.current = false
 	case waits: // the next heartbeat wakes the Issuer
 		i.current = false
@@ -95,7 +95,7 @@ func (i *Issuer) compare(
 // have raised its next value, or created it again, and after a loss of data this node may be the only one left that
 // could know.
 func (i *Issuer) meetAll(ctx context.Context) (err error) {
-	i.unmet, err = i.cfg.Store.Children(ctx, recordsDir)
+	i.unmet, err = i.cfg.Store.Children(ctx, RecordsDir)
 	if err != nil && !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
@@ -112,12 +112,12 @@ func (i *Issuer) meetMore(ctx context.Context) (all bool, err error) {
 		group, ctx := errgroup.WithContext(ctx)
 		for _, bucket := range some {
 			group.Go(func() error {
-				names, err := i.cfg.Store.Children(ctx, recordsDir+"/"+bucket)
+				names, err := i.cfg.Store.Children(ctx, RecordsDir+"/"+bucket)
 				if errors.Is(err, store.ErrNoNode) {
 					return nil
 				}
 				for k := range names {
-					names[k] = nameOf(names[k])
+					names[k] = NameOf(names[k])
 				}
 				i.markChanged(names, false)
 				return err
@@ -205,9 +205,9 @@ func (r *restored) drop(n int) {
 
 // writeState writes /seq, or creates it, unless another write was faster.
 func (i *Issuer) writeState(ctx context.Context, v view, st State) error {
-	ops := []store.Op{v.checkCluster(), store.CreateOp{Path: statePath, Data: st.marshal()}}
-	if v.state != nil {
-		ops = append(ops[:1], v.setState(st)...)
+	ops := []store.Op{v.CheckCluster(), store.CreateOp{Path: StatePath, Data: st.Marshal()}}
+	if v.State != nil {
+		ops = append(ops[:1], v.SetState(st)...)
 	}
 	err := i.cfg.Store.Multi(store.OnSession(ctx, i.session), ops...)
 	if store.Outpaced(err) {

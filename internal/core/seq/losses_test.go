@@ -36,10 +36,10 @@ func TestNoReturnInDoubt(t *testing.T) {
 		a, b := s.node(), s.node()
 		s.create("order", plain(), settings(1000))
 		a.ask("order", 10, false).first()
-		before := s.view("order").record.Next
+		before := s.view("order").Record.Next
 		spoil(a, b)
 		_ = a.is.giveBack(context.Background())
-		if next := s.view("order").record.Next; next != before {
+		if next := s.view("order").Record.Next; next != before {
 			t.Errorf("%s: the next position is %d, not %d", name, next, before)
 		}
 	}
@@ -64,7 +64,7 @@ func TestSetRefusesWhatCannotBeUndone(t *testing.T) {
 		if r, err := s.operator().Set(context.Background(), "order", c); err == nil {
 			t.Errorf("%s passes: %+v", name, r)
 		}
-		if after := s.view("order"); after.stat != before.stat {
+		if after := s.view("order"); after.Stat != before.Stat {
 			t.Errorf("%s is written", name)
 		}
 	}
@@ -108,14 +108,14 @@ func TestOlderTemplateCreatesNothing(t *testing.T) {
 	s := newStage(t)
 	a := s.node()
 	s.createTemplate("t:*", 1, 9)
-	older := *s.view("t:*").record
+	older := *s.view("t:*").Record
 	a.ask("t:1", 1, false).first()
-	s.write(recordPath("t:*"), older.marshal())
+	s.write(Path("t:*"), older.Marshal())
 	if r := a.ask("t:2", 1, false).reason(); r != Confirming {
 		t.Error(r)
 	}
-	if v := s.view("t:2"); v.record != nil || v.state.Incarnation != 1 {
-		t.Errorf("created %+v, %+v", v.record, v.state)
+	if v := s.view("t:2"); v.Record != nil || v.State.Incarnation != 1 {
+		t.Errorf("created %+v, %+v", v.Record, v.State)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestBlockThatARivalHasTakenIsDropped(t *testing.T) {
 	a.ask("order", 1, false).first()
 	s.lose(copied, 9)
 	b.ask("order", 1, false).first()
-	end := s.view("order").record.Next
+	end := s.view("order").Record.Next
 	s.run(4 * time.Second)
 	if len(a.reports) == 0 || s.incarnation() != 1 {
 		t.Errorf("the incarnation is %d, reported is %v", s.incarnation(), a.reports)
@@ -191,8 +191,8 @@ func TestRaisedNextSkipsAfterALoss(t *testing.T) {
 		}
 		s.set("order", Change{Next: &next, VouchedIn: in})
 		v := s.view("order")
-		if got := v.record.Standing(*v.state).Skip > 0; got != want {
-			t.Errorf("vouched %v: %+v", vouched, v.record)
+		if got := v.Record.Standing(*v.State).Skip > 0; got != want {
+			t.Errorf("vouched %v: %+v", vouched, v.Record)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func TestSkipKnowsTheTimeThatIsPutBack(t *testing.T) {
 	for name, due := range map[string]func(c memzk.Call, reads int) bool{
 		// the first one follows changes
 		"before the read":  func(c memzk.Call, reads int) bool { return c.Op == "get" && reads == 2 },
-		"before the write": func(c memzk.Call, _ int) bool { return c.Op == "multi" && c.Touches(recordPath("order")) },
+		"before the write": func(c memzk.Call, _ int) bool { return c.Op == "multi" && c.Touches(Path("order")) },
 	} {
 		s := newStage(t)
 		a := s.node()
@@ -212,17 +212,17 @@ func TestSkipKnowsTheTimeThatIsPutBack(t *testing.T) {
 		s.run(4 * time.Second)
 		a.noteLoss()
 		s.run(stageConfirm)
-		before := s.view("order").record
+		before := s.view("order").Record
 		put, reads := false, 0
 		a.calls = func(c memzk.Call) memzk.Fault {
-			if c.Op == "get" && c.Path == clusterPath {
+			if c.Op == "get" && c.Path == ClusterPath {
 				reads++
 			}
 			if !put && due(c, reads) {
 				put = true
-				st := *s.view("order").state
+				st := *s.view("order").State
 				st.Time += 500_000
-				s.write(statePath, st.marshal())
+				s.write(StatePath, st.Marshal())
 			}
 			return memzk.NoFault
 		}
@@ -247,7 +247,7 @@ func TestBlockIsTakenInTheSessionOfItsRead(t *testing.T) {
 	s.run(4 * time.Second)
 	copied := s.mem.Snapshot()
 	a.calls = func(c memzk.Call) memzk.Fault {
-		if c.Op == "multi" && c.Touches(recordPath("order")) {
+		if c.Op == "multi" && c.Touches(Path("order")) {
 			a.calls = nil
 			gone.ask("order", 10, false).first()
 			s.mem.Restore(copied)
@@ -256,7 +256,7 @@ func TestBlockIsTakenInTheSessionOfItsRead(t *testing.T) {
 	}
 	a.ask("order", 10, false)
 	_ = a.round()
-	if r := s.view("order").record; a.calls != nil || r.Next != 0 {
+	if r := s.view("order").Record; a.calls != nil || r.Next != 0 {
 		t.Errorf("a block is taken: %+v", r)
 	}
 }
@@ -269,18 +269,18 @@ func TestJoiningAnotherClusterShowsNoLoss(t *testing.T) {
 		want  Reason
 	}{
 		"nobody has made /seq": {func(s *stage) {
-			s.erase(recordPath("order"), bucketPath("order"), recordsDir, statePath)
+			s.erase(Path("order"), BucketPath("order"), RecordsDir, StatePath)
 		}, 4000, Confirming},
 		"between two reads of /seq": {func(s *stage) {
-			s.erase(recordPath("order"))
-			s.write(statePath, State{Cluster: "d"}.marshal())
+			s.erase(Path("order"))
+			s.write(StatePath, State{Cluster: "d"}.Marshal())
 		}, 100, NoSequence},
 	} {
 		s, a := newOrder(t)
 		a.ask("order", 10, false).first()
 		s.run(4 * time.Second)
 		row.other(s)
-		s.write(clusterPath, mustMarshal(clusterRecord{UUID: "d"}))
+		s.write(ClusterPath, MustMarshal(Cluster{UUID: "d"}))
 		a.cluster.UUID, a.deaf = "d", true
 		a.hold = func() Hold { return Hold{Wait: time.Second} }
 		s.now += row.after

@@ -15,12 +15,12 @@ func TestUnknownModeIsNotDamage(t *testing.T) {
 			s, a := newOrder(t)
 			s.createTemplate("order:*", 1, 3)
 			a.ask("order", 1, false).first()
-			data, _, err := s.mem.Peek(recordPath(name))
+			data, _, err := s.mem.Peek(Path(name))
 			if err != nil {
 				t.Fatal(err)
 			}
 			later := bytes.Replace(data, []byte(`{`), []byte(`{"mode":"sorted",`), 1)
-			s.write(recordPath(name), later)
+			s.write(Path(name), later)
 			a.noteLoss()
 			s.run(time.Minute)
 			c := a.ask(strings.TrimSuffix(name, "*")+strings.Repeat("1", strings.Count(name, "*")), 1, false)

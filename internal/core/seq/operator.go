@@ -14,9 +14,9 @@ import (
 	"github.com/flaked/flaked/sequence"
 )
 
-// Operator has the commands of an operator on the sequences of a cluster. No value is issued twice,
+// Sequences has the commands of an operator on the sequences of a cluster. No value is issued twice,
 // although nodes take blocks at the same time.
-type Operator struct {
+type Sequences struct {
 	Store store.Store
 	// Clock is nil for that of the machine.
 	Clock Clock
@@ -36,15 +36,15 @@ var ErrNotFound = errors.New("sequence not found")
 
 // Delete deletes a sequence. Its record stays as a tombstone, so that the name does not begin again
 // with values that were issued.
-func (o Operator) Delete(ctx context.Context, name string) (Record, error) {
+func (o Sequences) Delete(ctx context.Context, name string) (Record, error) {
 	r, err := o.update(ctx, name, true, func(v seen) (changed, error) {
 		switch {
-		case !v.record.exists():
+		case !v.Record.Exists():
 			return changed{}, ErrNotFound
-		case v.record.Kind() == Family:
+		case v.Record.Kind() == Family:
 			return v.deleteFamily(o.Now()), nil
 		}
-		return changed{own: v.record.deleted(*v.state, o.Now())}, nil
+		return changed{own: v.Record.Deleted(*v.State, o.Now())}, nil
 	})
 	if err == nil {
 		o.forgetKeys(ctx, r)
@@ -59,39 +59,39 @@ var ErrTooEarly = errors.New("nodes that are cut off may still issue values of t
 // new sequence with this name begins where its definition says. It returns ErrTooEarly while nodes that
 // are cut off may issue values (S18): see Record.IssuableFor. It returns a *NotFollowedError while a node with a
 // running lease is not connected, or has not followed the deletion.
-func (o Operator) Purge(ctx context.Context, name string) error {
+func (o Sequences) Purge(ctx context.Context, name string) error {
 	for {
 		v, ctx, err := o.look(ctx, name)
 		switch {
 		case err != nil:
 			return err
-		case v.record.Kind() == None:
+		case v.Record.Kind() == None:
 			return ErrNotFound
-		case v.record.Kind() != Tombstone:
+		case v.Record.Kind() != Tombstone:
 			return errors.New("the sequence is in use. Delete it first")
 		//mutant:s18-early-purge by TestNoValueOfAnyLifeComesTwice -> case false:
-		case v.record.IssuableFor(*v.state) > 0:
+		case v.Record.IssuableFor(*v.State) > 0:
 			return ErrTooEarly
 		}
 		// A node that knows only the life that was deleted comes to the values of the next one (S34).
 		//mutant:s34-purged-alone by TestPurgeNeedsAllNodes -> if false {
-		if err := o.guard(ctx, name, v, v.record.GoesOnAlone()); err != nil {
+		if err := o.guard(ctx, name, v, v.Record.GoesOnAlone()); err != nil {
 			return err
 		}
-		if err := o.deleteSecret(ctx, v.record.ID); err != nil {
+		if err := o.deleteSecret(ctx, v.Record.ID); err != nil {
 			return err
 		}
-		next, removed := v.state.after(name), []store.Op(nil)
-		for _, e := range append(v.sections, entry{name, v.record, v.stat.Version, 0}) {
+		next, removed := v.State.After(name), []store.Op(nil)
+		for _, e := range append(v.sections, entry{name, v.Record, v.Stat.Version, 0}) {
 			if e.record.Kind() == Tombstone {
 				next.Purged = max(next.Purged, e.record.Gen)
-				removed = append(removed, store.DeleteOp{Path: recordPath(e.name), Version: e.version})
+				removed = append(removed, store.DeleteOp{Path: Path(e.name), Version: e.version})
 			}
 		}
-		ops := append(v.setState(next), v.checkCluster())
+		ops := append(v.SetState(next), v.CheckCluster())
 		if err = o.Store.Multi(ctx, append(ops, removed...)...); !store.Outpaced(err) {
 			if err == nil {
-				o.forgetKeys(ctx, *v.record)
+				o.forgetKeys(ctx, *v.Record)
 			}
 			return err
 		}
@@ -101,7 +101,7 @@ func (o Operator) Purge(ctx context.Context, name string) error {
 // update changes the records of a name and /seq in one write, and tries again if another write was faster. jump is
 // false for changes that need no guard. If nodes have not followed a far jump in time, it returns a *NotFollowedError
 // that says Made, and ErrMade if that is not known.
-func (o Operator) update(
+func (o Sequences) update(
 	ctx context.Context, name string, jump bool, change func(v seen) (changed, error),
 ) (Record, error) {
 	type last struct{ changes, incarnation int64 }
@@ -116,13 +116,13 @@ func (o Operator) update(
 			return Record{}, err
 		}
 		var ops []store.Op
-		replaced := v.record == nil || v.record.ID != after.own.ID
+		replaced := v.Record == nil || v.Record.ID != after.own.ID
 		if replaced {
-			if after.own, ops, err = o.secretFor(bound, after.own, v.record); err != nil {
+			if after.own, ops, err = o.secretFor(bound, after.own, v.Record); err != nil {
 				return Record{}, err
 			}
 		}
-		now := last{v.state.lastChange(name), v.incarnation()}
+		now := last{v.State.LastChange(name), v.Incarnation()}
 		if jump && (guarded == nil || *guarded != now) {
 			if err := o.guard(ctx, name, v, v.far(name, after)); err != nil {
 				return Record{}, err
@@ -133,15 +133,15 @@ func (o Operator) update(
 			}
 		}
 		r, err := o.commit(bound, name, v, after, ops)
-		if err == nil && v.record != nil && replaced {
-			err = o.deleteSecret(ctx, v.record.ID)
+		if err == nil && v.Record != nil && replaced {
+			err = o.deleteSecret(ctx, v.Record.ID)
 		}
 		if store.Outpaced(err) {
 			continue
 		}
 		//mutant:s34-unheard by TestFarJumpsAreHeard -> if false {
 		if err == nil && v.far(name, after) {
-			at := coordinator.Change{Number: v.state.Changes + 1, Incarnation: v.incarnation()}
+			at := coordinator.Change{Number: v.State.Changes + 1, Incarnation: v.Incarnation()}
 			err = o.await(ctx, at, true, true)
 			if err != nil && !errors.As(err, new(*NotFollowedError)) {
 				err = fmt.Errorf("%w: %w", ErrMade, err)
@@ -153,19 +153,19 @@ func (o Operator) update(
 
 // seen is what an operator has read of a name, and of a family its sections, by number, also those of earlier lives.
 type seen struct {
-	found
+	Found
 	sections []entry
 }
 
 // look reads /seq and a record, and the sections of a family. Writes that go by them must use the context that look
 // returns: in another session ZooKeeper may have lost data, and versions may have come back.
-func (o Operator) look(ctx context.Context, name string) (seen, context.Context, error) {
+func (o Sequences) look(ctx context.Context, name string) (seen, context.Context, error) {
 	if err := o.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 		return seen{}, ctx, err
 	}
 	session := o.Store.SessionID()
 	bound := store.OnSession(ctx, session)
-	found, err := o.Store.GetAll(bound, clusterPath, statePath, recordPath(name))
+	found, err := o.Store.GetAll(bound, ClusterPath, StatePath, Path(name))
 	if now := o.Store.SessionID(); err != nil && now != session && now != 0 && ctx.Err() == nil {
 		return o.look(ctx, name) // nothing was written yet; ZooKeeper before 3.6 ends the session at the first GetAll
 	}
@@ -174,40 +174,40 @@ func (o Operator) look(ctx context.Context, name string) (seen, context.Context,
 		return seen{}, ctx, err
 	}
 	var v seen
-	v.found, err = parseFound(found)
-	if err == nil && (v.state == nil || v.cluster == nil) {
+	v.Found, err = ParseFound(found)
+	if err == nil && (v.State == nil || v.Cluster == nil) {
 		err = ErrNoState
 	}
-	if err == nil && v.record != nil && v.record.Sections > 0 {
+	if err == nil && v.Record != nil && v.Record.Sections > 0 {
 		v.sections, err = o.readSections(ctx, name)
 	}
 	return v, ctx, err
 }
 
 // commit writes the records of a change. also are the operations that belong to them.
-func (o Operator) commit(
+func (o Sequences) commit(
 	ctx context.Context, name string, v seen, after changed, also []store.Op,
 ) (r Record, err error) {
-	ops, nonce := append(v.setState(v.state.after(name)), v.checkCluster()), nonce()
+	ops, nonce := append(v.SetState(v.State.After(name)), v.CheckCluster()), Nonce()
 	ops = append(append(ops, after.before...), also...)
-	if v.record == nil || after.own.Keyed() {
-		if err := o.Store.EnsureRoot(ctx, after.own.dirs(name)...); err != nil {
+	if v.Record == nil || after.own.Keyed() {
+		if err := o.Store.EnsureRoot(ctx, after.own.Dirs(name)...); err != nil {
 			return Record{}, err
 		}
 	}
 	write := func(e entry, r Record) (Record, error) {
-		r = r.written(nonce, o.By)
-		if data := r.marshal(); len(data) > maxRecord {
-			return r, fmt.Errorf("the record has %d bytes, at most %d are allowed", len(data), maxRecord)
+		r = r.Written(nonce, o.By)
+		if data := r.Marshal(); len(data) > MaxBytes {
+			return r, fmt.Errorf("the record has %d bytes, at most %d are allowed", len(data), MaxBytes)
 		}
 		if e.record == nil {
-			ops = append(ops, createRecord(e.name, r))
+			ops = append(ops, CreateOp(e.name, r))
 		} else {
-			ops = append(ops, setRecord(e.name, r, e.version)...)
+			ops = append(ops, SetOps(e.name, r, e.version)...)
 		}
 		return r, nil
 	}
-	if r, err = write(entry{name, v.record, v.stat.Version, 0}, after.own); err != nil {
+	if r, err = write(entry{name, v.Record, v.Stat.Version, 0}, after.own); err != nil {
 		return Record{}, err
 	}
 	for _, s := range after.sections {
@@ -223,15 +223,15 @@ var ErrNoKey = errors.New("the key of the sequence is missing in ZooKeeper")
 
 // Key returns the key of a sequence, to turn its values into positions. That of a plain one has no effect. It returns
 // ErrNoKey if there is none.
-func (o Operator) Key(ctx context.Context, r Record) (sequence.Key, error) {
+func (o Sequences) Key(ctx context.Context, r Record) (sequence.Key, error) {
 	if !r.Keyed() {
 		return sequence.Key{}, nil
 	}
-	found, err := o.Store.GetAll(ctx, secretPath(r.ID))
+	found, err := o.Store.GetAll(ctx, SecretPath(r.ID))
 	if err != nil {
 		return sequence.Key{}, err
 	}
-	k, ok := r.secretIn(found[0])
+	k, ok := r.SecretIn(found[0])
 	if !ok {
 		return sequence.Key{}, ErrNoKey
 	}
@@ -239,17 +239,17 @@ func (o Operator) Key(ctx context.Context, r Record) (sequence.Key, error) {
 }
 
 // deleteSecret deletes the key of a sequence that is no more.
-func (o Operator) deleteSecret(ctx context.Context, id string) error {
-	if err := o.Store.Delete(ctx, secretPath(id), store.AnyVersion); !errors.Is(err, store.ErrNoNode) {
+func (o Sequences) deleteSecret(ctx context.Context, id string) error {
+	if err := o.Store.Delete(ctx, SecretPath(id), store.AnyVersion); !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
 	return nil
 }
 
 // forgetKeys removes the keys of a record that is deleted. A failure does no harm: nobody reads them again.
-func (o Operator) forgetKeys(ctx context.Context, r Record) {
-	if r.Mode.hasKeys() {
-		_ = o.Store.Delete(ctx, keysPath(r.ID), store.AnyVersion)
+func (o Sequences) forgetKeys(ctx context.Context, r Record) {
+	if r.Mode.HasKeys() {
+		_ = o.Store.Delete(ctx, KeysPath(r.ID), store.AnyVersion)
 	}
 }
 
@@ -268,12 +268,12 @@ type Named struct {
 
 // List returns the sequences whose names begin with prefix, and the tombstones, by name. The sections of a family are
 // part of it. It returns ErrNoState if no node has served sequences yet.
-func (o Operator) List(ctx context.Context, prefix string) ([]Named, State, error) {
+func (o Sequences) List(ctx context.Context, prefix string) ([]Named, State, error) {
 	st, err := o.State(ctx)
 	if err != nil {
 		return nil, State{}, err
 	}
-	buckets, err := o.Store.Children(ctx, recordsDir)
+	buckets, err := o.Store.Children(ctx, RecordsDir)
 	if errors.Is(err, store.ErrNoNode) {
 		return nil, st, nil
 	}
@@ -285,7 +285,7 @@ func (o Operator) List(ctx context.Context, prefix string) ([]Named, State, erro
 	group.SetLimit(16)
 	for k, bucket := range buckets {
 		group.Go(func() (err error) {
-			found[k], err = o.inBucket(ctx, recordsDir+"/"+bucket, prefix)
+			found[k], err = o.inBucket(ctx, RecordsDir+"/"+bucket, prefix)
 			return err
 		})
 	}
@@ -304,14 +304,14 @@ func (o Operator) List(ctx context.Context, prefix string) ([]Named, State, erro
 	return foldSections(all), st, nil
 }
 
-func (o Operator) inBucket(ctx context.Context, dir, prefix string) ([]Named, error) {
+func (o Sequences) inBucket(ctx context.Context, dir, prefix string) ([]Named, error) {
 	children, err := o.Store.Children(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
 	var names, paths []string
 	for _, child := range children {
-		if name := nameOf(child); strings.HasPrefix(name, prefix) {
+		if name := NameOf(child); strings.HasPrefix(name, prefix) {
 			names, paths = append(names, name), append(paths, dir+"/"+child)
 		}
 	}
@@ -324,8 +324,8 @@ func (o Operator) inBucket(ctx context.Context, dir, prefix string) ([]Named, er
 		if !f.Found {
 			continue // purged meanwhile
 		}
-		r, err := parseRecord(f.Data)
-		all = append(all, Named{Name: names[k], Record: r, Written: f.Stat.Mtime, Err: damagedAt(paths[k], err)})
+		r, err := Parse(f.Data)
+		all = append(all, Named{Name: names[k], Record: r, Written: f.Stat.Mtime, Err: DamagedAt(paths[k], err)})
 	}
 	return all, nil
 }
@@ -351,7 +351,7 @@ func (n Named) with(sections []Named) Named {
 		switch {
 		case s.Err != nil:
 			n.Err = s.Err
-		case s.exists():
+		case s.Exists():
 			n.Sections, entries = append(n.Sections, s), append(entries, entry{record: &s.Record})
 			if s.Written >= n.Written {
 				n.Written, n.By = s.Written, s.By
@@ -366,8 +366,8 @@ func (n Named) with(sections []Named) Named {
 
 // Nodes returns the addresses of the nodes that may own ordered sequences. Nodes are on the list while they know an
 // ordered sequence, and have an address.
-func (o Operator) Nodes(ctx context.Context) ([]string, error) {
-	nodes, err := o.Store.Children(ctx, nodesDir)
+func (o Sequences) Nodes(ctx context.Context) ([]string, error) {
+	nodes, err := o.Store.Children(ctx, NodesDir)
 	if errors.Is(err, store.ErrNoNode) {
 		return nil, nil
 	}
@@ -375,44 +375,44 @@ func (o Operator) Nodes(ctx context.Context) ([]string, error) {
 }
 
 // State returns the state of all sequences. It returns ErrNoState if no node has served sequences yet, and ErrDamaged.
-func (o Operator) State(ctx context.Context) (st State, err error) {
+func (o Sequences) State(ctx context.Context) (st State, err error) {
 	if err := o.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 		return State{}, err
 	}
-	found, err := o.Store.GetAll(ctx, clusterPath, statePath)
+	found, err := o.Store.GetAll(ctx, ClusterPath, StatePath)
 	if err != nil {
 		return State{}, err
 	}
-	v, err := parseFound(found)
+	v, err := ParseFound(found)
 	switch {
 	case err != nil:
 		return State{}, fmt.Errorf("%w: %w", ErrDamaged, err)
-	case v.state == nil:
+	case v.State == nil:
 		return State{}, ErrNoState
 	}
-	return *v.state, nil
+	return *v.State, nil
 }
 
 // Show returns the record of a sequence, or of its tombstone, and the state of all sequences. It
 // returns ErrNotFound if there is none.
-func (o Operator) Show(ctx context.Context, name string) (Record, State, error) {
+func (o Sequences) Show(ctx context.Context, name string) (Record, State, error) {
 	n, st, err := o.Find(ctx, name)
 	return n.Record, st, err
 }
 
 // Find is Show with the time at which the record was written.
-func (o Operator) Find(ctx context.Context, name string) (Named, State, error) {
+func (o Sequences) Find(ctx context.Context, name string) (Named, State, error) {
 	v, _, err := o.look(ctx, name)
-	_, hasPath := errors.AsType[damagedError](err)
+	_, hasPath := errors.AsType[DamagedError](err)
 	switch {
 	case hasPath: // of a section
 		return Named{}, State{}, err
 	case errors.Is(err, ErrDamaged), errors.Is(err, ErrUnknownMode):
-		return Named{}, State{}, damagedAt(recordPath(name), err)
+		return Named{}, State{}, DamagedAt(Path(name), err)
 	case err != nil:
 		return Named{}, State{}, err
-	case v.record == nil:
-		return Named{}, *v.state, ErrNotFound
+	case v.Record == nil:
+		return Named{}, *v.State, ErrNotFound
 	}
 	var sections []Named
 	for _, e := range v.sections {
@@ -420,5 +420,5 @@ func (o Operator) Find(ctx context.Context, name string) (Named, State, error) {
 			sections = append(sections, Named{Name: e.name, Record: *e.record, Written: e.written})
 		}
 	}
-	return Named{Name: name, Record: *v.record, Written: v.stat.Mtime}.with(sections), *v.state, nil
+	return Named{Name: name, Record: *v.Record, Written: v.Stat.Mtime}.with(sections), *v.State, nil
 }

@@ -35,7 +35,7 @@ type Definition struct {
 
 // Check returns an error if the definition is not usable. A text about a setting begins with its name.
 func (d Definition) Check() error {
-	if err := d.Mode.check(); err != nil {
+	if err := d.Mode.Check(); err != nil {
 		return err
 	}
 	check, many := sequence.CheckName[string], error(nil)
@@ -59,7 +59,7 @@ func (d Definition) Check() error {
 
 // checkLease returns an error if an owner could not issue the sequence so.
 func (d Definition) checkLease() error {
-	switch lease := d.hold(); {
+	switch lease := d.Hold(); {
 	case !d.Mode.Owned():
 		return nil
 	case d.Salt != 0:
@@ -84,15 +84,15 @@ func checkMaxNames(n int64) error {
 
 // Create creates a sequence and returns its record. A name that was deleted begins above all values
 // of its earlier lives. It returns ErrExists, ErrNoState, ErrStartNeeded, ErrTooEarly or a ChangeError.
-func (o Operator) Create(ctx context.Context, d Definition) (Record, error) {
+func (o Sequences) Create(ctx context.Context, d Definition) (Record, error) {
 	if err := d.Check(); err != nil {
 		return Record{}, err
 	}
 	return o.update(ctx, d.Name, true, func(v seen) (all changed, err error) {
-		st, old := *v.state, v.record
+		st, old := *v.State, v.Record
 		lost := forgets(old, st)
 		switch {
-		case old.exists():
+		case old.Exists():
 			return changed{}, ErrExists
 		case old != nil && old.Sections > 0 && d.Sections == 0:
 			return changed{}, refused("sections must be given, because this name was a family. Or purge it first")
@@ -108,7 +108,7 @@ func (o Operator) Create(ctx context.Context, d Definition) (Record, error) {
 		case d.Sections > 0:
 			return o.createFamily(ctx, d, v, lost)
 		}
-		r := newRecord(d.Map, d.Settings, st)
+		r := Fresh(d.Map, d.Settings, st)
 		r.Mode, r.MaxNames = d.Mode, d.MaxNames
 		all.own, err = newLife(r, old, lost)
 		return all, err
@@ -122,7 +122,7 @@ func newLife(r Record, old *Record, lost bool) (Record, error) {
 	if old != nil {
 		r.Gen, r.WaitMs, r.WaitFrom = old.Gen, old.WaitMs, old.WaitFrom
 		r.Credit, r.At = min(r.Credit, old.Credit), old.At // all lives together keep the ceiling (S6)
-		r.Above = old.highestIssued()
+		r.Above = old.HighestIssued()
 	}
 	//mutant:s17-begins-again by seqsim ->
 	r.Next = r.PositionAbove(r.Above) // (S17)
@@ -141,9 +141,9 @@ func newLife(r Record, old *Record, lost bool) (Record, error) {
 	}
 	if r.Next >= r.Positions() {
 		return Record{}, refused("max must be above %d, the highest value that this name could have before "+
-			"it was deleted", r.highestIssued())
+			"it was deleted", r.HighestIssued())
 	}
-	return r.withPeak(), nil
+	return r.WithPeak(), nil
 }
 
 // goesOn reports whether r, a scattered sequence, goes on with the key and the positions of its last life, old. The
@@ -160,9 +160,9 @@ func forgets(old *Record, st State) bool {
 
 // secretFor returns a new record with the fingerprint of its key, and the operation that writes the key. old is
 // the record whose place it takes, or nil.
-func (o Operator) secretFor(ctx context.Context, r Record, old *Record) (Record, []store.Op, error) {
+func (o Sequences) secretFor(ctx context.Context, r Record, old *Record) (Record, []store.Op, error) {
 	if r.KeyCheck == "" {
-		r, ops := r.withSecret()
+		r, ops := r.WithSecret()
 		return r, ops, nil
 	}
 	k, err := o.Key(ctx, *old)
@@ -170,7 +170,7 @@ func (o Operator) secretFor(ctx context.Context, r Record, old *Record) (Record,
 		err = refused("start must be above %d, because the key with which the name could go on is missing in ZooKeeper",
 			r.Highest(0))
 	}
-	return r, []store.Op{writeSecret(r.ID, k)}, err
+	return r, []store.Op{WriteSecret(r.ID, k)}, err
 }
 
 // Change is what an operator changes about a sequence that is in use. nil leaves a value as it is. It has no map, which
@@ -204,15 +204,15 @@ func (e ChangeError) Error() string { return string(e) }
 func refused(format string, a ...any) error { return ChangeError(fmt.Sprintf(format, a...)) }
 
 // Set changes a sequence. Nodes follow at their next heartbeat. It returns ErrNotFound, ErrLostAgain or a ChangeError.
-func (o Operator) Set(ctx context.Context, name string, c Change) (Record, error) {
+func (o Sequences) Set(ctx context.Context, name string, c Change) (Record, error) {
 	return o.update(ctx, name, c.jumps(), func(v seen) (all changed, err error) {
 		switch {
-		case !v.record.exists():
+		case !v.Record.Exists():
 			return changed{}, ErrNotFound
-		case v.record.Kind() == Family:
+		case v.Record.Kind() == Family:
 			return c.setFamily(v)
 		}
-		all.own, err = c.Apply(*v.record, *v.state)
+		all.own, err = c.Apply(*v.Record, *v.State)
 		return all, err
 	})
 }
@@ -230,7 +230,7 @@ func (c Change) Apply(r Record, st State) (Record, error) {
 		c.Settings(&r.Settings)
 		if r.HardCeiling = before.HardCeiling; r.Mode.Owned() && r.HoldMs != before.HoldMs {
 			return Record{}, refused("lease is %s and cannot change. Delete the sequence, and create it again",
-				before.hold())
+				before.Hold())
 		}
 	}
 	if err := r.Settings.Check(); err != nil {
@@ -259,9 +259,9 @@ func (c Change) Apply(r Record, st State) (Record, error) {
 		if err != nil {
 			return Record{}, err
 		}
-		if r = r.raised(p); c.VouchedIn != 0 {
+		if r = r.Raised(p); c.VouchedIn != 0 {
 			if r.Mode.Owned() && r.Incarnation < st.Incarnation { // the next one waits for a lost owner's lease (O4)
-				r.Owner, r.Address, r.OwnedAt = lostOwner, "", 0
+				r.Owner, r.Address, r.OwnedAt = LostOwner, "", 0
 			}
 			r.Incarnation = st.Incarnation // nothing needs to be skipped
 		}

@@ -20,10 +20,10 @@ type entry struct {
 }
 
 // readEntries reads the records of names.
-func (o Operator) readEntries(ctx context.Context, names []string) ([]entry, error) {
+func (o Sequences) readEntries(ctx context.Context, names []string) ([]entry, error) {
 	paths := make([]string, len(names))
 	for k, name := range names {
-		paths[k] = recordPath(name)
+		paths[k] = Path(name)
 	}
 	found, err := o.Store.GetAll(ctx, paths...)
 	if err != nil {
@@ -34,9 +34,9 @@ func (o Operator) readEntries(ctx context.Context, names []string) ([]entry, err
 		if all[k].name = names[k]; !f.Found {
 			continue
 		}
-		r, err := parseRecord(f.Data)
+		r, err := Parse(f.Data)
 		if err != nil {
-			return nil, damagedAt(paths[k], err)
+			return nil, DamagedAt(paths[k], err)
 		}
 		all[k].record, all[k].version, all[k].written = &r, f.Stat.Version, f.Stat.Mtime
 	}
@@ -44,10 +44,10 @@ func (o Operator) readEntries(ctx context.Context, names []string) ([]entry, err
 }
 
 // readSections reads the sections of all lives of a family.
-func (o Operator) readSections(ctx context.Context, family string) ([]entry, error) {
+func (o Sequences) readSections(ctx context.Context, family string) ([]entry, error) {
 	var names []string
 	for k := range positions.MaxSections {
-		names = append(names, sectionName(family, k))
+		names = append(names, SectionName(family, k))
 	}
 	return o.readEntries(ctx, names)
 }
@@ -55,12 +55,12 @@ func (o Operator) readSections(ctx context.Context, family string) ([]entry, err
 // highest returns the highest value that a family may have issued in any of its lives, -1 for none.
 func (v seen) highest() int64 {
 	highest := int64(-1)
-	if v.record != nil {
-		highest = v.record.highestIssued()
+	if v.Record != nil {
+		highest = v.Record.HighestIssued()
 	}
 	for _, e := range v.sections {
 		if e.record != nil {
-			highest = max(highest, e.record.highestIssued())
+			highest = max(highest, e.record.HighestIssued())
 		}
 	}
 	return highest
@@ -71,7 +71,7 @@ func (v seen) highest() int64 {
 func asOne(r Record, sections []entry) Record {
 	var incarnations []int64
 	for _, e := range sections {
-		if e.record.exists() {
+		if e.record.Exists() {
 			r.Next, r.Term = max(r.Next, e.record.Next), r.Term+e.record.Term
 			incarnations = append(incarnations, e.record.Incarnation)
 		}
@@ -98,7 +98,7 @@ type changedSection struct {
 // eachSection returns what change makes of all sections that exist.
 func (v seen) eachSection(change func(Record) (Record, error)) (all []changedSection, err error) {
 	for _, e := range v.sections {
-		if e.record.exists() {
+		if e.record.Exists() {
 			after, err := change(*e.record)
 			if err != nil {
 				return nil, err
@@ -112,11 +112,11 @@ func (v seen) eachSection(change func(Record) (Record, error)) (all []changedSec
 // deleteFamily returns the tombstones of a family and of its sections. That of the family knows the highest value of
 // all sections, and how long nodes that are cut off may issue some.
 func (v seen) deleteFamily(now int64) changed {
-	st := *v.state
-	all := changed{own: asOne(*v.record, v.sections).deleted(st, now)}
+	st := *v.State
+	all := changed{own: asOne(*v.Record, v.sections).Deleted(st, now)}
 	wait := all.own.IssuableFor(st)
 	all.sections, _ = v.eachSection(func(s Record) (Record, error) {
-		s = s.deleted(st, now)
+		s = s.Deleted(st, now)
 		wait = max(wait, s.IssuableFor(st))
 		return s, nil
 	})
@@ -127,15 +127,15 @@ func (v seen) deleteFamily(now int64) changed {
 // setFamily returns a family and its sections after a change. The next value must not be lower than that of any
 // section.
 func (c Change) setFamily(v seen) (all changed, err error) {
-	if _, err := c.Apply(asOne(*v.record, v.sections), *v.state); err != nil {
+	if _, err := c.Apply(asOne(*v.Record, v.sections), *v.State); err != nil {
 		return changed{}, err
 	}
-	all.sections, err = v.eachSection(func(s Record) (Record, error) { return c.Apply(s, *v.state) })
+	all.sections, err = v.eachSection(func(s Record) (Record, error) { return c.Apply(s, *v.State) })
 	if err != nil {
 		return changed{}, err
 	}
 	c.Next, c.NextPosition = nil, nil // sections have it
-	all.own, err = c.Apply(*v.record, *v.state)
+	all.own, err = c.Apply(*v.Record, *v.State)
 	return all, err
 }
 
@@ -157,7 +157,7 @@ func (c Change) ApplyTo(n Named, st State) (after Named, err error) {
 
 // createFamily returns a new family and its sections. All of them begin above the values of all sections of earlier
 // lives. lost is that of newLife.
-func (o Operator) createFamily(ctx context.Context, d Definition, v seen, lost bool) (all changed, err error) {
+func (o Sequences) createFamily(ctx context.Context, d Definition, v seen, lost bool) (all changed, err error) {
 	if v.sections, err = o.readSections(ctx, d.Name); err != nil {
 		return changed{}, err
 	}
@@ -166,7 +166,7 @@ func (o Operator) createFamily(ctx context.Context, d Definition, v seen, lost b
 	}
 	above := v.highest()
 	begin := func(sections int, old *Record) (Record, error) {
-		r := newRecord(d.Map, d.Settings, *v.state)
+		r := Fresh(d.Map, d.Settings, *v.State)
 		r.Mode, r.Sections, r.Above = d.Mode, sections, above
 		if old != nil {
 			old = new(*old)
@@ -174,7 +174,7 @@ func (o Operator) createFamily(ctx context.Context, d Definition, v seen, lost b
 		}
 		return newLife(r, old, lost)
 	}
-	if all.own, err = begin(d.Sections, v.record); err != nil {
+	if all.own, err = begin(d.Sections, v.Record); err != nil {
 		return changed{}, err
 	}
 	for _, e := range v.sections[:d.Sections] {
@@ -209,7 +209,7 @@ func (e *FamilyError) Error() string {
 }
 
 // checkOuter returns a *FamilyError if name lies in the prefix of a family.
-func (o Operator) checkOuter(ctx context.Context, name string) error {
+func (o Sequences) checkOuter(ctx context.Context, name string) error {
 	outer, err := o.outer(ctx, name)
 	for _, e := range outer {
 		if e.record != nil && e.record.Sections > 0 {
@@ -220,25 +220,25 @@ func (o Operator) checkOuter(ctx context.Context, name string) error {
 }
 
 // outer reads the templates and families in whose prefixes a name lies.
-func (o Operator) outer(ctx context.Context, name string) ([]entry, error) {
+func (o Sequences) outer(ctx context.Context, name string) ([]entry, error) {
 	return o.readEntries(ctx, slices.DeleteFunc(positions.Templates(name), func(t string) bool { return t == name }))
 }
 
 // FindInFamily is Find of the section that issues the values of a name of a family. It returns ErrNotFound if no family
 // has the name.
-func (o Operator) FindInFamily(ctx context.Context, name string) (Named, State, error) {
+func (o Sequences) FindInFamily(ctx context.Context, name string) (Named, State, error) {
 	outer, err := o.outer(ctx, name)
 	for _, e := range outer {
 		if e.record.Kind() == Family {
 			section, _ := positions.Place(name, e.record.Sections)
-			return o.Find(ctx, sectionName(e.name, section))
+			return o.Find(ctx, SectionName(e.name, section))
 		}
 	}
 	return Named{}, State{}, cmp.Or(err, ErrNotFound)
 }
 
 // checkInner returns a *FamilyError if names exist, or were deleted, that lie in the prefix of a new family.
-func (o Operator) checkInner(ctx context.Context, family string) error {
+func (o Sequences) checkInner(ctx context.Context, family string) error {
 	prefix := strings.TrimSuffix(family, "*")
 	all, _, err := o.List(ctx, prefix)
 	if err != nil {
@@ -263,14 +263,14 @@ func (o Operator) checkInner(ctx context.Context, family string) error {
 
 // beforeFamily returns the operations that must come before the creation of a family: the creation of the directories
 // of its sections, and checks that no node has created a sequence in its prefix from a template. Operators write /seq.
-func (o Operator) beforeFamily(ctx context.Context, family string, sections []entry) (ops []store.Op, err error) {
+func (o Sequences) beforeFamily(ctx context.Context, family string, sections []entry) (ops []store.Op, err error) {
 	outer, err := o.outer(ctx, family)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range outer {
 		if e.record != nil {
-			ops = append(ops, store.CheckOp{Path: recordPath(e.name), Version: e.version})
+			ops = append(ops, store.CheckOp{Path: Path(e.name), Version: e.version})
 		}
 	}
 	if err := o.checkInner(ctx, family); err != nil {
@@ -278,7 +278,7 @@ func (o Operator) beforeFamily(ctx context.Context, family string, sections []en
 	}
 	paths := []string{}
 	for _, e := range sections {
-		if path := bucketPath(e.name); path != bucketPath(family) { // commit creates that of the family
+		if path := BucketPath(e.name); path != BucketPath(family) { // commit creates that of the family
 			paths = append(paths, path)
 		}
 	}

@@ -17,7 +17,7 @@ type familyHouse struct{ *house }
 func eachFamily(t *testing.T, test func(f familyHouse)) {
 	zkstore.Both(t, func(t *testing.T, open func() store.Store) {
 		h := newHouse(t, open)
-		_, err := h.admin.Create(h.Context(), statePath, mustMarshal(State{Cluster: "c"}), store.Persistent)
+		_, err := h.admin.Create(h.Context(), StatePath, MustMarshal(State{Cluster: "c"}), store.Persistent)
 		if err != nil {
 			h.Fatal(err)
 		}
@@ -47,9 +47,9 @@ func (f familyHouse) creates(d Definition) Named {
 func (f familyHouse) owns(section string, next int64) {
 	f.Helper()
 	v := readAll(f, f.admin, section)
-	r := v.record.raised(next).written("n", "node")
+	r := v.Record.Raised(next).Written("n", "node")
 	r.Owner, r.Term, r.Address, r.OwnedAt = "n", r.Term+1, "a:1", 1
-	if err := f.admin.Multi(f.Context(), setRecord(section, r, v.stat.Version)...); err != nil {
+	if err := f.admin.Multi(f.Context(), SetOps(section, r, v.Stat.Version)...); err != nil {
 		f.Fatal(err)
 	}
 }
@@ -67,8 +67,8 @@ func (f familyHouse) deletes(name string) Record {
 func (f familyHouse) passes(ms int64) {
 	f.Helper()
 	v := readAll(f, f.admin, "x")
-	v.state.Time += ms
-	if err := f.admin.Multi(f.Context(), v.setState(*v.state)...); err != nil {
+	v.State.Time += ms
+	if err := f.admin.Multi(f.Context(), v.SetState(*v.State)...); err != nil {
 		f.Fatal(err)
 	}
 }
@@ -140,11 +140,11 @@ func TestLaterLifeOfAFamilyIsAboveAllSections(t *testing.T) {
 			}
 			if life != 2 { // one life is not used
 				next += 100
-				f.owns(sectionName("msg:*", sections-1), next)
+				f.owns(SectionName("msg:*", sections-1), next)
 			}
 			f.deletes("msg:*")
 			n, st := f.found("msg:*")
-			if left := n.IssuableFor(st); n.Sections != nil || left != DefaultLease+2*mostRaise {
+			if left := n.IssuableFor(st); n.Sections != nil || left != DefaultLease+2*MostRaise {
 				f.Errorf("life %d: %s, %+v", life, left, n)
 			}
 			if _, err := f.operator().Create(f.Context(), ofFamily("msg:*", 3)); !errors.Is(err, ErrTooEarly) {
@@ -153,7 +153,7 @@ func TestLaterLifeOfAFamilyIsAboveAllSections(t *testing.T) {
 			if err := f.operator().Purge(f.Context(), "msg:*"); !errors.Is(err, ErrTooEarly) {
 				f.Error(err)
 			}
-			f.passes(DefaultLease.Milliseconds() + 2*mostRaise.Milliseconds())
+			f.passes(DefaultLease.Milliseconds() + 2*MostRaise.Milliseconds())
 		}
 	})
 }

@@ -126,7 +126,7 @@ func (m *ordered) urgency(e situation) urgency {
 
 // renewalDue reports whether the owner must write the record, or give the section back.
 func (m *ordered) renewalDue(now int64) bool {
-	return m.lease.ending || m.relay.leaves() || m.low() || m.lease.mayRenew(now, m.known.hold())
+	return m.lease.ending || m.relay.leaves() || m.low() || m.lease.mayRenew(now, m.known.Hold())
 }
 
 // saw takes over what was read.
@@ -142,12 +142,12 @@ func (m *ordered) saw(v view, before *Record, e situation) {
 		m.endLease()
 	default:
 		m.lease.session, m.last = e.session, v // the renewal checks the versions of v, which was not read at one moment
-		m.skipTo(v.record.From)
+		m.skipTo(v.Record.From)
 	}
-	if before == nil || before.Nonce != v.record.Nonce { // the owner lives, or there is another one
+	if before == nil || before.Nonce != v.Record.Nonce { // the owner lives, or there is another one
 		m.passes.suspect = ""
 	}
-	if m.passes.leaveBehind(v.record); v.record.Owner != "" {
+	if m.passes.leaveBehind(v.Record); v.Record.Owner != "" {
 		m.passes.answered = ""
 	}
 }
@@ -161,7 +161,7 @@ func (m *ordered) nextWrite(v view, e situation) *blockWrite {
 	if m.slow(e.sent) {
 		m.passes.giveUp()
 	}
-	d := m.known.hold()
+	d := m.known.Hold()
 	m.lookAt = renewAt(m.lease.sent, d)
 	if e.unconfirmed == 0 && (m.lease.ending || m.endsNow(e)) {
 		m.lease.ending, m.lookAt = true, 0
@@ -172,13 +172,13 @@ func (m *ordered) nextWrite(v view, e situation) *blockWrite {
 		return m.renewal(*w, e)
 	}
 	if due {
-		return m.renewal(write{record: m.known.renewed(e.now)}, e)
+		return m.renewal(Write{Record: m.known.Renewed(e.now)}, e)
 	}
 	return nil
 }
 
 // extension returns the write that takes more positions, nil if none are needed or the node gets none.
-func (m *ordered) extension(v view, e situation, due bool) *write {
+func (m *ordered) extension(v view, e situation, due bool) *Write {
 	if len(m.waiting) == 0 && !m.low() && !(due && m.usedThird()) {
 		return nil
 	}
@@ -186,8 +186,8 @@ func (m *ordered) extension(v view, e situation, due bool) *write {
 	//mutant:o7-takes-unconfirmed by TestOwnerRenewsBeforeItMayTake -> if true {
 	if e.unconfirmed == 0 {
 		want, need := m.want(m.known.Next, time.Duration(e.sent-m.lease.sent), m.known.Block, m.waiting)
-		var w write
-		if w, refusal = m.known.plan(v.incarnation(), want, need, e.now); refusal == nil {
+		var w Write
+		if w, refusal = m.known.Plan(v.Incarnation(), want, need, e.now); refusal == nil {
 			return &w
 		}
 	}
@@ -198,9 +198,9 @@ func (m *ordered) extension(v view, e situation, due bool) *write {
 }
 
 // renewal makes a write keep the ownership.
-func (m *ordered) renewal(w write, e situation) *blockWrite {
-	w.record.Owner = m.lease.owner
-	return &blockWrite{write: w, session: e.session, renews: true}
+func (m *ordered) renewal(w Write, e situation) *blockWrite {
+	w.Record.Owner = m.lease.owner
+	return &blockWrite{Write: w, session: e.session, renews: true}
 }
 
 // endsNow reports whether the owner should give the section back: nobody asks, the node gives all away, or the section
@@ -212,14 +212,14 @@ func (m *ordered) endsNow(e situation) bool {
 // giveBack returns the write that leaves the section without an owner (O6). It returns the positions that no lane has
 // issued, so that the next owner goes on without a gap.
 func (m *ordered) giveBack(v view, e situation) *blockWrite {
-	r := m.known.renewed(e.now)
-	//mutant:o6-next-too-low by TestStoppedOwnerLeavesNoGap -> rest := remainder{id: r.ID, incarnation: r.Incarnation, block: positions.Block{First: m.first, End: m.end}}
-	rest := remainder{id: r.ID, incarnation: r.Incarnation, block: m.rest()}
-	if lower, possible := r.returnOf(rest, v.incarnation()); possible {
+	r := m.known.Renewed(e.now)
+	//mutant:o6-next-too-low by TestStoppedOwnerLeavesNoGap -> rest := Remainder{ID: r.ID, Incarnation: r.Incarnation, Block: positions.Block{First: m.first, End: m.end}}
+	rest := Remainder{ID: r.ID, Incarnation: r.Incarnation, Block: m.rest()}
+	if lower, possible := r.ReturnOf(rest, v.Incarnation()); possible {
 		r = lower
 	}
 	r.Owner, r.Address, r.OwnedAt = "", "", 0
-	return &blockWrite{write: write{record: r}, session: e.session, renews: true}
+	return &blockWrite{Write: Write{Record: r}, session: e.session, renews: true}
 }
 
 // take returns the write that makes this node the owner, if requests need that and nobody else may be the owner.
@@ -242,7 +242,7 @@ func (m *ordered) take(v view, e situation) *blockWrite {
 			m.refusePassed(nil)
 		}
 		// A request that comes meanwhile waits until then, so that is soon, also with a long lease.
-		m.lookAt = e.sent + int64(min(max(wait, leavesFor), m.known.hold()/6, time.Second))
+		m.lookAt = e.sent + int64(min(max(wait, leavesFor), m.known.Hold()/6, time.Second))
 		m.notBefore = m.lookAt
 		return nil
 	}
@@ -253,14 +253,14 @@ func (m *ordered) take(v view, e situation) *blockWrite {
 	if len(m.waiting) == 0 {
 		need = 1
 	}
-	w, refusal := m.known.plan(v.incarnation(), max(all, m.known.Block), need, e.now)
+	w, refusal := m.known.Plan(v.Incarnation(), max(all, m.known.Block), need, e.now)
 	if refusal != nil {
 		m.refuse(refusal, e.sent)
 		return nil
 	}
-	w.record.Owner, w.record.Term = e.nonce, w.record.Term+1
-	w.record.Address, w.record.OwnedAt = m.relay.own, m.relay.elapsed.Now().Wall/1e6
-	return &blockWrite{write: w, session: e.session}
+	w.Record.Owner, w.Record.Term = e.nonce, w.Record.Term+1
+	w.Record.Address, w.Record.OwnedAt = m.relay.own, m.relay.elapsed.Now().Wall/1e6
+	return &blockWrite{Write: w, session: e.session}
 }
 
 // leavesFor is the time after which a node that leaves looks again whether others can answer what it cannot.
@@ -285,8 +285,8 @@ func (m *ordered) wrote(t blockWrite, v view, sent, now int64, err error) (woken
 		return nil, 0
 	//mutant:o3-unknown-outcome by TestUnknownRenewalEndsTheOwnership -> case m.lease.owner != "": m.accept(t, v, sent, now)
 	default:
-		if t.record.Owner != "" { // it may have been written: freeIn must know that it has ended
-			m.lease.owner = t.record.Owner
+		if t.Record.Owner != "" { // it may have been written: freeIn must know that it has ended
+			m.lease.owner = t.Record.Owner
 		}
 		m.endLease()
 	}
@@ -295,14 +295,14 @@ func (m *ordered) wrote(t blockWrite, v view, sent, now int64, err error) (woken
 
 func (m *ordered) accept(t blockWrite, v view, sent, now int64) {
 	m.series.knowWritten(t, now)
-	switch owner := t.record.Owner; {
+	switch owner := t.Record.Owner; {
 	case owner == "":
 		m.endLease()
 		return
 	case t.renews && owner != m.lease.owner: // a request has found meanwhile that the lease had ended
 		return
 	case owner != m.lease.owner: // a new ownership
-		m.begin(t.block)
+		m.begin(t.Block)
 		if m.relay.place(m.name) != m.relay.own {
 			m.staysUntil = now + int64(time.Minute)
 		}
@@ -311,12 +311,12 @@ func (m *ordered) accept(t blockWrite, v view, sent, now int64) {
 		m.lapse(now)
 		return
 	default:
-		m.add(t.block)
+		m.add(t.Block)
 	}
 	m.lease, m.last = newLease(t, sent), v.after(t)
 	m.traceOwner(sent, now)
 	m.counters.wrote()
-	m.conflicts, m.lookAt = 0, renewAt(sent, m.known.hold())
+	m.conflicts, m.lookAt = 0, renewAt(sent, m.known.Hold())
 	if m.passes.suspect = ""; m.passes.doubted() {
 		m.passes.giveUp()
 	}

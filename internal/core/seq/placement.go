@@ -78,7 +78,7 @@ func (i *Issuer) meetNodes(ctx context.Context, cluster ClusterInfo) error {
 	if !r.inUse.Load() || r.pass == nil {
 		return nil
 	}
-	nodes, err := i.cfg.Store.Children(ctx, nodesDir)
+	nodes, err := i.cfg.Store.Children(ctx, NodesDir)
 	if err != nil && !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
@@ -87,10 +87,10 @@ func (i *Issuer) meetNodes(ctx context.Context, cluster ClusterInfo) error {
 	may := r.own != "" && !r.leaving.Load() && i.unconfirmed(cluster) == 0 && !i.flaps()
 	switch {
 	case may && !listed:
-		if err := i.cfg.Store.EnsureRoot(ctx, "/seq", nodesDir); err != nil {
+		if err := i.cfg.Store.EnsureRoot(ctx, "/seq", NodesDir); err != nil {
 			return err
 		}
-		_, err := i.cfg.Store.Create(ctx, nodesDir+"/"+r.own, nil, store.Ephemeral)
+		_, err := i.cfg.Store.Create(ctx, NodesDir+"/"+r.own, nil, store.Ephemeral)
 		if err != nil && !errors.Is(err, store.ErrExists) {
 			return err
 		}
@@ -106,7 +106,7 @@ func (i *Issuer) meetNodes(ctx context.Context, cluster ClusterInfo) error {
 }
 
 func (i *Issuer) unlist(ctx context.Context) error {
-	err := i.cfg.Store.Delete(ctx, nodesDir+"/"+i.relay.own, store.AnyVersion)
+	err := i.cfg.Store.Delete(ctx, NodesDir+"/"+i.relay.own, store.AnyVersion)
 	if errors.Is(err, store.ErrNoNode) {
 		return nil
 	}
@@ -199,7 +199,7 @@ func (f *families) know(name string, r *Record) {
 	}
 	if now.most != was.most || now.gen != was.gen {
 		for k := range max(was.most, now.most) {
-			f.changed = append(f.changed, sectionName(name, k))
+			f.changed = append(f.changed, SectionName(name, k))
 		}
 	}
 	if r.Kind() == Family {
@@ -244,7 +244,7 @@ func (c *catalog) section(f *family, name []byte) (s *series, lane int) {
 	if s = f.sections[k].Load(); s != nil && !s.forgotten.Load() {
 		return s, lane
 	}
-	s = c.named(sectionName(f.name, k))
+	s = c.named(SectionName(f.name, k))
 	f.sections[k].Store(s)
 	return s, lane
 }

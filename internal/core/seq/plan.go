@@ -7,99 +7,99 @@ import (
 	"github.com/flaked/flaked/sequence"
 )
 
-// finding says what a record that was read shows, compared with the one that the node knows.
-type finding int
+// Finding says what a record that was read shows, compared with the one that the node knows.
+type Finding int
 
 const (
-	// foundAbsent: there is no record, and the node knows of none.
-	foundAbsent finding = iota
-	// foundGood: the record is the known one or a later one.
-	foundGood
-	// foundLost: ZooKeeper has lost the known record, or a later one.
-	foundLost
-	// foundLater: the cluster has a later incarnation, so a node has noticed that ZooKeeper has lost data.
-	foundLater
+	// Absent: there is no record, and the node knows of none.
+	Absent Finding = iota
+	// Good: the record is the known one or a later one.
+	Good
+	// Lost: ZooKeeper has lost the known record, or a later one.
+	Lost
+	// Later: the cluster has a later incarnation, so a node has noticed that ZooKeeper has lost data.
+	Later
 )
 
-// judge compares a record that was read after a sync with the one that the node knows. purged is
+// Compare compares a record that was read after a sync with the one that the node knows. purged is
 // State.Purged, as it was read together with the record. In a later incarnation than that of known, a node may have
 // written Purged from memory. Then the caller must have put back a record that is missing: see series.restore.
-func judge(found, known *Record, purged int64) finding {
+func Compare(found, known *Record, purged int64) Finding {
 	switch {
 	case found == nil && known == nil:
-		return foundAbsent
+		return Absent
 	case known == nil:
-		return foundGood
+		return Good
 	case found == nil && known.Gen <= purged: // whatever was made later than a purge has a higher Gen
-		return foundAbsent
-	case found == nil, known.newer(*found):
-		return foundLost
+		return Absent
+	case found == nil, known.Newer(*found):
+		return Lost
 	//mutant:s12-equal-count-is-good by TestCompare -> case false:
-	case known.rivals(*found):
-		return foundLost
+	case known.Rivals(*found):
+		return Lost
 	}
-	return foundGood
+	return Good
 }
 
-// isPurged reports whether the tombstone r is missing because an operator has purged it.
-func (r Record) isPurged(purged int64) bool { return r.Kind() == Tombstone && r.Gen <= purged }
+// IsPurged reports whether the tombstone r is missing because an operator has purged it.
+func (r Record) IsPurged(purged int64) bool { return r.Kind() == Tombstone && r.Gen <= purged }
 
 // savedParts divides the ceiling: while less than this part of a second's positions may be taken, nobody takes a
 // block. Else clients that ask for more than the ceiling make a node write as fast as ZooKeeper answers.
 const savedParts = 10
 
-// write is a record that takes a block. Without a block it renews the record's time, or gives positions or the
+// Write is a record that takes a block. Without a block it renews the record's time, or gives positions or the
 // ownership back.
-type write struct {
-	record Record
-	block  positions.Block
+type Write struct {
+	Record Record
+	Block  positions.Block
 }
 
-// plan decides the write that takes a block, or returns the refusal. want is the size that the node would like, and
+// Plan decides the write that takes a block, or returns the refusal. want is the size that the node would like, and
 // need >= 1 the size below which the block is of no use. now is a sequence time, as in all of this file.
-func (r Record) plan(incarnation, want, need, now int64) (write, *Refusal) {
+func (r Record) Plan(incarnation, want, need, now int64) (Write, *Refusal) {
 	left := r.Positions() - r.Next
 	lost := r.Incarnation < incarnation
 	switch {
 	//mutant:s1-past-the-max by TestPlan -> case false:
 	case left < 1 || left < need && !lost: // the values end at the max (S1)
-		return write{}, r.exhausted()
+		return Write{}, r.Exhausted()
 	case lost:
 		return r.planAfterLoss(incarnation, want, now)
 	}
-	n := max(need, min(want, left, r.ceiling().At(r.budget(), now).Credit))
-	saved := min(left, int64(r.ceiling())/savedParts)
-	if _, wait := r.ceiling().Spend(r.budget(), max(n, saved), now); wait > 0 {
-		return write{}, r.overCeiling(wait)
+	n := max(need, min(want, left, r.CeilingInForce().At(r.Budget(), now).Credit))
+	saved := min(left, int64(r.CeilingInForce())/savedParts)
+	if _, wait := r.CeilingInForce().Spend(r.Budget(), max(n, saved), now); wait > 0 {
+		return Write{}, r.overCeiling(wait)
 	}
-	budget, _ := r.ceiling().Spend(r.budget(), n, now)
+	budget, _ := r.CeilingInForce().Spend(r.Budget(), n, now)
 	return r.withBlock(positions.Block{First: r.Next, End: r.Next + n}, budget), nil
 }
 
 // planAfterLoss is plan for the first block in an incarnation. The block is of use at any size, because it ends the
 // loss for this sequence.
-func (r Record) planAfterLoss(incarnation, want, now int64) (write, *Refusal) {
+func (r Record) planAfterLoss(incarnation, want, now int64) (Write, *Refusal) {
 	hard, left := positions.Ceiling(r.HardCeiling), r.Positions()-r.Next
 	skip, wait := r.skip(incarnation, now)
 	switch {
 	case wait > 0:
-		return write{}, r.overCeiling(wait)
+		return Write{}, r.overCeiling(wait)
 	case skip > left/10:
-		return write{}, frozen(skip)
+		return Write{}, frozen(skip)
 	}
 	//mutant:s14-first-block by seqsim -> n := min(want, left-skip)
-	n := min(want, left-skip, max(1, r.ceiling().Burst()/firstBlockPart))
+	n := min(want, left-skip, max(1, r.CeilingInForce().Burst()/firstBlockPart))
 	block := positions.Block{First: r.Next + skip, End: r.Next + skip + n}
 	//mutant:s13-peak-falls by TestPeak -> r.Incarnation, r.PeakFrom, r.PeakAt = incarnation, block.First, now
 	r.Incarnation = incarnation
-	paid := hard.Pay(r.budget(), n, now)
+	paid := hard.Pay(r.Budget(), n, now)
 	return r.withBlock(block, paid), nil
 }
 
 // withBlock returns the write that takes a block and leaves a budget.
-func (r Record) withBlock(b positions.Block, left positions.Budget) write {
+func (r Record) withBlock(b positions.Block, left positions.Budget) Write {
 	r.Next, r.Credit, r.At = b.End, left.Credit, left.At
-	return write{r, b}
+	return Write{r, b}
 }
 
 // skip returns the positions that the first block after a loss of data leaves out (S13). Usually they are
@@ -110,8 +110,8 @@ func (r Record) withBlock(b positions.Block, left positions.Budget) write {
 // wait is the time in milliseconds until the sequence has paid for an earlier skip. Until then no block may be taken.
 func (r Record) skip(incarnation, now int64) (skip, wait int64) {
 	hard := positions.Ceiling(r.HardCeiling)
-	//mutant:s13-no-skip by seqsim -> _, wait = hard.Skip(r.budget(), now)
-	skip, wait = hard.Skip(r.budget(), now)
+	//mutant:s13-no-skip by seqsim -> _, wait = hard.Skip(r.Budget(), now)
+	skip, wait = hard.Skip(r.Budget(), now)
 	if r.Incarnation < incarnation-1 {
 		peak, _ := hard.Skip(positions.Budget{Credit: r.PeakFrom - r.Next, At: r.PeakAt}, now)
 		skip = max(skip, peak)
@@ -124,95 +124,95 @@ func (r Record) skip(incarnation, now int64) (skip, wait int64) {
 // the two, which is longer than the time for which the ceiling gives the block.
 const firstBlockPart = 8
 
-// renewal returns the record with its time set to now. due is false if
+// Renewal returns the record with its time set to now. due is false if
 // the time is younger than after, or if the record is from before a loss of data.
-func (r Record) renewal(incarnation, now int64, after time.Duration) (renewed Record, due bool) {
+func (r Record) Renewal(incarnation, now int64, after time.Duration) (renewed Record, due bool) {
 	if r.Incarnation != incarnation || now-r.At < after.Milliseconds() {
 		return Record{}, false
 	}
-	return r.renewed(now), true
+	return r.Renewed(now), true
 }
 
-// renewed returns the record with its budget as it is now.
-func (r Record) renewed(now int64) Record {
-	budget := r.ceiling().At(r.budget(), now)
+// Renewed returns the record with its budget as it is now.
+func (r Record) Renewed(now int64) Record {
+	budget := r.CeilingInForce().At(r.Budget(), now)
 	r.Credit, r.At = budget.Credit, budget.At
 	return r
 }
 
-// remainder is the end of a block that a node took from the record with this ID, in this incarnation. The node has
+// Remainder is the end of a block that a node took from the record with this ID, in this incarnation. The node has
 // issued nothing of it.
-type remainder struct {
-	id          string
-	incarnation int64
-	block       positions.Block
+type Remainder struct {
+	ID          string
+	Incarnation int64
+	Block       positions.Block
 }
 
-// returnOf returns the record that gives back the rest of the last block that a node took. It is possible only if
+// ReturnOf returns the record that gives back the rest of the last block that a node took. It is possible only if
 // nobody has taken a block since. Within an incarnation, the next position shows that. Where data were lost since the
 // block was taken, the next skip counts on the credit as it is.
-func (r Record) returnOf(rest remainder, incarnation int64) (after Record, possible bool) {
-	b := rest.block
+func (r Record) ReturnOf(rest Remainder, incarnation int64) (after Record, possible bool) {
+	b := rest.Block
 	switch {
-	case r.ID != rest.id, r.Kind() != Sequence, b.First < r.From, b.Len() <= 0:
+	case r.ID != rest.ID, r.Kind() != Sequence, b.First < r.From, b.Len() <= 0:
 		return Record{}, false
-	case r.Incarnation != incarnation, rest.incarnation != incarnation:
+	case r.Incarnation != incarnation, rest.Incarnation != incarnation:
 		return Record{}, false
 	//mutant:s4-return-below-others by seqsim -> case false:
 	case r.Next != b.End: // (S4)
 		return Record{}, false
 	}
-	r.Credit = max(r.Credit, min(r.ceiling().Burst(), r.Credit+b.Len()))
+	r.Credit = max(r.Credit, min(r.CeilingInForce().Burst(), r.Credit+b.Len()))
 	r.Next = b.First
 	return r, true
 }
 
-// raised returns the record with a higher next position.
-func (r Record) raised(next int64) Record {
+// Raised returns the record with a higher next position.
+func (r Record) Raised(next int64) Record {
 	r.PeakFrom += next - r.Next
 	r.Next = next
 	return r
 }
 
-// putBack returns the record that a node writes after a loss of data (S8): the newer one of found and
+// PutBack returns the record that a node writes after a loss of data (S8): the newer one of found and
 // known. Its next position is the highest that the node has seen of this sequence. due is false if
 // that is what was found. found is nil if there is no record.
 //
 // Of two writes with one write count, either one will do if it has the higher next position. If they are of two lives
 // of the name, the one whose values go further comes back. The write count then grows above both.
-func putBack(found *Record, known Record, highest int64) (next Record, due bool) {
-	//mutant:s8-lower-put-back by seqsim -> known = known.raised(known.Next)
-	known = known.raised(max(known.Next, highest))
+func PutBack(found *Record, known Record, highest int64) (next Record, due bool) {
+	//mutant:s8-lower-put-back by seqsim -> known = known.Raised(known.Next)
+	known = known.Raised(max(known.Next, highest))
 	if found == nil {
 		return known, true
 	}
-	next, older, rivals := *found, known.newer(*found), known.rivals(*found)
-	if older || rivals && found.ID != known.ID && known.highestIssued() > found.highestIssued() {
+	next, older, rivals := *found, known.Newer(*found), known.Rivals(*found)
+	if older || rivals && found.ID != known.ID && known.HighestIssued() > found.HighestIssued() {
 		next = known
 	}
 	if found.ID == known.ID { // else it is another life of the name, with positions of its own
-		next = next.raised(max(found.Next, known.Next))
+		next = next.Raised(max(found.Next, known.Next))
 	}
 	next.Gen = max(found.Gen, known.Gen)
 	return next, older || rivals || next.Next > found.Next
 }
 
-// written returns the record as it is written: every write raises the write count and has a fresh nonce.
-func (r Record) written(nonce, by string) Record {
+// Written returns the record as it is written: every write raises the write count and has a fresh nonce.
+func (r Record) Written(nonce, by string) Record {
 	r.Gen++
 	r.Nonce, r.By = nonce, by
 	return r
 }
 
-// planStrict decides the write that takes n positions of a strict sequence. After a loss of data, nothing bounds the
+// PlanStrict decides the write that takes n positions of a strict sequence. After a loss of data, nothing bounds the
 // positions that may have been taken since the record was written. now is a sequence time.
-func (r Record) planStrict(incarnation, n, now int64) (write, *Refusal) {
+func (r Record) PlanStrict(incarnation, n, now int64) (Write, *Refusal) {
 	switch {
 	//mutant:s15-strict by seqsim -> case false:
 	case r.Incarnation < incarnation: // (S15)
-		return write{}, frozenStrict()
+		return Write{}, frozenStrict()
 	case n > r.Positions()-r.Next:
-		return write{}, r.exhausted()
+		return Write{}, r.Exhausted()
 	}
 	b := positions.Block{First: r.Next, End: r.Next + n}
 	return r.withBlock(b, positions.Budget{Credit: r.Credit, At: now}), nil
@@ -222,22 +222,22 @@ func (r Record) planStrict(incarnation, n, now int64) (write, *Refusal) {
 // asked for an unknown name that a template matches, it creates the sequence with the template's values and
 // settings (S22). Among several templates that match, the one with the longest name counts.
 
-// newRecord returns the record of a sequence that did not exist.
-func newRecord(m sequence.Map, s Settings, st State) Record {
+// Fresh returns the record of a sequence that did not exist.
+func Fresh(m sequence.Map, s Settings, st State) Record {
 	return Record{
-		ID: nonce(), Map: m, Settings: s, Above: -1,
-		Credit: s.ceiling().Burst(), At: st.Time, Gen: st.Purged, Incarnation: st.Incarnation,
+		ID: Nonce(), Map: m, Settings: s, Above: -1,
+		Credit: s.CeilingInForce().Burst(), At: st.Time, Gen: st.Purged, Incarnation: st.Incarnation,
 	}
 }
 
-// withPeak returns a new record with its peak: nothing above the burst can have been issued.
-func (r Record) withPeak() Record {
+// WithPeak returns a new record with its peak: nothing above the burst can have been issued.
+func (r Record) WithPeak() Record {
 	r.PeakFrom, r.PeakAt = r.Next+positions.Ceiling(r.HardCeiling).Burst(), r.At
 	return r
 }
 
-// create returns the template after it has created a sequence, and the sequence. name is the template's.
-func (r Record) create(name string, st State) (template, created Record, refusal *Refusal) {
+// Create returns the template after it has created a sequence, and the sequence. name is the template's.
+func (r Record) Create(name string, st State) (template, created Record, refusal *Refusal) {
 	switch {
 	//mutant:s15-template by seqsim -> case false:
 	case r.Incarnation != st.Incarnation: // a sequence of this name may be lost, and would begin again (S15)
@@ -249,22 +249,22 @@ func (r Record) create(name string, st State) (template, created Record, refusal
 	case r.Names >= r.MaxNames:
 		return Record{}, Record{}, allCreated(name, r.Names)
 	}
-	created = newRecord(r.Map, r.Settings, st)
+	created = Fresh(r.Map, r.Settings, st)
 	created.Mode, created.Next, created.Above = r.Mode, r.Next, r.Above
 	r.Names++
-	return r, created.withPeak(), nil
+	return r, created.WithPeak(), nil
 }
 
 // A name that was deleted and is created again has another life: a record with an ID, a map and positions of its own.
 // What the name has issued in all its lives binds each later life by value: Record.Above (S17). How long nodes that are
 // cut off may issue old values is counted in sequence time, not by an operator's clock: Record.WaitMs (S18).
 
-// deleted returns the tombstone of r. now is Unix ms.
-func (r Record) deleted(st State, now int64) Record {
+// Deleted returns the tombstone of r. now is Unix ms.
+func (r Record) Deleted(st State, now int64) Record {
 	if r.Kind() == Sequence && (r.Next > 0 || r.Incarnation < st.Incarnation) {
 		// One mostRaise, because the next raise of the sequence time may add what had passed before the deletion.
 		// Another one, because clocks may run too fast.
-		r.WaitMs = max(r.IssuableFor(st).Milliseconds(), r.LongestHoldMs()+2*mostRaise.Milliseconds())
+		r.WaitMs = max(r.IssuableFor(st).Milliseconds(), r.LongestHoldMs()+2*MostRaise.Milliseconds())
 		r.WaitFrom = st.Time
 	}
 	r.DeletedAt, r.Gen = max(1, now), max(r.Gen, st.Purged)
@@ -283,9 +283,9 @@ func (r Record) IssuableFor(st State) time.Duration {
 	return time.Duration(max(0, r.WaitMs-passed)) * time.Millisecond
 }
 
-// highestIssued returns the highest value that this life or an earlier one may have issued, -1 for none. It does not
+// HighestIssued returns the highest value that this life or an earlier one may have issued, -1 for none. It does not
 // know what ZooKeeper has lost since the record was written.
-func (r Record) highestIssued() int64 {
+func (r Record) HighestIssued() int64 {
 	switch {
 	case r.MaxNames > 0 && r.Scatter > 0:
 		return max(r.Above, r.Highest(0)) // its sequences have keys of their own
@@ -310,41 +310,41 @@ type Standing struct {
 
 // Standing decides for a block of one position as a node does that has just read the state.
 func (r Record) Standing(st State) Standing {
-	var c write
+	var c Write
 	var refusal *Refusal
 	switch {
 	case r.Sections > 0: // its sections have records of their own
 		return Standing{}
 	case r.MaxNames > 0:
-		_, _, refusal = r.create("", st)
-		c.block.First = r.Next // a template skips nothing
+		_, _, refusal = r.Create("", st)
+		c.Block.First = r.Next // a template skips nothing
 	case r.Mode == Strict:
-		c, refusal = r.planStrict(st.Incarnation, 1, st.Time)
+		c, refusal = r.PlanStrict(st.Incarnation, 1, st.Time)
 	default:
-		c, refusal = r.plan(st.Incarnation, 1, 1, st.Time)
+		c, refusal = r.Plan(st.Incarnation, 1, 1, st.Time)
 	}
 	if refusal != nil {
-		return Standing{Refusal: refusal.reason()}
+		return Standing{Refusal: refusal.Why()}
 	}
-	return Standing{Skip: c.block.First - r.Next}
+	return Standing{Skip: c.Block.First - r.Next}
 }
 
-// at returns the sequence time for a node that has known the state for this long (S23).
-func (s State) at(passed time.Duration) int64 {
+// At returns the sequence time for a node that has known the state for this long (S23).
+func (s State) At(passed time.Duration) int64 {
 	//mutant:s23-raise by TestTimeIsPutBackAboveRaisesAfterAPause -> return s.Time + max(passed, 0).Milliseconds()
-	return s.Time + min(max(passed, 0), mostRaise).Milliseconds()
+	return s.Time + min(max(passed, 0), MostRaise).Milliseconds()
 }
 
-// older reports whether s was written before other, in one incarnation.
-func (s State) older(other State) bool { return s.Changes < other.Changes || s.Time < other.Time }
+// Older reports whether s was written before other, in one incarnation.
+func (s State) Older(other State) bool { return s.Changes < other.Changes || s.Time < other.Time }
 
-// mostRaise is the most by which one write raises it. A node counts on from State.Time by as much at most.
-const mostRaise = 15 * time.Second
+// MostRaise is the most by which one write raises it. A node counts on from State.Time by as much at most.
+const MostRaise = 15 * time.Second
 
-// putBackState returns the state that a node writes after a loss of data: what it knows, with the time least. due is
+// PutBackState returns the state that a node writes after a loss of data: what it knows, with the time least. due is
 // false if a node has put back the state in this incarnation, and found lacks nothing. found is nil if there is no
 // state.
-func putBackState(found *State, known State, incarnation, least int64) (next State, due bool) {
+func PutBackState(found *State, known State, incarnation, least int64) (next State, due bool) {
 	next = known
 	next.Time, next.PutIn = max(next.Time, least), incarnation
 	if found == nil {

@@ -81,17 +81,17 @@ func TestPlan(t *testing.T) {
 		}, incarnation: 3, want: 1, need: 1, now: 10_000_000_000, refusal: Frozen},
 	} {
 		r := usual(c.change)
-		w, refusal := r.plan(c.incarnation, c.want, c.need, c.now)
+		w, refusal := r.Plan(c.incarnation, c.want, c.need, c.now)
 		if c.refusal != "" {
 			if refusal == nil || refusal.Reason != c.refusal ||
 				refusal.RetryAfter != time.Duration(c.retryMs)*time.Millisecond {
-				t.Errorf("%s: %v, %v", name, w.block, refusal)
+				t.Errorf("%s: %v, %v", name, w.Block, refusal)
 			}
 			continue
 		}
-		if refusal != nil || w.block != c.block || w.record.Next != c.block.End ||
-			w.record.Incarnation != c.incarnation || w.record.budget() != c.budget {
-			t.Errorf("%s: %v, %v, %+v", name, w.block, refusal, w.record)
+		if refusal != nil || w.Block != c.block || w.Record.Next != c.block.End ||
+			w.Record.Incarnation != c.incarnation || w.Record.Budget() != c.budget {
+			t.Errorf("%s: %v, %v, %+v", name, w.Block, refusal, w.Record)
 		}
 	}
 }
@@ -106,7 +106,7 @@ func TestRenewal(t *testing.T) {
 		"an old record":                 {1, minute, true},
 		"a record from before the loss": {2, minute, false},
 	} {
-		w, due := usual(nil).renewal(c.incarnation, c.now, time.Minute)
+		w, due := usual(nil).Renewal(c.incarnation, c.now, time.Minute)
 		if due != c.due || due && (w.At != c.now || w.Credit != 10_000 || w.Next != 100) {
 			t.Errorf("%s: %v, %+v", name, due, w)
 		}
@@ -129,21 +129,21 @@ func TestReturnOf(t *testing.T) {
 		"deleted":                    {func(r *Record) { r.DeletedAt = 1 }, 80, false},
 		"deleted, and created again": {func(r *Record) { r.ID = "new" }, 80, false},
 	} {
-		w, possible := usual(c.change).returnOf(remainder{usual(nil).ID, usual(nil).Incarnation,
+		w, possible := usual(c.change).ReturnOf(Remainder{usual(nil).ID, usual(nil).Incarnation,
 			positions.Block{First: c.first, End: 100}}, 1)
 		if possible != c.possible || possible && (w.Next != c.first || w.Credit != 5000+100-c.first) {
 			t.Errorf("%s: %v, %+v", name, possible, w)
 		}
 	}
-	rest := remainder{usual(nil).ID, usual(nil).Incarnation, positions.Block{First: 50, End: 100}}
-	if _, possible := usual(nil).returnOf(rest, 2); possible {
+	rest := Remainder{usual(nil).ID, usual(nil).Incarnation, positions.Block{First: 50, End: 100}}
+	if _, possible := usual(nil).ReturnOf(rest, 2); possible {
 		t.Error("the record is from an earlier incarnation")
 	}
-	if _, possible := usual(func(r *Record) { r.Incarnation = 2 }).returnOf(rest, 2); possible {
+	if _, possible := usual(func(r *Record) { r.Incarnation = 2 }).ReturnOf(rest, 2); possible {
 		t.Error("the block is from an earlier incarnation")
 	}
 	full := usual(func(r *Record) { r.Credit = 9_990 })
-	if w, _ := full.returnOf(rest, 1); w.Credit != 10_000 {
+	if w, _ := full.ReturnOf(rest, 1); w.Credit != 10_000 {
 		t.Errorf("the credit is %d", w.Credit)
 	}
 }
@@ -175,7 +175,7 @@ func TestSettingsCheck(t *testing.T) {
 // A set at version -1 is unconditional. So no record may stay at that version.
 func TestNoRecordStaysAtVersionMinusOne(t *testing.T) {
 	for version, want := range map[int32][]int32{0: {0}, 7: {7}, -3: {-3}, -2: {-2, -1}} {
-		ops := setRecord("order", usual(nil), version)
+		ops := SetOps("order", usual(nil), version)
 		var got []int32
 		for _, op := range ops {
 			got = append(got, op.(store.SetOp).Version)
@@ -189,14 +189,14 @@ func TestNoRecordStaysAtVersionMinusOne(t *testing.T) {
 // PeakFrom and PeakAt stay, also after a loss. PeakFrom follows a next value that is raised.
 func TestPeak(t *testing.T) {
 	r := usual(func(r *Record) { r.PeakFrom, r.PeakAt = 10_100, 0 })
-	if up := r.raised(r.Next + 500); up.PeakFrom != r.PeakFrom+500 || up.Next != r.Next+500 {
+	if up := r.Raised(r.Next + 500); up.PeakFrom != r.PeakFrom+500 || up.Next != r.Next+500 {
 		t.Errorf("raised: %+v", up)
 	}
-	if c, _ := r.plan(1, 10, 1, 5000); c.record.PeakFrom != r.PeakFrom || c.record.PeakAt != r.PeakAt {
-		t.Errorf("in the same incarnation: %+v", c.record)
+	if c, _ := r.Plan(1, 10, 1, 5000); c.Record.PeakFrom != r.PeakFrom || c.Record.PeakAt != r.PeakAt {
+		t.Errorf("in the same incarnation: %+v", c.Record)
 	}
-	if c, _ := r.plan(2, 10, 1, 5000); c.record.PeakFrom != r.PeakFrom || c.record.PeakAt != r.PeakAt {
-		t.Errorf("after a loss: %+v", c.record)
+	if c, _ := r.Plan(2, 10, 1, 5000); c.Record.PeakFrom != r.PeakFrom || c.Record.PeakAt != r.PeakAt {
+		t.Errorf("after a loss: %+v", c.Record)
 	}
 }
 
@@ -235,26 +235,26 @@ func TestCompare(t *testing.T) {
 	for name, c := range map[string]struct {
 		found, known *Record
 		purged       int64
-		want         finding
+		want         Finding
 	}{
-		"nothing is known": {nil, nil, 0, foundAbsent},
-		"a new record":     {&known, nil, 0, foundGood},
-		"the known record": {&known, &known, 0, foundGood},
-		"a later write":    {ptr(usual(func(r *Record) { r.Gen++ })), &known, 0, foundGood},
-		"an earlier write": {ptr(usual(func(r *Record) { r.Gen-- })), &known, 0, foundLost},
+		"nothing is known": {nil, nil, 0, Absent},
+		"a new record":     {&known, nil, 0, Good},
+		"the known record": {&known, &known, 0, Good},
+		"a later write":    {ptr(usual(func(r *Record) { r.Gen++ })), &known, 0, Good},
+		"an earlier write": {ptr(usual(func(r *Record) { r.Gen-- })), &known, 0, Lost},
 		"a later incarnation with fewer writes": {ptr(usual(func(r *Record) { r.Incarnation, r.Gen = 2, 1 })),
-			&known, 0, foundGood},
+			&known, 0, Good},
 		"an earlier incarnation with more writes": {&known,
-			ptr(usual(func(r *Record) { r.Incarnation, r.Gen = 2, 1 })), 0, foundLost},
-		"another write with as many before": {ptr(usual(func(r *Record) { r.Nonce = "x" })), &known, 0, foundLost},
-		"missing":                           {nil, &known, 9, foundLost},
-		"deleted and purged meanwhile":      {nil, &known, 10, foundAbsent},
-		"a tombstone is missing":            {nil, &tombstone, 9, foundLost},
-		"a tombstone was purged":            {nil, &tombstone, 10, foundAbsent},
+			ptr(usual(func(r *Record) { r.Incarnation, r.Gen = 2, 1 })), 0, Lost},
+		"another write with as many before": {ptr(usual(func(r *Record) { r.Nonce = "x" })), &known, 0, Lost},
+		"missing":                           {nil, &known, 9, Lost},
+		"deleted and purged meanwhile":      {nil, &known, 10, Absent},
+		"a tombstone is missing":            {nil, &tombstone, 9, Lost},
+		"a tombstone was purged":            {nil, &tombstone, 10, Absent},
 		"a tombstone is alive again in an old copy": {ptr(usual(func(r *Record) { r.Gen-- })), &tombstone, 0,
-			foundLost},
+			Lost},
 	} {
-		if got := judge(c.found, c.known, c.purged); got != c.want {
+		if got := Compare(c.found, c.known, c.purged); got != c.want {
 			t.Errorf("%s: %d, not %d", name, got, c.want)
 		}
 	}
@@ -298,7 +298,7 @@ func TestPutBack(t *testing.T) {
 				900
 		})), usual(nil), 100, false, "id", 900, 10, 0},
 	} {
-		r, due := putBack(c.found, c.known, c.highest)
+		r, due := PutBack(c.found, c.known, c.highest)
 		if due != c.due || r.ID != c.id || r.Next != c.next || r.Gen != c.gen || r.At != c.at {
 			t.Errorf("%s: %v, %+v", name, due, r)
 		}
@@ -323,7 +323,7 @@ func TestPutBackState(t *testing.T) {
 		"a later state": {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000, PutIn: 4},
 			State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000}, false},
 	} {
-		next, due := putBackState(c.found, known, 4, 3000)
+		next, due := PutBackState(c.found, known, 4, 3000)
 		c.want.Jumped, c.want.PutIn = c.want.Time, 4
 		if due != c.due || !reflect.DeepEqual(next, c.want) {
 			t.Errorf("%s: %+v, %v", name, next, due)
@@ -346,7 +346,7 @@ func TestHighestIssued(t *testing.T) {
 		"an unused one":           {scattered, 7},
 		"a template of such ones": {Record{Map: scattered.Map, MaxNames: 1}, 1 << 40},
 	} {
-		if got := c.r.highestIssued(); got != c.want {
+		if got := c.r.HighestIssued(); got != c.want {
 			t.Errorf("%s: %d", name, got)
 		}
 	}

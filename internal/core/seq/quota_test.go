@@ -23,7 +23,7 @@ func TestQuotaRefusesNewNamesOnly(t *testing.T) {
 	s, a := newOrder(t)
 	s.createTemplate("o:*", 1, 5)
 	a.ask("o:1", 1, false).first()
-	a.calls = faultsOf(memzk.FailQuota, func(c memzk.Call) bool { return creates(c, recordPath("o:2")) })
+	a.calls = faultsOf(memzk.FailQuota, func(c memzk.Call) bool { return creates(c, Path("o:2")) })
 	before, another, after := a.ask("order", 1, false), a.ask("o:2", 1, false), a.ask("o:1", 500, false)
 	if err := a.round(); err != nil {
 		t.Errorf("the round failed: %v", err)
@@ -52,11 +52,11 @@ func TestQuotaLeavesNoUnknownOutcome(t *testing.T) {
 func TestQuotaForALostRecordFailsTheRound(t *testing.T) {
 	s, a := newOrder(t)
 	a.ask("order", 1, false).first()
-	s.erase(recordPath("order"))
+	s.erase(Path("order"))
 	refused := false
 	a.calls = faultsOf(memzk.FailQuota, func(c memzk.Call) bool {
-		refused = refused || creates(c, recordPath("order"))
-		return creates(c, recordPath("order"))
+		refused = refused || creates(c, Path("order"))
+		return creates(c, Path("order"))
 	})
 	a.noteLoss()
 	for range 60 {

@@ -19,27 +19,27 @@ import (
 
 // The paths of the records below the cluster's root.
 const (
-	statePath  = "/seq"
-	recordsDir = "/seq/s"
-	// clusterPath is the record of the cluster. Package coordinator keeps it.
-	clusterPath = "/cluster"
+	StatePath  = "/seq"
+	RecordsDir = "/seq/s"
+	// ClusterPath is the record of the cluster. Package coordinator keeps it.
+	ClusterPath = "/cluster"
 )
 
-// recordPath returns the path of a sequence's record. Znode names have no slashes, and names of
+// Path returns the path of a sequence's record. Znode names have no slashes, and names of
 // sequences have no percent signs.
-func recordPath(name string) string {
-	return bucketPath(name) + "/" + strings.ReplaceAll(name, "/", "%2F")
+func Path(name string) string {
+	return BucketPath(name) + "/" + strings.ReplaceAll(name, "/", "%2F")
 }
 
-// nameOf returns the name of the sequence whose record is the child of a bucket.
-func nameOf(child string) string { return strings.ReplaceAll(child, "%2F", "/") }
+// NameOf returns the name of the sequence whose record is the child of a bucket.
+func NameOf(child string) string { return strings.ReplaceAll(child, "%2F", "/") }
 
-func bucketPath(name string) string {
-	return fmt.Sprintf("%s/%03x", recordsDir, positions.Bucket(name))
+func BucketPath(name string) string {
+	return fmt.Sprintf("%s/%03x", RecordsDir, positions.Bucket(name))
 }
 
-// maxChanged is the number of names that State.Changed has at most.
-const maxChanged = 64
+// MaxChanged is the number of names that State.Changed has at most.
+const MaxChanged = 64
 
 // State is the record that all sequences of a cluster share, at /seq.
 type State struct {
@@ -48,7 +48,7 @@ type State struct {
 	// Incarnation is that of /cluster, which is read together with the state. It grows each time a node notices
 	// that ZooKeeper has lost data.
 	Incarnation int64 `json:"-"`
-	// Time is the sequence time, ms: see State.at.
+	// Time is the sequence time, ms: see State.At.
 	Time int64 `json:"time"`
 	// Jumped is Time as a node put it back last, after a loss of data. At least Time - Jumped has passed since.
 	Jumped int64 `json:"jumped,omitempty"`
@@ -68,20 +68,20 @@ type State struct {
 	Purged int64 `json:"purged,omitempty"`
 }
 
-// after returns the state after changes to the sequences names.
-func (s State) after(names ...string) State {
+// After returns the state after changes to the sequences names.
+func (s State) After(names ...string) State {
 	if len(names) == 0 {
 		return s
 	}
 	s.Changes, s.ChangedAt = s.Changes+int64(len(names)), s.Time
 	s.Changed = append(append([]string(nil), s.Changed...), names...)
-	s.Changed = s.Changed[max(0, len(s.Changed)-maxChanged):]
+	s.Changed = s.Changed[max(0, len(s.Changed)-MaxChanged):]
 	return s
 }
 
-// since returns the names that have changed since changes was read. all is true if there are more
+// Since returns the names that have changed since changes was read. all is true if there are more
 // than the state has names of.
-func (s State) since(changes int64) (names []string, all bool) {
+func (s State) Since(changes int64) (names []string, all bool) {
 	n := s.Changes - changes
 	if n < 0 || n > int64(len(s.Changed)) {
 		return nil, true
@@ -89,9 +89,9 @@ func (s State) since(changes int64) (names []string, all bool) {
 	return s.Changed[int64(len(s.Changed))-n:], false
 }
 
-// lastChange returns the number of the last change of name. If it is not among the last maxChanged
-// changes, lastChange returns the number of the change before those.
-func (s State) lastChange(name string) int64 {
+// LastChange returns the number of the last change of name. If it is not among the last maxChanged
+// changes, LastChange returns the number of the change before those.
+func (s State) LastChange(name string) int64 {
 	n := s.Changes - int64(len(s.Changed))
 	for k, changed := range s.Changed {
 		if changed == name {
@@ -109,11 +109,11 @@ const (
 	None Kind = iota
 	// Sequence issues values.
 	Sequence
-	// Template issues none: see Record.create.
+	// Template issues none: see Record.Create.
 	Template
 	// Family issues none itself. Its sections do, which have records of their own: see SectionOf.
 	Family
-	// Tombstone: a sequence or a template with this name was deleted: see Record.deleted.
+	// Tombstone: a sequence or a template with this name was deleted: see Record.Deleted.
 	Tombstone
 )
 
@@ -132,8 +132,8 @@ func (r *Record) Kind() Kind {
 	return Sequence
 }
 
-// exists reports whether the record is one that was not deleted.
-func (r *Record) exists() bool { return r != nil && r.DeletedAt == 0 }
+// Exists reports whether the record is one that was not deleted.
+func (r *Record) Exists() bool { return r != nil && r.DeletedAt == 0 }
 
 // Record is a sequence in ZooKeeper. Every write raises Gen by one and has a fresh Nonce.
 type Record struct {
@@ -159,7 +159,7 @@ type Record struct {
 	PeakFrom int64 `json:"peak_from"`
 	PeakAt   int64 `json:"peak_at"`
 	// Gen counts the writes. It goes on when the name is created again. Together with Incarnation it orders the copies
-	// of a record: see newer.
+	// of a record: see Newer.
 	Gen   int64  `json:"gen"`
 	Nonce string `json:"nonce"`
 	// By names the node that wrote the record last.
@@ -207,39 +207,39 @@ type Settings struct {
 	HardCeiling int64 `json:"hard_ceiling"`
 }
 
-func (s Settings) hold() time.Duration { return time.Duration(s.HoldMs) * time.Millisecond }
+func (s Settings) Hold() time.Duration { return time.Duration(s.HoldMs) * time.Millisecond }
 
-func (s Settings) supply() time.Duration { return time.Duration(s.SupplyMs) * time.Millisecond }
+func (s Settings) Supply() time.Duration { return time.Duration(s.SupplyMs) * time.Millisecond }
 
-// ceiling returns the ceiling in force.
-func (s Settings) ceiling() positions.Ceiling {
+// CeilingInForce returns the ceiling in force.
+func (s Settings) CeilingInForce() positions.Ceiling {
 	return positions.Ceiling(min(s.Ceiling, s.HardCeiling))
 }
 
 // LongestHoldMs returns the longest HoldMs that the sequence has ever had.
 func (r Record) LongestHoldMs() int64 { return max(r.HoldMs, r.EarlierHoldMs) }
 
-func (r Record) budget() positions.Budget { return positions.Budget{Credit: r.Credit, At: r.At} }
+func (r Record) Budget() positions.Budget { return positions.Budget{Credit: r.Credit, At: r.At} }
 
-// newer reports whether r was written after other, as far as their incarnations and write counts show.
-func (r Record) newer(other Record) bool {
+// Newer reports whether r was written after other, as far as their incarnations and write counts show.
+func (r Record) Newer(other Record) bool {
 	return r.Incarnation > other.Incarnation || r.Incarnation == other.Incarnation && r.Gen > other.Gen
 }
 
-// rivals reports whether r and other are two writes with one write count. Each write checks the version of the one
+// Rivals reports whether r and other are two writes with one write count. Each write checks the version of the one
 // before, so ZooKeeper has lost one of the two, and the other followed the record before that.
-func (r Record) rivals(other Record) bool {
+func (r Record) Rivals(other Record) bool {
 	return r.Incarnation == other.Incarnation && r.Gen == other.Gen && r.Nonce != other.Nonce
 }
 
-// maxRecord is the greatest size of a record in bytes.
-const maxRecord = 1024
+// MaxBytes is the greatest size of a record in bytes.
+const MaxBytes = 1024
 
-func (s State) marshal() []byte { return mustMarshal(s) }
+func (s State) Marshal() []byte { return MustMarshal(s) }
 
-func (r Record) marshal() []byte { return mustMarshal(r) }
+func (r Record) Marshal() []byte { return MustMarshal(r) }
 
-func mustMarshal(v any) []byte {
+func MustMarshal(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
 		panic(err) // plain structs of strings and numbers: cannot happen
@@ -247,14 +247,14 @@ func mustMarshal(v any) []byte {
 	return b
 }
 
-// setRecord returns the operations that write a record at this version.
-func setRecord(name string, r Record, version int32) []store.Op {
-	return setVersion(store.SetOp{Path: recordPath(name), Data: r.marshal(), Version: version})
+// SetOps returns the operations that write a record at this version.
+func SetOps(name string, r Record, version int32) []store.Op {
+	return setVersion(store.SetOp{Path: Path(name), Data: r.Marshal(), Version: version})
 }
 
-// createRecord returns the operation that writes a record that does not exist.
-func createRecord(name string, r Record) store.Op {
-	return store.CreateOp{Path: recordPath(name), Data: r.marshal()}
+// CreateOp returns the operation that writes a record that does not exist.
+func CreateOp(name string, r Record) store.Op {
+	return store.CreateOp{Path: Path(name), Data: r.Marshal()}
 }
 
 // setVersion returns the operations that make a write. A write at version -1 is unconditional in ZooKeeper, so a second
@@ -271,9 +271,9 @@ func setVersion(set store.SetOp) []store.Op {
 // ErrDamaged: a record cannot be used. Somebody must restore or remove it.
 var ErrDamaged = errors.New("not a sequence record of flaked")
 
-func parseRecord(b []byte) (r Record, err error) {
+func Parse(b []byte) (r Record, err error) {
 	if err = json.Unmarshal(b, &r); err == nil {
-		err = r.Mode.check() // first, because another mode may use the other fields in another way
+		err = r.Mode.Check() // first, because another mode may use the other fields in another way
 	}
 	switch {
 	case errors.Is(err, ErrUnknownMode):
@@ -316,8 +316,8 @@ func (m Mode) Rises() bool { return m != Segment }
 // Owned reports whether one node at a time, the owner, issues the values.
 func (m Mode) Owned() bool { return m == Ordered }
 
-// hasKeys reports whether requests may have keys, which are in a znode beside the record.
-func (m Mode) hasKeys() bool { return m == Strict }
+// HasKeys reports whether requests may have keys, which are in a znode beside the record.
+func (m Mode) HasKeys() bool { return m == Strict }
 
 // ParseMode returns the mode with this name. ok is false if there is none.
 func ParseMode(name string) (m Mode, ok bool) {
@@ -329,8 +329,8 @@ func ParseMode(name string) (m Mode, ok bool) {
 	return "", false
 }
 
-// check returns an error if this version does not know the mode.
-func (m Mode) check() error {
+// Check returns an error if this version does not know the mode.
+func (m Mode) Check() error {
 	if !slices.Contains(allModes, m) {
 		return fmt.Errorf("%w %.40q. Upgrade it", ErrUnknownMode, string(m))
 	}
@@ -365,17 +365,17 @@ const (
 	DefaultLease = 3 * time.Second
 )
 
-// lostOwner is Record.Owner after a loss of data in which ZooKeeper may have lost an owner.
-const lostOwner = "lost"
+// LostOwner is Record.Owner after a loss of data in which ZooKeeper may have lost an owner.
+const LostOwner = "lost"
 
 // HasOwner reports whether a node owns the sequence, as far as the record shows.
-func (r Record) HasOwner() bool { return r.Owner != "" && r.Owner != lostOwner }
+func (r Record) HasOwner() bool { return r.Owner != "" && r.Owner != LostOwner }
 
 // A family is an ordered sequence for each name that begins with a prefix. Its names have no records. Each belongs to a
 // section, which has one, and which is a series on the nodes: see positions.Place.
 
-// sectionName returns the name of a section of a family. No client can ask for it: names have no *.
-func sectionName(family string, k int) string { return family + strconv.Itoa(k) }
+// SectionName returns the name of a section of a family. No client can ask for it: names have no *.
+func SectionName(family string, k int) string { return family + strconv.Itoa(k) }
 
 // An operator changes a family and all its sections in one transaction, so that nobody sees a part of a change. The
 // sections of the earlier lives of a family stay as tombstones until it is purged, also where a later life has fewer.
@@ -388,101 +388,101 @@ func SectionOf(name string) (family string, section int, ok bool) {
 	return name[:at], section, at > 0 && err == nil
 }
 
-// damagedError is an ErrDamaged or ErrUnknownMode of the record at path.
-type damagedError struct {
-	path string
+// DamagedError is an ErrDamaged or ErrUnknownMode of the record at path.
+type DamagedError struct {
+	Path string
 	error
 }
 
-func (e damagedError) Error() string { return e.path + ": " + e.error.Error() }
+func (e DamagedError) Error() string { return e.Path + ": " + e.error.Error() }
 
-func (e damagedError) Unwrap() error { return e.error }
+func (e DamagedError) Unwrap() error { return e.error }
 
-func damagedAt(path string, err error) error {
+func DamagedAt(path string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return damagedError{path, err}
+	return DamagedError{path, err}
 }
 
-// clusterRecord is what sequences need of /cluster.
-type clusterRecord struct {
+// Cluster is what sequences need of /cluster.
+type Cluster struct {
 	UUID string `json:"uuid"`
 	// Incarnation counts the losses of data that were noticed.
 	Incarnation int64 `json:"incarnation"`
 }
 
-// found is /cluster, /seq and the record of a name, as they were read together.
-type found struct {
-	// cluster is nil if /cluster is missing, and state if /seq is. record is nil if there is none, or none was read.
-	cluster        *clusterRecord
-	clusterVersion int32
-	state          *State
-	version        int32 // of the state
-	written        int64 // when the state was, Unix ms of ZooKeeper's leader
-	record         *Record
-	stat           store.Stat // of the record
+// Found is /cluster, /seq and the record of a name, as they were read together.
+type Found struct {
+	// Cluster is nil if /cluster is missing, and state if /seq is. record is nil if there is none, or none was read.
+	Cluster        *Cluster
+	ClusterVersion int32
+	State          *State
+	Version        int32 // of the state
+	Written        int64 // when the state was, Unix ms of ZooKeeper's leader
+	Record         *Record
+	Stat           store.Stat // of the record
 }
 
-// incarnation returns that of /cluster, -1 if /cluster is missing.
-func (v found) incarnation() int64 {
-	if v.cluster == nil {
+// Incarnation returns that of /cluster, -1 if /cluster is missing.
+func (v Found) Incarnation() int64 {
+	if v.Cluster == nil {
 		return -1
 	}
-	return v.cluster.Incarnation
+	return v.Cluster.Incarnation
 }
 
-// checks returns the operations without which nothing is written: /cluster and /seq must be as they were read (S10). So
+// Checks returns the operations without which nothing is written: /cluster and /seq must be as they were read (S10). So
 // a node or an operator who does not know of a loss of data writes nothing.
-func (v found) checks() []store.Op {
-	version := v.version
-	return []store.Op{v.checkCluster(), store.CheckOp{Path: statePath, Version: version}}
+func (v Found) Checks() []store.Op {
+	version := v.Version
+	return []store.Op{v.CheckCluster(), store.CheckOp{Path: StatePath, Version: version}}
 }
 
-// setState returns the operations that write /seq, if it is as it was read.
-func (v found) setState(st State) []store.Op {
-	return setVersion(store.SetOp{Path: statePath, Data: st.marshal(), Version: v.version})
+// SetState returns the operations that write /seq, if it is as it was read.
+func (v Found) SetState(st State) []store.Op {
+	return setVersion(store.SetOp{Path: StatePath, Data: st.Marshal(), Version: v.Version})
 }
 
-func (v found) checkCluster() store.Op {
+func (v Found) CheckCluster() store.Op {
 	//mutant:s10-cluster by TestNoBlockIsTakenInAnEarlierIncarnation -> version := int32(store.AnyVersion)
-	version := v.clusterVersion
-	return store.CheckOp{Path: clusterPath, Version: version}
+	version := v.ClusterVersion
+	return store.CheckOp{Path: ClusterPath, Version: version}
 }
 
-// parseFound parses what GetAll returned for clusterPath, statePath and, if there is one, a record's path.
-func parseFound(read []store.Record) (v found, err error) {
+// ParseFound parses what GetAll returned for clusterPath, statePath and, if there is one, a record's path.
+func ParseFound(read []store.Record) (v Found, err error) {
 	if read[0].Found {
-		v.cluster, v.clusterVersion = new(clusterRecord), read[0].Stat.Version
-		if err := json.Unmarshal(read[0].Data, v.cluster); err != nil || v.cluster.UUID == "" {
-			return found{}, fmt.Errorf("%s is not a record of flaked: %.80q", clusterPath, read[0].Data)
+		v.Cluster, v.ClusterVersion = new(Cluster), read[0].Stat.Version
+		if err := json.Unmarshal(read[0].Data, v.Cluster); err != nil || v.Cluster.UUID == "" {
+			return Found{}, fmt.Errorf("%s is not a record of flaked: %.80q", ClusterPath, read[0].Data)
 		}
 	}
 	if read[1].Found {
-		v.state, v.version, v.written = new(State), read[1].Stat.Version, read[1].Stat.Mtime
-		if err := json.Unmarshal(read[1].Data, v.state); err != nil || v.state.Cluster == "" {
-			return found{}, fmt.Errorf("%s is not a record of flaked: %.80q", statePath, read[1].Data)
+		v.State, v.Version, v.Written = new(State), read[1].Stat.Version, read[1].Stat.Mtime
+		if err := json.Unmarshal(read[1].Data, v.State); err != nil || v.State.Cluster == "" {
+			return Found{}, fmt.Errorf("%s is not a record of flaked: %.80q", StatePath, read[1].Data)
 		}
-		v.state.Incarnation = max(0, v.incarnation())
+		v.State.Incarnation = max(0, v.Incarnation())
 	}
 	if len(read) > 2 && read[2].Found {
-		r, err := parseRecord(read[2].Data)
+		r, err := Parse(read[2].Data)
 		if err != nil {
-			return found{}, err
+			return Found{}, err
 		}
-		v.record, v.stat = &r, read[2].Stat
+		v.Record, v.Stat = &r, read[2].Stat
 	}
 	return v, nil
 }
 
-// belongs returns an error if what was read is another cluster's.
-func (v found) belongs(uuid string) error {
-	path, of := clusterPath, uuid
-	if v.cluster != nil {
-		of = v.cluster.UUID
+// Belongs returns an error if what was read is another cluster's.
+func (v Found) Belongs(uuid string) error {
+	path, of := ClusterPath, uuid
+	if v.Cluster != nil {
+		of = v.Cluster.UUID
 	}
-	if v.state != nil && of == uuid {
-		path, of = statePath, v.state.Cluster
+	if v.State != nil && of == uuid {
+		path, of = StatePath, v.State.Cluster
 	}
 	if of != uuid {
 		const text = "%s belongs to cluster %s, and this node to cluster %s. Remove it, or use another cluster name"
@@ -491,8 +491,8 @@ func (v found) belongs(uuid string) error {
 	return nil
 }
 
-// nonce returns 64 random bits.
-func nonce() string {
+// Nonce returns 64 random bits.
+func Nonce() string {
 	var b [8]byte
 	_, _ = crand.Read(b[:]) // never fails
 	return hex.EncodeToString(b[:])
@@ -502,4 +502,4 @@ func nonce() string {
 // address. Rendezvous hashing gives each section a place among them: the node that is asked first when nobody owns the
 // section. It has no part in safety.
 
-const nodesDir = "/seq/nodes"
+const NodesDir = "/seq/nodes"

@@ -14,102 +14,102 @@ import (
 // A request of a strict sequence may have a key. The keys of the last values are kept in a znode next to the
 // record, and written together with it. A later request with the same key gets the same value, from any node.
 
-// keysDir has one znode for each strict sequence that is asked with keys, by the record's ID.
-const keysDir = "/seq/r"
+// KeysDir has one znode for each strict sequence that is asked with keys, by the record's ID.
+const KeysDir = "/seq/r"
 
-func keysPath(id string) string { return keysDir + "/" + id }
+func KeysPath(id string) string { return KeysDir + "/" + id }
 
-// maxKeys is the number of keys that are remembered of a sequence (S16). No clock ends a key: one that is wrong would
+// MaxKeys is the number of keys that are remembered of a sequence (S16). No clock ends a key: one that is wrong would
 // give the key another value.
-const maxKeys = 1000
+const MaxKeys = 1000
 
 // keyHash is the first 96 bits of the SHA-256 of a key.
 type keyHash [12]byte
 
-func hashKey(key string) (h keyHash) {
+func HashKey(key string) (h keyHash) {
 	sum := sha256.Sum256([]byte(key))
 	copy(h[:], sum[:])
 	return h
 }
 
-// keyEntry is one key that got a value.
-type keyEntry struct {
-	key      keyHash
-	position int64
+// KeyEntry is one key that got a value.
+type KeyEntry struct {
+	Key      keyHash
+	Position int64
 }
 
 // keyEntryLen is the size of an entry in ZooKeeper: the hash and the position, big-endian.
 const keyEntryLen = 12 + 8
 
-// keyring is the keys of a sequence that are remembered, the oldest first. version is that of the znode.
-type keyring struct {
-	entries []keyEntry
-	exists  bool
-	version int32
+// Keyring is the keys of a sequence that are remembered, the oldest first. version is that of the znode.
+type Keyring struct {
+	Entries []KeyEntry
+	Exists  bool
+	Version int32
 }
 
-func parseKeys(data []byte) (entries []keyEntry, err error) {
+func ParseKeys(data []byte) (entries []KeyEntry, err error) {
 	if len(data)%keyEntryLen != 0 {
 		return nil, fmt.Errorf("%w: %d bytes of keys", ErrDamaged, len(data))
 	}
 	for ; len(data) > 0; data = data[keyEntryLen:] {
-		e := keyEntry{position: int64(binary.BigEndian.Uint64(data[12:]))}
-		copy(e.key[:], data)
+		e := KeyEntry{Position: int64(binary.BigEndian.Uint64(data[12:]))}
+		copy(e.Key[:], data)
 		entries = append(entries, e)
 	}
 	return entries, nil
 }
 
-func (k *keyring) marshal() []byte {
-	data := make([]byte, 0, len(k.entries)*keyEntryLen)
-	for _, e := range k.entries {
-		data = append(data, e.key[:]...)
-		data = binary.BigEndian.AppendUint64(data, uint64(e.position))
+func (k *Keyring) Marshal() []byte {
+	data := make([]byte, 0, len(k.Entries)*keyEntryLen)
+	for _, e := range k.Entries {
+		data = append(data, e.Key[:]...)
+		data = binary.BigEndian.AppendUint64(data, uint64(e.Position))
 	}
 	return data
 }
 
-// find returns the position that a key got.
-func (k *keyring) find(key keyHash) (position int64, ok bool) {
-	for _, e := range k.entries {
-		//mutant:s16-forgotten-keys by seqsim -> if false && e.key == key {
-		if e.key == key {
-			return e.position, true
+// Find returns the position that a key got.
+func (k *Keyring) Find(key keyHash) (position int64, ok bool) {
+	for _, e := range k.Entries {
+		//mutant:s16-forgotten-keys by seqsim -> if false && e.Key == key {
+		if e.Key == key {
+			return e.Position, true
 		}
 	}
 	return 0, false
 }
 
-// with returns the keys after a write: the last maxKeys, with those that were added.
-func (k *keyring) with(added []keyEntry) *keyring {
+// With returns the keys after a write: the last maxKeys, With those that were added.
+func (k *Keyring) With(added []KeyEntry) *Keyring {
 	after := *k
-	after.entries = slices.Concat(k.entries, added)
-	after.entries = after.entries[max(0, len(after.entries)-maxKeys):]
+	after.Entries = slices.Concat(k.Entries, added)
+	after.Entries = after.Entries[max(0, len(after.Entries)-MaxKeys):]
 	return &after
 }
 
-// ops returns the operations that write the keys, if ZooKeeper has the keys that k was made from.
-func (k *keyring) ops(id string) []store.Op {
-	if !k.exists {
-		return []store.Op{store.CreateOp{Path: keysPath(id), Data: k.marshal()}}
+// Ops returns the operations that write the keys, if ZooKeeper has the keys that k was made from.
+func (k *Keyring) Ops(id string) []store.Op {
+	if !k.Exists {
+		return []store.Op{store.CreateOp{Path: KeysPath(id), Data: k.Marshal()}}
 	}
-	return setVersion(store.SetOp{Path: keysPath(id), Data: k.marshal(), Version: k.version})
+	return setVersion(store.SetOp{Path: KeysPath(id), Data: k.Marshal(), Version: k.Version})
 }
 
-// dirs returns the paths that must exist before ops.
-func (k *keyring) dirs() []string {
-	if k.exists {
+// Dirs returns the paths that must exist before ops.
+func (k *Keyring) Dirs() []string {
+	if k.Exists {
 		return nil
 	}
-	return []string{keysDir}
+	return []string{KeysDir}
 }
 
-// written returns the keys as ZooKeeper has them after ops.
-func (k *keyring) written() *keyring {
+// Written returns the keys as ZooKeeper has them after ops.
+func (k *Keyring) Written() *Keyring {
 	after := *k
-	after.exists = true
-	if after.version++; !k.exists || after.version == store.AnyVersion {
-		after.version = 0
+	after.Exists = true
+	if after.Version++; !k.Exists || after.Version == store.AnyVersion {
+		after.Version = 0
 	}
 	return &after
 }
@@ -118,54 +118,54 @@ func (k *keyring) written() *keyring {
 // name, and never changes: under another key, positions would get values that others had. So a node
 // without the key issues nothing, and a node that knows it puts it back if ZooKeeper has lost it.
 
-const secretsDir = "/seq/k"
+const SecretsDir = "/seq/k"
 
-func secretPath(id string) string { return secretsDir + "/" + id }
+func SecretPath(id string) string { return SecretsDir + "/" + id }
 
-// hasSecret reports whether there must be a key for the record. A template has none: each of its sequences gets
+// HasSecret reports whether there must be a key for the record. A template has none: each of its sequences gets
 // its own.
-func (r Record) hasSecret() bool { return r.Keyed() && r.Kind() == Sequence }
+func (r Record) HasSecret() bool { return r.Keyed() && r.Kind() == Sequence }
 
-// dirs returns the paths above a record and its key.
-func (r Record) dirs(name string) []string {
-	all := []string{recordsDir, bucketPath(name)}
+// Dirs returns the paths above a record and its key.
+func (r Record) Dirs(name string) []string {
+	all := []string{RecordsDir, BucketPath(name)}
 	if r.Keyed() {
-		all = append(all, secretsDir)
+		all = append(all, SecretsDir)
 	}
 	return all
 }
 
-// withSecret returns a new record with the fingerprint of a new key, and the operation that writes the key.
-func (r Record) withSecret() (Record, []store.Op) {
-	if !r.hasSecret() {
+// WithSecret returns a new record with the fingerprint of a new key, and the operation that writes the key.
+func (r Record) WithSecret() (Record, []store.Op) {
+	if !r.HasSecret() {
 		return r, nil
 	}
 	k := sequence.NewKey()
 	r.KeyCheck = k.Fingerprint()
-	return r, []store.Op{writeSecret(r.ID, k)}
+	return r, []store.Op{WriteSecret(r.ID, k)}
 }
 
-// writeSecret returns the operation that writes the key of the record with this ID.
-func writeSecret(id string, k sequence.Key) store.CreateOp {
-	return store.CreateOp{Path: secretPath(id), Data: []byte(k.Hex()), Secret: true}
+// WriteSecret returns the operation that writes the key of the record with this ID.
+func WriteSecret(id string, k sequence.Key) store.CreateOp {
+	return store.CreateOp{Path: SecretPath(id), Data: []byte(k.Hex()), Secret: true}
 }
 
-// secretIn returns the record's key from what was read at secretPath. ok is false if that is not the key.
-func (r Record) secretIn(found store.Record) (k sequence.Key, ok bool) {
+// SecretIn returns the record's key from what was read at secretPath. ok is false if that is not the key.
+func (r Record) SecretIn(found store.Record) (k sequence.Key, ok bool) {
 	k, err := sequence.ParseKey(string(found.Data))
 	return k, err == nil && k.Fingerprint() == r.KeyCheck
 }
 
-// merged returns the keys together with those that a node knows, in the order of their positions. due is false if that
+// Merged returns the keys together with those that a node knows, in the order of their positions. due is false if that
 // adds none.
-func (k *keyring) merged(known []keyEntry) (all *keyring, due bool) {
-	all = &keyring{slices.Clone(k.entries), k.exists, k.version}
+func (k *Keyring) Merged(known []KeyEntry) (all *Keyring, due bool) {
+	all = &Keyring{slices.Clone(k.Entries), k.Exists, k.Version}
 	for _, e := range known {
-		if !slices.ContainsFunc(k.entries, func(f keyEntry) bool { return f.key == e.key }) {
-			all.entries = append(all.entries, e)
+		if !slices.ContainsFunc(k.Entries, func(f KeyEntry) bool { return f.Key == e.Key }) {
+			all.Entries = append(all.Entries, e)
 		}
 	}
-	slices.SortStableFunc(all.entries, func(a, b keyEntry) int { return cmp.Compare(a.position, b.position) })
-	all.entries = all.entries[max(0, len(all.entries)-maxKeys):]
-	return all, !slices.Equal(all.entries, k.entries)
+	slices.SortStableFunc(all.Entries, func(a, b KeyEntry) int { return cmp.Compare(a.Position, b.Position) })
+	all.Entries = all.Entries[max(0, len(all.Entries)-MaxKeys):]
+	return all, !slices.Equal(all.Entries, k.Entries)
 }

@@ -38,8 +38,8 @@ const (
 	TooMany Reason = "too-many"
 )
 
-// reasons are all reasons.
-var reasons = [...]Reason{
+// Reasons are all reasons.
+var Reasons = [...]Reason{
 	NoSequence, NoBlock, CeilingReached, Confirming, Frozen, Exhausted, Unknown, WrongMode, TooManyNames, TooMany,
 	NotOwner, NoOwner,
 }
@@ -71,48 +71,48 @@ func (r *Refusal) Unwrap() error {
 	return replies.New(codes[r.Reason], text+" "+r.Text)
 }
 
-// reason returns the reason, and "" for no refusal.
-func (r *Refusal) reason() Reason {
+// Why returns the reason, and "" for no refusal.
+func (r *Refusal) Why() Reason {
 	if r == nil {
 		return ""
 	}
 	return r.Reason
 }
 
-func newRefusal(reason Reason, retryAfter time.Duration, format string, a ...any) *Refusal {
+func Refuse(reason Reason, retryAfter time.Duration, format string, a ...any) *Refusal {
 	return &Refusal{Reason: reason, Text: fmt.Sprintf(format, a...), RetryAfter: retryAfter}
 }
 
 func allCreated(template string, names int64) *Refusal {
-	return newRefusal(NoSequence, 0, "the template %s has created %d sequences, as many as it may", template, names)
+	return Refuse(NoSequence, 0, "the template %s has created %d sequences, as many as it may", template, names)
 }
 
 func (r Record) overCeiling(waitMs int64) *Refusal {
-	return newRefusal(CeilingReached, time.Duration(waitMs)*time.Millisecond,
-		"the sequence has reached its ceiling of %d values a second. Retry, or raise the ceiling", r.ceiling())
+	return Refuse(CeilingReached, time.Duration(waitMs)*time.Millisecond,
+		"the sequence has reached its ceiling of %d values a second. Retry, or raise the ceiling", r.CeilingInForce())
 }
 
-func (r Record) exhausted() *Refusal {
-	return newRefusal(Exhausted, 0, "the sequence has reached its max %d. Raise it", r.Max)
+func (r Record) Exhausted() *Refusal {
+	return Refuse(Exhausted, 0, "the sequence has reached its max %d. Raise it", r.Max)
 }
 
 func frozen(skip int64) *Refusal {
-	return newRefusal(Frozen, 0, "ZooKeeper has lost data, and up to %d values of this sequence may have been "+
+	return Refuse(Frozen, 0, "ZooKeeper has lost data, and up to %d values of this sequence may have been "+
 		"issued since. An operator must say where it goes on", skip)
 }
 
 func frozenStrict() *Refusal {
-	return newRefusal(Frozen, 0, "ZooKeeper has lost data, and later values of this sequence may have been issued. "+
+	return Refuse(Frozen, 0, "ZooKeeper has lost data, and later values of this sequence may have been issued. "+
 		"An operator must find out the highest one, and say where the sequence goes on")
 }
 
 func frozenTemplate(name string) *Refusal {
-	return newRefusal(Frozen, 0, "ZooKeeper has lost data, and perhaps sequences that the template %s had created. "+
+	return Refuse(Frozen, 0, "ZooKeeper has lost data, and perhaps sequences that the template %s had created. "+
 		"An operator must set the first value of new ones", name)
 }
 
 // frozenScattered: a sequence that was lost would have another key, and so its values again in another order.
 func frozenScattered(name string, highest int64) *Refusal {
-	return newRefusal(Frozen, 0, "ZooKeeper has lost data, and perhaps scattered sequences that the template %s had "+
+	return Refuse(Frozen, 0, "ZooKeeper has lost data, and perhaps scattered sequences that the template %s had "+
 		"created. Delete the template, and create it again with a start above %d", name, highest)
 }

@@ -9,28 +9,28 @@ import (
 )
 
 func noSequence(name string) *Refusal {
-	return newRefusal(NoSequence, 0, "there is no sequence %s. Create it first", name)
+	return Refuse(NoSequence, 0, "there is no sequence %s. Create it first", name)
 }
 
 func noKeys(name string) *Refusal {
-	return newRefusal(WrongMode, 0, "keys are for strict sequences, and %s is not one. Leave the key out", name)
+	return Refuse(WrongMode, 0, "keys are for strict sequences, and %s is not one. Leave the key out", name)
 }
 
 func noRange(name string) *Refusal {
-	return newRefusal(WrongMode, 0,
+	return Refuse(WrongMode, 0,
 		"the values of %s are salted or scattered, so no range of them exists. Use NEXT with a count", name)
 }
 
 func tooMany(most int64, advice string) *Refusal {
-	return newRefusal(TooMany, 0, "the sequence gives at most %d values at once. Ask for fewer%s", most, advice)
+	return Refuse(TooMany, 0, "the sequence gives at most %d values at once. Ask for fewer%s", most, advice)
 }
 
 func tooManyNames() *Refusal {
-	return newRefusal(TooManyNames, time.Second, "too many unknown sequences are asked for. Retry later")
+	return Refuse(TooManyNames, time.Second, "too many unknown sequences are asked for. Retry later")
 }
 
 func confirming(left time.Duration) *Refusal {
-	return newRefusal(Confirming, left,
+	return Refuse(Confirming, left,
 		"this node reached ZooKeeper a short time ago, and ZooKeeper may have lost data. Retry, or try another node")
 }
 
@@ -53,22 +53,22 @@ func noBlockAfter(err error) *Refusal {
 	return noBlock(textUnreachable)
 }
 
-func noBlock(why string) *Refusal { return newRefusal(NoBlock, time.Second, "%s", why) }
+func noBlock(why string) *Refusal { return Refuse(NoBlock, time.Second, "%s", why) }
 
 // unknown: n positions may have been taken for requests that nobody can answer any more.
 func unknown(n int64, name string) *Refusal {
-	return newRefusal(Unknown, time.Second,
+	return Refuse(Unknown, time.Second,
 		"ZooKeeper has not answered in time, so values of %s may be missing: %d. Retry, or try another node", name, n)
 }
 
 func notOwner(name string) *Refusal {
-	return newRefusal(NotOwner, 0, "this node is not the owner of %s that the request names. Ask again", name)
+	return Refuse(NotOwner, 0, "this node is not the owner of %s that the request names. Ask again", name)
 }
 
 // noOwner: address is that of the owner, "" for none, and why what happened there. own: this node has the same address.
 func noOwner(name, address string, own bool, why error) *Refusal {
 	if address == "" {
-		return newRefusal(NoOwner, time.Second, "the node that owns %s has no address at which this one can ask it. "+
+		return Refuse(NoOwner, time.Second, "the node that owns %s has no address at which this one can ask it. "+
 			"Advertise one there, or ask that node", name)
 	}
 	switch {
@@ -77,7 +77,7 @@ func noOwner(name, address string, own bool, why error) *Refusal {
 	case why == nil:
 		why = errSilent
 	}
-	return newRefusal(NoOwner, time.Second, "the node at %s owns %s, and does not answer this one: %s. Retry, or ask "+
+	return Refuse(NoOwner, time.Second, "the node at %s owns %s, and does not answer this one: %s. Retry, or ask "+
 		"that node. If it runs, make it advertise an address that this node reaches, and give this node a token that "+
 		"it accepts",
 		address, name, oneLine(why))
@@ -88,21 +88,21 @@ func oneLine(err error) string { return strings.Join(strings.Fields(err.Error())
 
 // unknownOwner: the node at this address was asked for n positions, and may have counted them.
 func unknownOwner(name, address string, n int64) *Refusal {
-	return newRefusal(Unknown, time.Second, "the owner of %s at %s has not answered, so values may be missing: %d. "+
+	return Refuse(Unknown, time.Second, "the owner of %s at %s has not answered, so values may be missing: %d. "+
 		"Retry, or try another node", name, address, n)
 }
 
 func lostKey(name string) *Refusal {
-	return newRefusal(Frozen, 0, "the key of sequence %s is missing in ZooKeeper, and this node does not know it. "+
+	return Refuse(Frozen, 0, "the key of sequence %s is missing in ZooKeeper, and this node does not know it. "+
 		"Start a node that does, or delete the sequence and create it again", name)
 }
 
 func damaged(name, path string) *Refusal {
-	return newRefusal(Frozen, 0, "sequence %s needs a record in ZooKeeper that is damaged. Restore or remove it: %s",
+	return Refuse(Frozen, 0, "sequence %s needs a record in ZooKeeper that is damaged. Restore or remove it: %s",
 		name, path)
 }
 
 func unknownMode(name, path string) *Refusal {
-	return newRefusal(Frozen, 0, "sequence %s needs a record of a mode that this node does not know: %s. "+
+	return Refuse(Frozen, 0, "sequence %s needs a record of a mode that this node does not know: %s. "+
 		"Ask another node, or upgrade this one", name, path)
 }

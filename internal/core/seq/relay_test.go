@@ -188,7 +188,7 @@ func TestOwnerThatIsTooSlowGivesUp(t *testing.T) {
 	a, b := s.owned(nodes[0], nodes[1])
 	c := s.contest("ticks")
 	a.store.SetDone(func(k memzk.Call, result, _ error) {
-		if k.Op == "multi" && k.Touches(recordPath("ticks")) && result == nil {
+		if k.Op == "multi" && k.Touches(Path("ticks")) && result == nil {
 			a.gone() // until ZooKeeper answers
 			c.run(3100*time.Millisecond, a, b)
 			s.nodes = append(s.nodes, a)
@@ -246,7 +246,7 @@ func TestSilentOwnerIsDoubtedInTime(t *testing.T) {
 		}
 		var c *call
 		b.calls = func(call memzk.Call) memzk.Fault {
-			if c == nil && call.Touches(recordPath("ticks")) {
+			if c == nil && call.Touches(Path("ticks")) {
 				c = b.ask("ticks", 1, true)
 			}
 			return memzk.NoFault

@@ -81,7 +81,7 @@ func (i *Issuer) nextAlarm(s *series) {
 	switch {
 	case s.lookAt != 0 && s.owned() != nil:
 		next.at = max(s.lookAt, s.notBefore, now+1) // a slow write may have left no time until the next one
-		next.from = next.at - int64(s.known.hold()/6)
+		next.from = next.at - int64(s.known.Hold()/6)
 	case s.notBefore > now:
 		next.from, next.at = s.notBefore, s.notBefore
 	}
@@ -146,7 +146,7 @@ func (i *Issuer) renew(ctx context.Context, cluster ClusterInfo, some []*series)
 			return nil, nil
 		}
 		hold, sent := i.cfg.Tenure.Hold(i.session), i.now()
-		ops := append(i.seen.checks(), hold.check())
+		ops := append(i.seen.Checks(), hold.check())
 		var err error
 		for _, r := range all {
 			ops = append(ops, r.t.ops...)
@@ -167,7 +167,7 @@ func (i *Issuer) renew(ctx context.Context, cluster ClusterInfo, some []*series)
 			return nil, err
 		}
 		v, err := i.look(ctx, nil, false)
-		if err != nil || i.known.judge(v) != foundGood || v.state == nil {
+		if err != nil || i.known.judge(v) != Good || v.State == nil {
 			return some, err
 		}
 		i.seen = v
@@ -178,15 +178,15 @@ func (i *Issuer) renew(ctx context.Context, cluster ClusterInfo, some []*series)
 // planRenewals returns the writes that are due.
 func (i *Issuer) planRenewals(cluster ClusterInfo, some []*series) (all []renewal) {
 	e := i.situation(cluster, i.cfg.Elapsed.Now())
-	e.now = max(e.now, i.seen.state.Time)
+	e.now = max(e.now, i.seen.State.Time)
 	for _, s := range some {
 		s.mu.Lock()
 		if m := s.owned(); m != nil && e.sent >= m.lease.until {
 			m.lapse(e.sent)
 		} else if m != nil {
 			v := m.last
-			v.cluster, v.clusterVersion, v.state, v.version = i.seen.cluster, i.seen.clusterVersion, i.seen.state,
-				i.seen.version
+			v.Cluster, v.ClusterVersion, v.State, v.Version = i.seen.Cluster, i.seen.ClusterVersion, i.seen.State,
+				i.seen.Version
 			if w := m.nextWrite(v, e); w != nil {
 				all = append(all, renewal{s, v, w.step(s.name, v, e.nonce, e.by)})
 			}
@@ -200,7 +200,7 @@ func (i *Issuer) planRenewals(cluster ClusterInfo, some []*series) (all []renewa
 func (i *Issuer) endOwnerships(ctx context.Context) error {
 	i.relay.ending.Store(true)
 	cluster, joined := i.cfg.Tenure.Cluster()
-	if i.noteSession(); !joined || i.session == 0 || i.seen.state == nil {
+	if i.noteSession(); !joined || i.session == 0 || i.seen.State == nil {
 		return nil
 	}
 	var owned []*series

@@ -55,7 +55,7 @@ func TestSlowRenewals(t *testing.T) {
 	a := nodes[0]
 	m := a.owner("ticks")
 	a.store.SetDone(func(c memzk.Call, result, _ error) {
-		if c.Touches(recordPath("ticks")) && c.Write() && result == nil {
+		if c.Touches(Path("ticks")) && c.Write() && result == nil {
 			s.now += 1100
 		}
 	})
@@ -83,7 +83,7 @@ func TestRenewalAfterAChange(t *testing.T) {
 	a := nodes[0]
 	m := a.owner("ticks")
 	a.store.SetDone(func(_ memzk.Call, result, _ error) {
-		if result != nil && strings.Contains(result.Error(), "set "+recordPath("ticks")) {
+		if result != nil && strings.Contains(result.Error(), "set "+Path("ticks")) {
 			t.Error(result)
 		}
 	})
@@ -124,7 +124,7 @@ func TestPlacementNeedsNoRoom(t *testing.T) {
 	}
 	s.setNext("order", 100)
 	s.run(5 * time.Second)
-	if f, st := b.is.Followed(), s.view("ticks").state; f.Last.Number < st.Changes {
+	if f, st := b.is.Followed(), s.view("ticks").State; f.Last.Number < st.Changes {
 		t.Errorf("the node has not followed change %d", st.Changes)
 	}
 }
@@ -195,7 +195,7 @@ func TestStoppedOwnerGivesAllSectionsBack(t *testing.T) {
 		t.Error(err)
 	}
 	for _, name := range names {
-		if r := s.view(name).record; r.Owner != "" || r.Next != 1 {
+		if r := s.view(name).Record; r.Owner != "" || r.Next != 1 {
 			t.Errorf("%s has the owner %q and goes on at %d", name, r.Owner, r.Next)
 		}
 	}

@@ -77,7 +77,7 @@ func (i *Issuer) Report() Report {
 		s.mu.Unlock()
 	}
 	r.Issued, r.Blocks, r.Waits = sum.issued, sum.blocks, sum.waits
-	for k, reason := range reasons {
+	for k, reason := range Reasons {
 		r.Refused[reason] = i.refused[k].Load()
 	}
 	return r
@@ -88,7 +88,7 @@ func (i *Issuer) Report() Report {
 func (i *Issuer) Use(name string) (u Use, ok bool) {
 	if f := i.families.of([]byte(name)); f != nil {
 		k, _ := positions.Place(name, len(f.sections))
-		name = sectionName(f.name, k)
+		name = SectionName(f.name, k)
 	}
 	s := i.find([]byte(name))
 	if s == nil {
@@ -115,7 +115,7 @@ func (s *series) use(now int64) Use {
 	u := Use{Name: s.name, Record: *s.known, PerSecond: s.window.rate(s.issued, now)}
 	s.mode.report(&u)
 	if now < s.retryAt || len(s.waiting) > 0 {
-		u.Refusal = s.refusal.reason()
+		u.Refusal = s.refusal.Why()
 	}
 	return u
 }
@@ -123,7 +123,7 @@ func (s *series) use(now int64) Use {
 // count counts a refusal.
 func (i *Issuer) count(err error) {
 	r, ok := err.(*Refusal)
-	for k, reason := range reasons {
+	for k, reason := range Reasons {
 		if ok && r.Reason == reason {
 			i.refused[k].Add(1)
 		}

@@ -20,7 +20,7 @@ func (s *stage) readBefore(copied *memzk.Snapshot, name string, a, b *actor) {
 	s.lose(copied, 9)
 	read := false
 	a.calls = func(c memzk.Call) memzk.Fault {
-		if !read && c.Op == "multi" && c.Touches(recordPath(name)) {
+		if !read && c.Op == "multi" && c.Touches(Path(name)) {
 			b.is.named(name).mark(true) // a request asks for it
 			_ = b.round()
 			read = b.is.named(name).known != nil
@@ -88,7 +88,7 @@ func TestNodeReadsWhatOthersPutBack(t *testing.T) {
 		s.mem.SetEpoch(10)
 		s.run(2 * stageConfirm)
 		for _, one := range a.is.list() {
-			if r := s.view(one.name).record; r == nil || r.ID != one.known.ID || r.Kind() != one.known.Kind() {
+			if r := s.view(one.name).Record; r == nil || r.ID != one.known.ID || r.Kind() != one.known.Kind() {
 				t.Errorf("%s: put back %+v of %s", title, r, one.name)
 			}
 		}
@@ -110,13 +110,13 @@ func TestNodeReadsAgainWhatIsPutBackLate(t *testing.T) {
 	a.noteLoss()
 	s.run(2 * stageConfirm)
 	v := s.view("order")
-	late := v.record.deleted(*v.state, 1).written("late", "another node")
-	v.state.PutAt = v.state.Time
-	if err := s.mem.Session().Multi(t.Context(), v.setState(*v.state)...); err != nil {
+	late := v.Record.Deleted(*v.State, 1).Written("late", "another node")
+	v.State.PutAt = v.State.Time
+	if err := s.mem.Session().Multi(t.Context(), v.SetState(*v.State)...); err != nil {
 		t.Fatal(err)
 	}
 	s.run(5 * time.Second)
-	s.write(recordPath("order"), late.marshal())
+	s.write(Path("order"), late.Marshal())
 	s.run(stageConfirm)
 	s.knows(a, "put back late", "order", late)
 }
@@ -144,7 +144,7 @@ func TestNodesHearOfALatePutBack(t *testing.T) {
 	a.store.Heal()
 	s.run(10 * time.Second)
 	s.knows(b, "put back late", "order", *a.is.find([]byte("order")).known)
-	if k := s.view("order").record.Kind(); k != Tombstone {
+	if k := s.view("order").Record.Kind(); k != Tombstone {
 		t.Error("a has put back nothing")
 	}
 }
@@ -192,7 +192,7 @@ func TestFamilyIsReadBeforeItsSections(t *testing.T) {
 		joined, _ := b.Cluster()
 		b.calls = func(c memzk.Call) memzk.Fault {
 			// before, it would wait for the lease of an owner that it does not know (O8)
-			if left := b.is.putBackLeft(joined); inARound && c.Touches(recordPath(sectionName("f:*", was))) && left > 0 &&
+			if left := b.is.putBackLeft(joined); inARound && c.Touches(Path(SectionName("f:*", was))) && left > 0 &&
 				left < 3*time.Second {
 				s.now += left.Milliseconds() + 1
 			}
@@ -203,7 +203,7 @@ func TestFamilyIsReadBeforeItsSections(t *testing.T) {
 			one.again()
 			_ = b.round()
 		}
-		if m := b.is.named(sectionName("f:*", want)).owned(); !one.done || m == nil || was == want {
+		if m := b.is.named(SectionName("f:*", want)).owned(); !one.done || m == nil || was == want {
 			t.Errorf("in a round %v: answered %v, not by section %d", inARound, one.done, want)
 		}
 	}

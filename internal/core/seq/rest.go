@@ -54,7 +54,7 @@ func (i *Issuer) giveBackRests(ctx context.Context) error {
 type rest struct {
 	s    *series
 	keep held
-	give remainder
+	give Remainder
 	// may: the node could give that back. returns is the step that does so. nil: the journal keeps it.
 	may     bool
 	returns *step
@@ -84,9 +84,9 @@ func (i *Issuer) collectRests() (all []rest) {
 				m.traceBound(m.stock.After(0))
 			}
 			give, may := m.takeRest()
-			give.block.First = max(give.block.First, split)
+			give.Block.First = max(give.Block.First, split)
 			if any {
-				all = append(all, rest{s: s, keep: keep, give: give, may: may && give.block.Len() > 0})
+				all = append(all, rest{s: s, keep: keep, give: give, may: may && give.Block.Len() > 0})
 			}
 		}
 		s.mu.Unlock()
@@ -115,11 +115,11 @@ func (i *Issuer) lookAtRests(ctx context.Context, rests []rest) (views []view, e
 		if err != nil {
 			return views, err
 		}
-		if i.known.judge(v) != foundGood || v.record == nil {
+		if i.known.judge(v) != Good || v.Record == nil {
 			continue
 		}
-		if after, possible := v.record.returnOf(r.give, v.incarnation()); possible {
-			st := blockWrite{write: write{record: after}}.step(r.s.name, v, i.cfg.Nonce(), i.cfg.By)
+		if after, possible := v.Record.ReturnOf(r.give, v.Incarnation()); possible {
+			st := blockWrite{Write: Write{Record: after}}.step(r.s.name, v, i.cfg.Nonce(), i.cfg.By)
 			rests[k].returns, views[k] = &st, v
 		}
 	}
@@ -139,7 +139,7 @@ func (i *Issuer) saveRests(rests []rest) error {
 	for _, r := range rests {
 		//mutant:s33-given-back-and-kept by seqsim -> if false {
 		if r.returns != nil { // (S33)
-			r.keep = r.keep.below(r.give.block.First)
+			r.keep = r.keep.below(r.give.Block.First)
 		}
 		if len(r.keep.Blocks) > 0 {
 			all = append(all, r.keep)

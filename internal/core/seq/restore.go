@@ -12,25 +12,25 @@ import (
 // restores reports whether the record was read first in a later incarnation than before, so that the node puts back
 // what it knows better. mu is held.
 func (s *series) restores(v view) bool {
-	return v.incarnation() > s.incarnation && s.known != nil && (v.record != nil || !s.known.isPurged(v.state.Purged))
+	return v.Incarnation() > s.incarnation && s.known != nil && (v.Record != nil || !s.known.IsPurged(v.State.Purged))
 }
 
 // restore returns the step that puts back the record, its key or the keys of its requests, if ZooKeeper has lost them
 // and the node knows them. A record and its key are put back in one write, so that no record is without its key. mu is
 // held.
 func (s *series) restore(v view, e situation) step {
-	r, ops := v.record, []store.Op(nil)
+	r, ops := v.Record, []store.Op(nil)
 	if s.restores(v) {
-		switch next, due := putBack(v.record, *s.known, s.highest); {
+		switch next, due := PutBack(v.Record, *s.known, s.highest); {
 		case !due:
 			ops = s.restoreKeys(v)
-		case v.record == nil:
-			next.Gen = max(next.Gen, v.state.Purged)
-			r = new(next.written(e.nonce, e.by))
-			ops = []store.Op{createRecord(s.name, *r)}
+		case v.Record == nil:
+			next.Gen = max(next.Gen, v.State.Purged)
+			r = new(next.Written(e.nonce, e.by))
+			ops = []store.Op{CreateOp(s.name, *r)}
 		default:
-			r = new(next.written(e.nonce, e.by))
-			ops = setRecord(s.name, *r, v.stat.Version)
+			r = new(next.Written(e.nonce, e.by))
+			ops = SetOps(s.name, *r, v.Stat.Version)
 		}
 	}
 	if r == nil {
@@ -40,12 +40,12 @@ func (s *series) restore(v view, e situation) step {
 	if ops = append(ops, key...); len(ops) == 0 {
 		return step{}
 	}
-	st := step{kind: restoreStep, ops: ops, dirs: r.dirs(s.name)}
-	if r.Mode.hasKeys() {
-		st.dirs = append(st.dirs, keysDir)
+	st := step{kind: restoreStep, ops: ops, dirs: r.Dirs(s.name)}
+	if r.Mode.HasKeys() {
+		st.dirs = append(st.dirs, KeysDir)
 	}
 	st.done = func(log hclog.Logger) {
-		if r != v.record {
+		if r != v.Record {
 			s.change(func() { s.known, s.stale = r, true })
 		}
 		if len(key) > 0 {
@@ -58,11 +58,11 @@ func (s *series) restore(v view, e situation) step {
 // restoreKeys returns the operations that put back the keys of requests that ZooKeeper has lost. The strict sequence
 // itself goes on only when an operator says where.
 func (s *series) restoreKeys(v view) []store.Op {
-	if v.keys == nil || s.known.ID != v.record.ID || v.record.Kind() == Tombstone {
+	if v.keys == nil || s.known.ID != v.Record.ID || v.Record.Kind() == Tombstone {
 		return nil
 	}
-	if merged, due := v.keys.merged(s.keys); due {
-		return merged.ops(v.record.ID)
+	if merged, due := v.keys.Merged(s.keys); due {
+		return merged.Ops(v.Record.ID)
 	}
 	return nil
 }

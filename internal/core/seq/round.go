@@ -232,10 +232,10 @@ func (i *Issuer) overQuota(s *series, err error) {
 
 // unusable refuses requests for a series whose record cannot be used.
 func (i *Issuer) unusable(s *series, err error) {
-	path, news := recordPath(s.name), false
-	var other damagedError
+	path, news := Path(s.name), false
+	var other DamagedError
 	if errors.As(err, &other) {
-		path = other.path
+		path = other.Path
 	}
 	refusal, text := damaged(s.name, path), "a record in ZooKeeper is damaged"
 	if errors.Is(err, ErrUnknownMode) {

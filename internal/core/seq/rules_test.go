@@ -62,7 +62,7 @@ func TestOperatorWritesInTheSessionThatItRead(t *testing.T) {
 	if _, err := o.Delete(context.Background(), "order"); !errors.Is(err, store.ErrUnreachable) {
 		t.Error(err)
 	}
-	if v := s.view("order"); v.record.DeletedAt != 0 {
+	if v := s.view("order"); v.Record.DeletedAt != 0 {
 		t.Error("the sequence is deleted")
 	}
 }
@@ -79,8 +79,8 @@ func TestNoBlockIsTakenInAnEarlierIncarnation(t *testing.T) {
 	if r := a.ask("order", 1, false).reason(); r != Confirming {
 		t.Error(r)
 	}
-	if v := s.view("order"); v.state.Incarnation != 1 || v.record.Next != 0 {
-		t.Errorf("%+v, %+v", v.state, v.record)
+	if v := s.view("order"); v.State.Incarnation != 1 || v.Record.Next != 0 {
+		t.Errorf("%+v, %+v", v.State, v.Record)
 	}
 }
 
@@ -105,7 +105,7 @@ func TestDamagedRecordConcernsOneSequence(t *testing.T) {
 	s.create("bad", plain(), settings(1000))
 	s.run(5 * time.Second)
 	a.ask("bad", 1, false).first()
-	s.write(recordPath("bad"), []byte("x"))
+	s.write(Path("bad"), []byte("x"))
 	a.noteLoss()
 	s.run(time.Hour) // longer than the hold
 	if v := a.ask("good", 1, false).first(); v < 1 {
@@ -130,7 +130,7 @@ func TestLossInTheMiddleOfARound(t *testing.T) {
 	}
 	armed := true
 	a.calls = func(call memzk.Call) memzk.Fault {
-		if armed && call.Path == recordPath("order") {
+		if armed && call.Path == Path("order") {
 			armed = false
 			s.mem.Restore(c)
 			s.mem.SetEpoch(9)

@@ -46,7 +46,7 @@ func (c *call) positions(v sequence.Values) (all []int64) {
 }
 
 func (s *stage) keyIsThere(r Record) bool {
-	_, _, err := s.mem.Peek(secretPath(r.ID))
+	_, _, err := s.mem.Peek(SecretPath(r.ID))
 	return err == nil
 }
 
@@ -82,7 +82,7 @@ func TestKeyIsPutBackBeforeTheRecord(t *testing.T) {
 	r := s.create("ticket", salted(), settings(1000))
 	a.ask("ticket", 10, false).first()
 	s.run(5 * time.Second)
-	s.erase(recordPath("ticket"), bucketPath("ticket"), recordsDir, secretPath(r.ID), secretsDir, statePath)
+	s.erase(Path("ticket"), BucketPath("ticket"), RecordsDir, SecretPath(r.ID), SecretsDir, StatePath)
 	a.inCreation(func() {
 		a.inCreation(func() {
 			if s.exists("ticket") || !s.keyIsThere(r) {
@@ -108,16 +108,16 @@ func TestNobodyKnowsTheKey(t *testing.T) {
 		r := s.create("ticket", salted(), settings(1000))
 		a.ask("ticket", 1, false).first()
 		a.gone()
-		harm(s, secretPath(r.ID))
+		harm(s, SecretPath(r.ID))
 		b := s.node()
-		before := s.view("ticket").record.Next
+		before := s.view("ticket").Record.Next
 		for range 5 {
 			if reason := b.ask("ticket", 1, false).reason(); reason != Frozen {
 				t.Fatal(name, reason)
 			}
 			s.run(time.Minute)
 		}
-		if next := s.view("ticket").record.Next; next != before {
+		if next := s.view("ticket").Record.Next; next != before {
 			t.Errorf("%s: the next position is %d, not %d", name, next, before)
 		}
 		if _, err := s.operator().Key(context.Background(), r); !errors.Is(err, ErrNoKey) {
@@ -139,7 +139,7 @@ func TestDamagedKeyIsPutBack(t *testing.T) {
 	r := s.create("ticket", salted(), settings(1000))
 	v := s.valuesOf(r)
 	a.ask("ticket", 1, false).first()
-	s.write(secretPath(r.ID), []byte("x"))
+	s.write(SecretPath(r.ID), []byte("x"))
 	s.run(2 * renewAfter)
 	if s.valuesOf(r) != v {
 		t.Error("there is another key")
@@ -155,7 +155,7 @@ func TestEachLifeHasItsOwnKey(t *testing.T) {
 	if !s.keyIsThere(r) {
 		t.Error("a tombstone has no key")
 	}
-	last := s.view("ticket").record.Highest(s.view("ticket").record.Next - 1)
+	last := s.view("ticket").Record.Highest(s.view("ticket").Record.Next - 1)
 	again := s.create("ticket", salted(), settings(1000))
 	if s.keyIsThere(r) || !s.keyIsThere(again) || again.KeyCheck == r.KeyCheck {
 		t.Error(s.keyIsThere(r), s.keyIsThere(again), again.KeyCheck)
@@ -206,7 +206,7 @@ func TestTemplateOfKeyedSequences(t *testing.T) {
 	for _, name := range []string{"t:1", "t:2"} {
 		c := a.ask(name, 5, false)
 		c.first()
-		r := s.view(name).record
+		r := s.view(name).Record
 		if c.positions(s.valuesOf(*r)); checks[r.KeyCheck] {
 			t.Errorf("%s has no key of its own", name)
 		}
@@ -241,7 +241,7 @@ func TestNoRecordAndNoWitnessHasAKey(t *testing.T) {
 	k, err := s.operator().Key(context.Background(), r)
 	w, ok := a.is.witness()
 	text, _ := json.Marshal(w)
-	if err != nil || !ok || strings.Contains(string(r.marshal()), k.Hex()) || strings.Contains(string(text), k.Hex()) {
+	if err != nil || !ok || strings.Contains(string(r.Marshal()), k.Hex()) || strings.Contains(string(text), k.Hex()) {
 		t.Error(err, ok)
 	}
 }

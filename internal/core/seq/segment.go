@@ -71,7 +71,7 @@ func (s *segment) serve(r request, now, readAt int64, to []worker.Run) (_ []work
 }
 
 // mustRead reports whether the node must read the record before it issues what it holds.
-func (s *segment) mustRead() bool { return s.unread || s.known.hasSecret() && s.secret == nil }
+func (s *segment) mustRead() bool { return s.unread || s.known.HasSecret() && s.secret == nil }
 
 // await makes a request wait that the node cannot answer now. If the stock has its positions, the request waits for the
 // disk, so that a refusal of ZooKeeper does not concern it. It needs a round only if nothing but the requests before it
@@ -103,7 +103,7 @@ func (s *segment) issue(r request, to []worker.Run) ([]worker.Run, bool) {
 
 // isRecent reports whether the node may issue by what it knew at readAt, 0 for never.
 func (s *segment) isRecent(readAt, now int64) bool {
-	return readAt != 0 && now-readAt < int64(s.known.hold())
+	return readAt != 0 && now-readAt < int64(s.known.Hold())
 }
 
 // holds reports whether the stock has the positions of a request, also if some are above its bound.
@@ -141,23 +141,23 @@ func (s *segment) lacks() bool { return s.needs().lacking }
 func (s *segment) saw(v view, before *Record, _ situation) {
 	s.unread = false
 	// If nothing was written, an attempt may still arrive: the next one is made at the same version.
-	if len(s.attempts) > 0 && (v.stat.Version != s.tried || v.record.Nonce != before.Nonce) {
+	if len(s.attempts) > 0 && (v.Stat.Version != s.tried || v.Record.Nonce != before.Nonce) {
 		for _, t := range s.attempts {
-			if t.record.Nonce == v.record.Nonce {
+			if t.Record.Nonce == v.Record.Nonce {
 				s.accept(t, 0)
 			}
 		}
 		s.attempts = nil
 	}
-	s.stock.SkipTo(v.record.From)
+	s.stock.SkipTo(v.Record.From)
 }
 
 func (s *segment) accept(t blockWrite, mono int64) {
 	s.series.knowWritten(t, mono)
 	s.attempts = nil
-	if t.block.Len() > 0 {
-		s.lastBlock, s.lastIncarnation = t.block, t.record.Incarnation
-		s.stock.Add(t.block)
+	if t.Block.Len() > 0 {
+		s.lastBlock, s.lastIncarnation = t.Block, t.Record.Incarnation
+		s.stock.Add(t.Block)
 		s.journal.wake() // else the block is lost at kill -9
 	}
 }
@@ -165,22 +165,22 @@ func (s *segment) accept(t blockWrite, mono int64) {
 func (s *segment) nextWrite(v view, e situation) *blockWrite {
 	want := s.needs()
 	if want.lacking || s.used() && (s.short() || s.wantsMore(e.now)) {
-		c, refusal := s.known.plan(v.incarnation(), s.demand(e, want.all).Size(), want.least, e.now)
+		c, refusal := s.known.Plan(v.Incarnation(), s.demand(e, want.all).Size(), want.least, e.now)
 		if refusal != nil {
 			s.refuse(refusal, e.sent)
 			return nil
 		}
-		return &blockWrite{write: c}
+		return &blockWrite{Write: c}
 	}
-	if r, due := s.known.renewal(v.incarnation(), e.now, s.renewAfter(e)); due {
-		return &blockWrite{write: write{record: r}}
+	if r, due := s.known.Renewal(v.Incarnation(), e.now, s.renewAfter(e)); due {
+		return &blockWrite{Write: Write{Record: r}}
 	}
 	return nil
 }
 
 // demand returns what the size of the next block depends on.
 func (s *segment) demand(e situation, need int64) positions.Demand {
-	budget := s.known.ceiling().At(s.known.budget(), e.now)
+	budget := s.known.CeilingInForce().At(s.known.Budget(), e.now)
 	d := positions.Demand{
 		Rate: s.window.rate(s.issued, e.sent), Need: need,
 		Supply:   max(e.supply(s.known), e.spread), // else the node would write more often than spread allows
@@ -230,8 +230,8 @@ func (s *segment) short() bool { return s.stock.Left() < nineTenths(s.lastBlock.
 // smaller than that, because it is a quarter of the credit at most. It takes another one only if half of the burst
 // may be taken, so that other nodes find some. now is a sequence time.
 func (s *segment) wantsMore(now int64) bool {
-	c := s.known.ceiling()
-	return s.stock.Left() < nineTenths(s.target) && c.At(s.known.budget(), now).Credit >= c.Burst()/2
+	c := s.known.CeilingInForce()
+	return s.stock.Left() < nineTenths(s.target) && c.At(s.known.Budget(), now).Credit >= c.Burst()/2
 }
 
 func nineTenths(n int64) int64 { return n - n/10 }
@@ -247,7 +247,7 @@ func (s *segment) wrote(t blockWrite, v view, _, now int64, err error) (woken []
 	case notMade(err):
 		return nil, 0
 	case errors.Is(err, store.ErrUnreachable): // if it was written, its block is ours all the same
-		s.attempts, s.tried = append(s.attempts[max(0, len(s.attempts)+1-maxAttempts):], t), v.stat.Version
+		s.attempts, s.tried = append(s.attempts[max(0, len(s.attempts)+1-maxAttempts):], t), v.Stat.Version
 	}
 	return s.takeWaiting(), 0
 }
@@ -258,17 +258,17 @@ func (s *segment) drop() { _, _ = s.takeRest() }
 
 // takeRest drops the positions that the node holds. It returns those at the end of the stock that follow each other, if
 // the node can give them back.
-func (s *segment) takeRest() (rest remainder, ok bool) {
+func (s *segment) takeRest() (rest Remainder, ok bool) {
 	tail := s.stock.Tail()
 	s.stock.Drop()
 	ok = len(s.attempts) == 0 && tail.Len() > 0 && tail.End == s.lastBlock.End
 	s.lastBlock, s.attempts, s.unread = positions.Block{}, nil, false
-	return remainder{id: s.known.ID, incarnation: s.lastIncarnation, block: tail}, ok
+	return Remainder{ID: s.known.ID, Incarnation: s.lastIncarnation, Block: tail}, ok
 }
 
 func (s *segment) report(u *Use) string {
 	u.Held, u.Block = s.stock.Left(), s.lastBlock
-	return fmt.Sprintf("held=%d ceiling=%d", u.Held, s.known.ceiling())
+	return fmt.Sprintf("held=%d ceiling=%d", u.Held, s.known.CeilingInForce())
 }
 
 // renewAfter is the age of a record's time after which a node that uses the sequence writes the

@@ -36,9 +36,9 @@ type series struct {
 	highest int64
 	// values is the map of known. A keyed one is of no use without secret, the key of known.
 	values sequence.Values
-	secret *secret // nil: the node does not know it, or there is none
+	secret *Secret // nil: the node does not know it, or there is none
 	// keys are those of requests of a strict sequence, as the node last read or wrote them.
-	keys []keyEntry
+	keys []KeyEntry
 	// mode issues the sequence known. nil if none is known.
 	mode mode
 
@@ -158,7 +158,7 @@ func (s *series) wait(r request, now int64, to []worker.Run) ([]worker.Run, bool
 
 // tooMany is that of all modes but strict: no block is larger than the burst.
 func (s *series) tooMany(n int64) *Refusal {
-	if most := s.known.ceiling().Burst(); n > most {
+	if most := s.known.CeilingInForce().Burst(); n > most {
 		return tooMany(most, ", or raise its ceiling")
 	}
 	return nil
@@ -233,9 +233,9 @@ func (s *series) start(m Mode) mode {
 
 // blockWrite is the write of a mode, with what the node knows of it.
 type blockWrite struct {
-	write
+	Write
 	requests []request // that it answers
-	keys     *keyring  // as the write leaves them, nil if it does not write them
+	keys     *Keyring  // as the write leaves them, nil if it does not write them
 	// renews: the owner of an ordered sequence makes the write, in this session. It may before the node may take
 	// positions.
 	renews  bool
@@ -294,15 +294,15 @@ func (w *window) roll(issued, now int64) {
 	}
 }
 
-// secret is the key of a sequence as a node knows it. checked is when the node last found the key in ZooKeeper, in ns
+// Secret is the key of a sequence as a node knows it. checked is when the node last found the key in ZooKeeper, in ns
 // of AtMost.
-type secret struct {
+type Secret struct {
 	key     sequence.Key
 	checked int64
 }
 
-// valuesOf returns a record's map with its key. A plain map needs none.
-func (s *secret) valuesOf(r Record) sequence.Values {
+// ValuesOf returns a record's map with its key. A plain map needs none.
+func (s *Secret) ValuesOf(r Record) sequence.Values {
 	if s == nil {
 		return sequence.NewValues(r.Map, sequence.Key{})
 	}
@@ -333,10 +333,10 @@ func (s *series) putBackSecret(v view, r Record) []store.Op {
 	if v.secret == nil || s.secret == nil || s.known.ID != r.ID {
 		return nil
 	}
-	if _, ok := r.secretIn(*v.secret); ok {
+	if _, ok := r.SecretIn(*v.secret); ok {
 		return nil
 	}
-	write := writeSecret(r.ID, s.secret.key)
+	write := WriteSecret(r.ID, s.secret.key)
 	if v.secret.Found {
 		return []store.Op{store.SetOp{Path: write.Path, Data: write.Data, Version: v.secret.Stat.Version}}
 	}
@@ -349,8 +349,8 @@ func (s *series) learnSecret(v view, sent int64) {
 	if v.secret == nil {
 		return
 	}
-	if k, ok := s.known.secretIn(*v.secret); ok {
-		s.secret = &secret{k, sent}
-		s.values = s.secret.valuesOf(*s.known)
+	if k, ok := s.known.SecretIn(*v.secret); ok {
+		s.secret = &Secret{k, sent}
+		s.values = s.secret.ValuesOf(*s.known)
 	}
 }

@@ -187,8 +187,8 @@ type decideCase struct {
 func (c decideCase) run(t *testing.T) {
 	s := c.series()
 	v := view{before: s.known}
-	v.found = found{cluster: &clusterRecord{Incarnation: 1}, state: &State{Incarnation: 1}, record: c.found,
-		stat: store.Stat{Version: 3}}
+	v.Found = Found{Cluster: &Cluster{Incarnation: 1}, State: &State{Incarnation: 1}, Record: c.found,
+		Stat: store.Stat{Version: 3}}
 	taken, err := s.decide(v, c.e)
 	var lost *lostError
 	var left int64
@@ -199,7 +199,7 @@ func (c decideCase) run(t *testing.T) {
 		t.Errorf("%v, %d left", err, left)
 	}
 	if (taken.kind == takeStep) != (c.block.Len() > 0) || taken.kind == takeStep &&
-		(taken.block != c.block || taken.record.Nonce != "mine") {
+		(taken.Block != c.block || taken.Record.Nonce != "mine") {
 		t.Errorf("takes %+v", taken)
 	}
 	if (s.refusal != nil) != (c.reason != "") || s.refusal != nil && s.refusal.Reason != c.reason {
@@ -231,8 +231,8 @@ func waiting(n int64) func() *series {
 // The outcome of a write is not known. Later the record shows it.
 func TestResolve(t *testing.T) {
 	attempt := func(nonce string) blockWrite {
-		return blockWrite{write: write{record: usual(func(r *Record) { r.Gen, r.Next, r.Nonce = 11, 200, nonce }),
-			block: positions.Block{First: 100, End: 200}}}
+		return blockWrite{Write: Write{Record: usual(func(r *Record) { r.Gen, r.Next, r.Nonce = 11, 200, nonce }),
+			Block: positions.Block{First: 100, End: 200}}}
 	}
 	for name, c := range map[string]struct {
 		found   Record
@@ -241,8 +241,8 @@ func TestResolve(t *testing.T) {
 		open    int
 	}{
 		"not written yet":       {usual(nil), 3, 100, 2},
-		"the first was written": {attempt("a").record, 4, 200, 0},
-		"the other was written": {attempt("b").record, 4, 200, 0},
+		"the first was written": {attempt("a").Record, 4, 200, 0},
+		"the other was written": {attempt("b").Record, 4, 200, 0},
 		"another node's write":  {usual(func(r *Record) { r.Gen, r.Next, r.Nonce = 11, 150, "x" }), 4, 100, 0},
 		"a write after ours":    {usual(func(r *Record) { r.Gen, r.Next, r.Nonce = 12, 250, "x" }), 5, 100, 0},
 		"put back":              {usual(func(r *Record) { r.Gen, r.Nonce = 11, "x" }), 3, 100, 0},
@@ -250,8 +250,8 @@ func TestResolve(t *testing.T) {
 		s := owner(100)
 		m := s.segment()
 		m.attempts, m.tried = []blockWrite{attempt("a"), attempt("b")}, 3
-		v := view{found: found{cluster: &clusterRecord{Incarnation: 1}, state: &State{Incarnation: 1},
-			record: &c.found, stat: store.Stat{Version: c.version}}}
+		v := view{Found: Found{Cluster: &Cluster{Incarnation: 1}, State: &State{Incarnation: 1},
+			Record: &c.found, Stat: store.Stat{Version: c.version}}}
 		if _, err := s.decide(v, situation{sent: 1}); err != nil || m.stock.Left() != c.left ||
 			len(m.attempts) != c.open {
 			t.Errorf("%s: %v, %d left, %d attempts", name, err, m.stock.Left(), len(m.attempts))

@@ -118,9 +118,9 @@ func (h *history) able(at int64) (able []*simNode) {
 	for _, n := range h.nodes {
 		here := !n.busy && !n.cut && h.now >= n.pauseTill && !n.nothing && n.elapsed.AtLeast() >= n.confirmed
 		f := n.is.Followed()
-		knows := f.Last.Number >= v.state.Changes && f.Last.Incarnation == v.cluster.Incarnation && n.disk.witness != nil &&
+		knows := f.Last.Number >= v.State.Changes && f.Last.Incarnation == v.Cluster.Incarnation && n.disk.witness != nil &&
 			n.owed == 0
-		if here && knows && n.claim.incarnation == v.cluster.Incarnation &&
+		if here && knows && n.claim.incarnation == v.Cluster.Incarnation &&
 			n.claim.sent > at+2*h.heartbeat.Milliseconds() {
 			able = append(able, n)
 		}
@@ -129,16 +129,16 @@ func (h *history) able(at int64) (able []*simNode) {
 }
 
 // peek returns /cluster and /seq.
-func (h *history) peek() (found, error) {
-	cluster, _, err := h.mem.Peek(clusterPath)
+func (h *history) peek() (Found, error) {
+	cluster, _, err := h.mem.Peek(ClusterPath)
 	if err != nil {
-		return found{}, err
+		return Found{}, err
 	}
-	state, _, err := h.mem.Peek(statePath)
+	state, _, err := h.mem.Peek(StatePath)
 	if err != nil {
-		return found{}, err
+		return Found{}, err
 	}
-	return parseFound([]store.Record{{Found: true, Data: cluster}, {Found: true, Data: state}})
+	return ParseFound([]store.Record{{Found: true, Data: cluster}, {Found: true, Data: state}})
 }
 
 // mustNotice reports whether a node must notice the last loss of data, or is about to put back what it knows.
@@ -164,14 +164,14 @@ func (h *history) checkLives() {
 	if err != nil {
 		return
 	}
-	at := coordinator.Change{Number: v.state.Changes, Incarnation: v.incarnation()}
+	at := coordinator.Change{Number: v.State.Changes, Incarnation: v.Incarnation()}
 	for _, n := range h.nodes {
 		if !n.is.Followed().Reaches(at) {
 			continue
 		}
 		for _, s := range n.is.list() {
-			data, _, _ := h.mem.Peek(recordPath(s.name))
-			r, err := parseRecord(data)
+			data, _, _ := h.mem.Peek(Path(s.name))
+			r, err := Parse(data)
 			if known := s.known; err == nil && known == nil && strings.HasPrefix(s.name, "t:") {
 				continue
 			} else if err == nil && (known == nil || known.ID != r.ID || known.Kind() != r.Kind()) {

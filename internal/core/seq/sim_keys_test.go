@@ -33,8 +33,8 @@ func (h *history) askKeyed(n *simNode, name string) {
 	if h.now < n.pauseTill {
 		return
 	}
-	data, _, err := h.mem.Peek(recordPath(name))
-	r, parseErr := parseRecord(data)
+	data, _, err := h.mem.Peek(Path(name))
+	r, parseErr := Parse(data)
 	if err != nil || parseErr != nil {
 		return
 	}
@@ -102,10 +102,10 @@ func (s *simStrict) keysAreLost(heard *simNode, losses int) {
 		return
 	}
 	life := heard.disk.witness.Records["x0"].ID
-	known, _ := parseKeys(heard.disk.witness.Keys["x0"]) // as the node wrote them
+	known, _ := ParseKeys(heard.disk.witness.Keys["x0"]) // as the node wrote them
 	for _, k := range s.keys {
 		if k.losses == losses-1 && k.life == life &&
-			slices.ContainsFunc(known, func(e keyEntry) bool { return e.key == hashKey(k.key) }) {
+			slices.ContainsFunc(known, func(e KeyEntry) bool { return e.Key == HashKey(k.key) }) {
 			k.losses = losses
 		}
 	}

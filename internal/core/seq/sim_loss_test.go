@@ -170,7 +170,7 @@ func (h *history) readEarly() {
 	x.start(true)
 	h.putBack(c, y)
 	y.delay = func(c memzk.Call) int64 {
-		if c.Op != "multi" || c.Touches(statePath) && c.Write() {
+		if c.Op != "multi" || c.Touches(StatePath) && c.Write() {
 			return 0
 		}
 		return h.rng.Int64N(h.heartbeat.Milliseconds() / 4)

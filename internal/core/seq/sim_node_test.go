@@ -207,16 +207,16 @@ func (n *simNode) beat() {
 	if n.store.Sync(ctx, "/") != nil {
 		return
 	}
-	found, err := n.store.GetAll(ctx, clusterPath, n.slot)
+	found, err := n.store.GetAll(ctx, ClusterPath, n.slot)
 	if err != nil {
 		return
 	}
-	v, err := parseFound([]store.Record{found[0], {}})
+	v, err := ParseFound([]store.Record{found[0], {}})
 	if err != nil {
 		n.h.violated("cluster", "%v", err)
 		return
 	}
-	if found := n.judge(v.incarnation(), found[1]); found != "" {
+	if found := n.judge(v.Incarnation(), found[1]); found != "" {
 		n.ReportLoss(n.claim.cluster, found)
 	}
 	if n.owed > 0 {
@@ -224,16 +224,16 @@ func (n *simNode) beat() {
 			return
 		}
 		n.owed = 0
-		if data, _, err := n.store.Get(ctx, clusterPath); err != nil {
+		if data, _, err := n.store.Get(ctx, ClusterPath); err != nil {
 			return
-		} else if v, err = parseFound([]store.Record{{Found: true, Data: data}, {}}); err != nil {
+		} else if v, err = ParseFound([]store.Record{{Found: true, Data: data}, {}}); err != nil {
 			return
 		}
 	}
-	if v.incarnation() > n.claim.cluster {
-		n.claim.cluster, n.heardIn = v.incarnation(), 0
+	if v.Incarnation() > n.claim.cluster {
+		n.claim.cluster, n.heardIn = v.Incarnation(), 0
 	}
-	if n.writeSlot(ctx, found[1], v.incarnation()) {
+	if n.writeSlot(ctx, found[1], v.Incarnation()) {
 		n.show(ctx)
 		n.hear(ctx)
 	}

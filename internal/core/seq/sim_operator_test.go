@@ -40,7 +40,7 @@ func (h *history) create(st store.Store, name string) {
 }
 
 // forgotten reports whether there is no record of a name, and whether data were lost of which its record does not know.
-func forgotten(op Operator, name string) (missing, lost bool, err error) {
+func forgotten(op Sequences, name string) (missing, lost bool, err error) {
 	r, state, err := op.Show(context.Background(), name)
 	if errors.Is(err, ErrNotFound) {
 		return true, state.Incarnation > 0, nil
@@ -65,8 +65,8 @@ func (h *history) setClocks(n *simNode) {
 	h.note("the machine of node %d %v. The leader's clock is off by %d ms", n.id, n.machine, h.leader)
 }
 
-func (h *history) operator(st store.Store) Operator {
-	return Operator{Store: st, Clock: simOperator{h}}
+func (h *history) operator(st store.Store) Sequences {
+	return Sequences{Store: st, Clock: simOperator{h}}
 }
 
 // simOperator is the clock of an operator: the nodes go on while a command waits.
@@ -145,14 +145,14 @@ func (h *history) jump() {
 	h.wait()
 }
 
-func (h *history) remove(op Operator, name string) {
+func (h *history) remove(op Sequences, name string) {
 	r, err := op.Delete(context.Background(), name)
 	h.note("by hand: delete %s, wait %d from %d: %v", name, r.WaitMs, r.WaitFrom, err)
 }
 
 // live gives a name some lives in a row, mostly unused ones. Meanwhile nodes that are cut off issue values of an
 // earlier one.
-func (h *history) live(op Operator, name string) {
+func (h *history) live(op Sequences, name string) {
 	for range 1 + h.rng.IntN(3) {
 		if n := h.nodes[h.rng.IntN(len(h.nodes))]; h.rng.IntN(2) == 0 && !h.mustNotice(n) {
 			h.ask(n, name, 1, false)
@@ -177,7 +177,7 @@ func (h *history) live(op Operator, name string) {
 }
 
 // purge removes a tombstone. From then on, the values of the name may come again.
-func (h *history) purge(op Operator, name string) {
+func (h *history) purge(op Sequences, name string) {
 	if h.inOrder(name) || name == simKeyed {
 		return
 	}

@@ -25,7 +25,7 @@ func isOrdered(name string) bool { return name == simOrdered || strings.HasPrefi
 func (h *history) inOrder(name string) bool { return h.strict[name] != nil || isOrdered(name) }
 
 // createFamily creates a family. Its values begin at start, or above those of earlier lives.
-func (h *history) createFamily(op Operator, sections int, start int64) {
+func (h *history) createFamily(op Sequences, sections int, start int64) {
 	_, err := op.Create(context.Background(), Definition{
 		Name: simFamily + "*", Mode: Ordered, Sections: sections,
 		Map:        sequence.Map{Start: start, Increment: 1, Max: sequence.MaxJavaScript},
@@ -37,7 +37,7 @@ func (h *history) createFamily(op Operator, sections int, start int64) {
 
 // changeFamily lets an operator raise the next value of a family, delete the family, or create it again with another
 // number of sections. k says what, as in jump.
-func (h *history) changeFamily(op Operator, k int) {
+func (h *history) changeFamily(op Sequences, k int) {
 	var highest int64
 	for _, name := range simFamilyNames {
 		highest = max(highest, h.highest[name])

@@ -140,8 +140,8 @@ func (h *history) loseSecond() {
 		n.round()
 	}
 	s := x.is.byName[name]
-	data, _, _ := h.mem.Peek(recordPath(name))
-	r, err := parseRecord(data)
+	data, _, _ := h.mem.Peek(Path(name))
+	r, err := Parse(data)
 	if s == nil || err != nil || r.DeletedAt != 0 {
 		return
 	}
@@ -182,7 +182,7 @@ func (h *history) delays(how simReturn) func(memzk.Call) int64 {
 	heartbeat := h.heartbeat.Milliseconds()
 	return func(c memzk.Call) int64 {
 		switch {
-		case how == comparesOn && strings.HasPrefix(c.Path, recordsDir):
+		case how == comparesOn && strings.HasPrefix(c.Path, RecordsDir):
 			return heartbeat / 5
 		case how == isSlow && h.rng.IntN(3) == 0:
 			return h.rng.Int64N(2 * heartbeat / 3)

@@ -50,7 +50,7 @@ func (h *history) raiseUnheard() {
 func (h *history) raise(name string) (p, ceiling int64, ok bool) {
 	op, ctx := h.operator(h.mem.Session()), context.Background()
 	r, st, err := op.Show(ctx, name)
-	if err != nil || !r.exists() || r.Mode == Strict {
+	if err != nil || !r.Exists() || r.Mode == Strict {
 		return 0, 0, false
 	}
 	p = r.Next + r.Credit + r.HardCeiling*(max(0, st.Time-r.At)/1000+60+h.rng.Int64N(30))

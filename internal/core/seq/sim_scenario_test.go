@@ -100,13 +100,13 @@ func (h *history) loseUnknown() {
 	name, other := h.names[0], "other"
 	op := h.operator(h.mem.Session())
 	ctx := context.Background()
-	if _, _, err := h.mem.Peek(recordPath(other)); err != nil {
+	if _, _, err := h.mem.Peek(Path(other)); err != nil {
 		if _, err := op.Create(ctx, Definition{Name: other, Map: sequence.Map{Increment: 1, Max: 10},
 			Settings: settings(50), StartGiven: true}); err != nil {
 			return
 		}
 	}
-	for i := range maxChanged {
+	for i := range MaxChanged {
 		if _, err := op.Set(ctx, other, Change{Settings: func(s *Settings) { s.SupplyMs += int64(i) }}); err != nil {
 			return
 		}

@@ -74,8 +74,8 @@ func (h *history) countGaps(name string) {
 		return
 	}
 	h.mem.Deliver() // what is counted as unanswered must not be written later
-	data, _, err := h.mem.Peek(recordPath(name))
-	r, parseErr := parseRecord(data)
+	data, _, err := h.mem.Peek(Path(name))
+	r, parseErr := Parse(data)
 	if s.counts = err == nil && parseErr == nil && h.now >= h.noticeBy; s.counts {
 		s.then, s.answeredThen, s.unansweredThen = r, s.answered, h.unanswered(s)
 	}
@@ -87,8 +87,8 @@ func (h *history) checkGaps(name string) {
 	if s == nil || !s.counts {
 		return
 	}
-	data, _, err := h.mem.Peek(recordPath(name))
-	r, parseErr := parseRecord(data)
+	data, _, err := h.mem.Peek(Path(name))
+	r, parseErr := Parse(data)
 	if err != nil || parseErr != nil {
 		h.violated("gaps", "the record of %s: %v, %v", name, err, parseErr)
 		return
@@ -104,7 +104,7 @@ func (h *history) checkGaps(name string) {
 }
 
 // vouch says where a strict sequence goes on after a loss of data: above all that was committed.
-func (h *history) vouch(op Operator, name string) {
+func (h *history) vouch(op Sequences, name string) {
 	s := h.strict[name]
 	if s == nil || h.now < h.noticeBy {
 		return

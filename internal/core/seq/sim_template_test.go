@@ -25,7 +25,7 @@ func (h *history) createTemplate(st store.Store) {
 
 // confirmTemplate says where the sequences of a template begin after a loss of data: above all that was issued. Nodes
 // that are cut off may hold some that nobody has got yet.
-func (h *history) confirmTemplate(op Operator) {
+func (h *history) confirmTemplate(op Sequences) {
 	ctx := context.Background()
 	r, st, err := op.Show(ctx, simTemplate)
 	if err != nil || r.Incarnation == st.Incarnation || r.DeletedAt != 0 {
@@ -45,11 +45,11 @@ func (h *history) confirmTemplate(op Operator) {
 func (h *history) created(c memzk.Call) {
 	for _, op := range c.Ops {
 		made, ok := op.(store.CreateOp)
-		if set, isSet := c.Ops[1].(store.SetOp); !ok || !isSet || set.Path != recordPath(simTemplate) {
+		if set, isSet := c.Ops[1].(store.SetOp); !ok || !isSet || set.Path != Path(simTemplate) {
 			continue
 		}
 		for _, name := range h.names {
-			if made.Path == recordPath(name) {
+			if made.Path == Path(name) {
 				h.note("%s has created %s: %s", simTemplate, name, made.Data)
 				h.takings[name] = append(h.takings[name], simTaking{at: h.now, extra: positions.Ceiling(1000).Burst()})
 			}

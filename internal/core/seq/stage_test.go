@@ -286,8 +286,8 @@ func knowing(r Record) *series {
 	return s
 }
 
-func (s *stage) operator() Operator {
-	return Operator{Store: s.mem.Session(), Clock: simClock{&s.now, func() {}}}
+func (s *stage) operator() Sequences {
+	return Sequences{Store: s.mem.Session(), Clock: simClock{&s.now, func() {}}}
 }
 
 // settings returns the settings of a sequence with this ceiling.
@@ -364,22 +364,22 @@ func (s *stage) remove(name string) {
 // incarnation returns that of /cluster.
 func (s *stage) incarnation() int64 {
 	s.t.Helper()
-	return s.view("x").state.Incarnation
+	return s.view("x").State.Incarnation
 }
 
-func (s *stage) view(name string) found {
+func (s *stage) view(name string) Found {
 	s.t.Helper()
 	return readAll(s.t, s.mem.Session(), name)
 }
 
 // readAll reads /cluster, /seq and the record of a name.
-func readAll(t testing.TB, st store.Store, name string) found {
+func readAll(t testing.TB, st store.Store, name string) Found {
 	t.Helper()
-	read, err := st.GetAll(context.Background(), clusterPath, statePath, recordPath(name))
+	read, err := st.GetAll(context.Background(), ClusterPath, StatePath, Path(name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := parseFound(read)
+	all, err := ParseFound(read)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,9 +33,9 @@ const mostVolatile = time.Minute
 // supply returns how long a block should last.
 func (e situation) supply(r *Record) time.Duration {
 	if e.volatile {
-		return min(r.supply(), mostVolatile)
+		return min(r.Supply(), mostVolatile)
 	}
-	return r.supply()
+	return r.Supply()
 }
 
 // step is the write that is due for a series, if any.
@@ -61,13 +61,13 @@ const (
 
 // step returns the step that writes t over what was read. Keys are written together with the positions (S16).
 func (t blockWrite) step(name string, v view, nonce, by string) step {
-	t.record = t.record.written(nonce, by)
+	t.Record = t.Record.Written(nonce, by)
 	st := step{kind: takeStep, blockWrite: t}
-	//mutant:s2-any-version by seqsim -> st.ops = setRecord(name, t.record, store.AnyVersion)
-	st.ops = setRecord(name, t.record, v.stat.Version)
+	//mutant:s2-any-version by seqsim -> st.ops = SetOps(name, t.Record, store.AnyVersion)
+	st.ops = SetOps(name, t.Record, v.Stat.Version)
 	if t.keys != nil {
-		st.ops = append(st.ops, t.keys.ops(t.record.ID)...)
-		st.dirs = t.keys.dirs()
+		st.ops = append(st.ops, t.keys.Ops(t.Record.ID)...)
+		st.dirs = t.keys.Dirs()
 	}
 	return st
 }
@@ -83,8 +83,8 @@ type wants struct {
 func (s *series) wants(v view, now int64) (w wants) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	r, lost := v.record, s.restores(v)
-	if lost && (r == nil || s.known.newer(*r)) {
+	r, lost := v.Record, s.restores(v)
+	if lost && (r == nil || s.known.Newer(*r)) {
 		r = s.known // it is put back
 	}
 	if r == nil {
@@ -93,10 +93,10 @@ func (s *series) wants(v view, now int64) (w wants) {
 		}
 		return w
 	}
-	if r.hasSecret() && s.secretDue(*r, now) {
+	if r.HasSecret() && s.secretDue(*r, now) {
 		w.secret = r.ID
 	}
-	if r == v.record && r.Mode.hasKeys() && v.keys == nil && (s.waitWithKeys() || lost && len(s.keys) > 0) {
+	if r == v.Record && r.Mode.HasKeys() && v.keys == nil && (s.waitWithKeys() || lost && len(s.keys) > 0) {
 		w.keys = r.ID
 	}
 	return w
@@ -163,7 +163,7 @@ func (s *series) takeWaiting() []request {
 // decide takes over what was read, and returns the step that is due. It does no I/O. It returns a *lostError if the
 // record shows that ZooKeeper has lost data.
 func (s *series) decide(v view, e situation) (st step, err error) {
-	e.now = max(e.now, v.state.Time)
+	e.now = max(e.now, v.State.Time)
 	s.mu.Lock()
 	s.lookAt = 0
 	st, refusal, err := s.owed(v, e)
@@ -193,12 +193,12 @@ func (s *series) owed(v view, e situation) (st step, refusal *Refusal, err error
 	if st, err := s.raise(v, e.nonce, e.by); err != nil || st.kind != noStep {
 		return st, nil, err
 	}
-	if judge(v.record, s.known, v.state.Purged) == foundLost {
-		if judge(v.record, v.before, v.state.Purged) != foundLost {
+	if Compare(v.Record, s.known, v.State.Purged) == Lost {
+		if Compare(v.Record, v.before, v.State.Purged) != Lost {
 			return step{}, nil, errReadBefore
 		}
 		//mutant:s12-keeps-a-rivals-block by TestBlockThatARivalHasTakenIsDropped -> if false {
-		if v.record != nil && s.known.rivals(*v.record) { // another node may have taken the same positions
+		if v.Record != nil && s.known.Rivals(*v.Record) { // another node may have taken the same positions
 			s.drop()
 			s.journal.wake()
 		}
@@ -212,8 +212,8 @@ func (s *series) owed(v view, e situation) (st step, refusal *Refusal, err error
 
 // takeOver takes over what was read. refusal is why a template does not create the sequence.
 func (s *series) takeOver(v view, e situation, refusal *Refusal) {
-	s.stale, s.journaled, s.incarnation, s.readAt = false, nil, v.incarnation(), max(s.readAt, v.read)
-	if judge(v.record, s.known, v.state.Purged) == foundAbsent {
+	s.stale, s.journaled, s.incarnation, s.readAt = false, nil, v.Incarnation(), max(s.readAt, v.read)
+	if Compare(v.Record, s.known, v.State.Purged) == Absent {
 		s.vanish(e.sent)
 		if refusal != nil {
 			s.absentAt = 0
@@ -223,7 +223,7 @@ func (s *series) takeOver(v view, e situation, refusal *Refusal) {
 	}
 	s.absentAt = 0
 	before := s.known
-	s.know(*v.record)
+	s.know(*v.Record)
 	s.mode.saw(v, before, e)
 	s.learnSecret(v, e.sent)
 	if s.known.Kind() == Tombstone {
@@ -242,7 +242,7 @@ func (s *series) drop() {
 // freeze notes that the record cannot be used. Until it can, the node issues no value of this sequence. news
 // means that the series was not frozen before.
 func (s *series) freeze(r *Refusal, at int64) (news bool) {
-	news = s.refusal.reason() != Frozen
+	news = s.refusal.Why() != Frozen
 	s.stale = false
 	s.drop()
 	s.refuse(r, at)
@@ -262,7 +262,7 @@ func (s *series) know(r Record) {
 		s.highest, s.secret, s.keys, s.mode = 0, nil, nil, s.start(r.Mode)
 	}
 	s.last = view{}
-	s.values = s.secret.valuesOf(r)
+	s.values = s.secret.ValuesOf(r)
 	s.known, s.highest = &r, max(s.highest, r.Next)
 	s.families.know(s.name, &r)
 	s.restock()
@@ -271,8 +271,8 @@ func (s *series) know(r Record) {
 // knowWritten takes over the record of a write that was acknowledged. The mode takes over the block.
 func (s *series) knowWritten(t blockWrite, mono int64) {
 	s.traceBlock(t)
-	s.know(t.record)
-	if t.block.Len() > 0 {
+	s.know(t.Record)
+	if t.Block.Len() > 0 {
 		s.refuse(nil, mono)
 		s.conflicts = 0
 		s.blocks++
@@ -282,7 +282,7 @@ func (s *series) knowWritten(t blockWrite, mono int64) {
 // nextStep returns the step that takes positions for the sequence known, if any.
 func (s *series) nextStep(v view, e situation) step {
 	//mutant:s21-no-key by TestNobodyKnowsTheKey -> if false {
-	if s.known.hasSecret() && s.secret == nil { // under another key, positions would get values that others had (S21)
+	if s.known.HasSecret() && s.secret == nil { // under another key, positions would get values that others had (S21)
 		s.refuse(lostKey(s.name), e.sent)
 		return step{}
 	}
@@ -313,29 +313,29 @@ type template struct {
 // create returns the step that creates the sequence name, or the refusal if the template must not.
 func (t *template) create(name string, v view, e situation) (step, *Refusal, error) {
 	t.series.mu.Lock()
-	older := judge(&t.record, t.series.known, v.state.Purged) == foundLost
-	lost := v.incarnation() > t.series.incarnation // the node is about to put its own template back
+	older := Compare(&t.record, t.series.known, v.State.Purged) == Lost
+	lost := v.Incarnation() > t.series.incarnation // the node is about to put its own template back
 	t.series.mu.Unlock()
 	switch {
-	case older && !lost && judge(&t.record, t.before, v.state.Purged) != foundLost: // written since, in this round
+	case older && !lost && Compare(&t.record, t.before, v.State.Purged) != Lost: // written since, in this round
 		return step{}, nil, errReadBefore
 	case older && !lost:
 		return step{}, nil, &lostError{reason: "the record of template " + t.series.name + " is older than before"}
 	case older, e.unconfirmed > 0: // a sequence of this name that is lost may be put back until then
 		return step{}, confirming(max(e.unconfirmed, time.Second)), nil
 	}
-	after, created, refusal := t.record.create(t.series.name, *v.state)
+	after, created, refusal := t.record.Create(t.series.name, *v.State)
 	if refusal != nil {
 		return step{}, refusal, nil
 	}
-	after = after.written(e.nonce, e.by)
-	created, ops := created.written(e.nonce, e.by).withSecret()
-	ops = append(ops, createRecord(name, created))
-	ops = append(ops, setRecord(t.series.name, after, t.version)...)
-	return step{kind: createStep, dirs: created.dirs(name), ops: ops, done: func(log hclog.Logger) {
+	after = after.Written(e.nonce, e.by)
+	created, ops := created.Written(e.nonce, e.by).WithSecret()
+	ops = append(ops, CreateOp(name, created))
+	ops = append(ops, SetOps(t.series.name, after, t.version)...)
+	return step{kind: createStep, dirs: created.Dirs(name), ops: ops, done: func(log hclog.Logger) {
 		t.series.change(func() {
 			t.series.know(after)
-			t.series.incarnation = v.incarnation()
+			t.series.incarnation = v.Incarnation()
 		})
 		log.Info("a template has created a sequence", "sequence", name, "template", t.series.name,
 			"created", after.Names, "max_names", after.MaxNames)

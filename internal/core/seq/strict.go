@@ -79,7 +79,7 @@ func (s *strict) nextWrite(v view, e situation) *blockWrite {
 	}
 	all, rest := s.share(v, e)
 	// Without requests to share a write, a plan for one position shows whether the sequence is frozen or exhausted.
-	taken, refusal := s.known.planStrict(v.incarnation(), max(all.n, 1), e.now)
+	taken, refusal := s.known.PlanStrict(v.Incarnation(), max(all.n, 1), e.now)
 	if refusal != nil {
 		s.refuse(refusal, e.sent)
 		return nil
@@ -89,9 +89,9 @@ func (s *strict) nextWrite(v view, e situation) *blockWrite {
 	}
 	s.waiting = rest
 	s.window.roll(s.issued, e.sent)
-	w := blockWrite{write: taken, requests: all.requests}
+	w := blockWrite{Write: taken, requests: all.requests}
 	if v.keys != nil {
-		w.keys = keysAfter(v.keys, all.requests, w.block.First)
+		w.keys = keysAfter(v.keys, all.requests, w.Block.First)
 	}
 	return &w
 }
@@ -99,7 +99,7 @@ func (s *strict) nextWrite(v view, e situation) *blockWrite {
 // share divides the requests that wait: those that share the next write, and the rest, which look at the series again.
 // It answers those that get no part of any write: they have a key with a value, or want more than is left.
 func (s *strict) share(v view, e situation) (all batch, rest []request) {
-	waiting, current := s.waiting, s.known.Incarnation == v.incarnation()
+	waiting, current := s.waiting, s.known.Incarnation == v.Incarnation()
 	if current { // else the keys may be older than those that were lost
 		waiting, rest = s.repeat(v)
 	}
@@ -109,7 +109,7 @@ func (s *strict) share(v view, e situation) (all batch, rest []request) {
 		late := e.sent-r.w.Since >= int64(patience)
 		switch {
 		case r.n > left && left > 0 && current: // others may get what is left
-			r.w.Result = &result{err: s.known.exhausted()}
+			r.w.Result = &result{err: s.known.Exhausted()}
 			rest = append(rest, r)
 		case late, r.n == 0: // SEQ asks for no value
 			rest = append(rest, r)
@@ -134,7 +134,7 @@ func (b *batch) add(r request, most int64) bool {
 	if r.w.Key != "" {
 		withKeys++
 	}
-	if b.n+r.n > most || withKeys > maxKeys {
+	if b.n+r.n > most || withKeys > MaxKeys {
 		return false
 	}
 	b.requests, b.n, b.withKeys = append(b.requests, r), b.n+r.n, withKeys
@@ -143,7 +143,7 @@ func (b *batch) add(r request, most int64) bool {
 
 // granted answers the requests of a write that was acknowledged, each with its part of the block.
 func (t blockWrite) granted(values sequence.Values) {
-	next := t.block.First
+	next := t.Block.First
 	for _, r := range t.requests {
 		r.w.Result = &result{values: values, block: positions.Block{First: next, End: next + r.n}}
 		next += r.n
@@ -152,7 +152,7 @@ func (t blockWrite) granted(values sequence.Values) {
 
 // unknown answers the requests of a write whose outcome is not known.
 func (t blockWrite) unknown(name string) {
-	refusal := unknown(t.block.Len(), name)
+	refusal := unknown(t.Block.Len(), name)
 	for _, r := range t.requests {
 		r.w.Result = &result{err: refusal}
 	}
@@ -179,10 +179,10 @@ func (s *strict) others(now int64) int {
 // saw also notes the node that has written the record.
 func (s *strict) saw(v view, _ *Record, e situation) {
 	if v.keys != nil {
-		s.keys = v.keys.entries
+		s.keys = v.keys.Entries
 	}
 	process := func(nonce string) string { return nonce[:min(processLen, len(nonce))] }
-	if by := process(v.record.Nonce); by != process(e.nonce) {
+	if by := process(v.Record.Nonce); by != process(e.nonce) {
 		if s.writers == nil {
 			s.writers = make(map[string]int64)
 		}
@@ -197,10 +197,10 @@ func (s *strict) wrote(t blockWrite, v view, sent, now int64, err error) (woken 
 	switch {
 	case err == nil: // no value is answered before: it must be higher than all that any node has answered (S26)
 		s.knowWritten(t, now)
-		s.unanswered += t.block.Len()
+		s.unanswered += t.Block.Len()
 		t.granted(s.values)
 		if t.keys != nil {
-			s.keys = t.keys.entries
+			s.keys = t.keys.Entries
 		}
 		s.last = v.after(t)
 		if others := s.others(now); others > 0 {
@@ -211,7 +211,7 @@ func (s *strict) wrote(t blockWrite, v view, sent, now int64, err error) (woken 
 		s.waiting = append(t.requests, s.waiting...)
 		return nil, 0
 	default: // the positions are given up, because a later write may follow this one (S27)
-		s.unanswered += t.block.Len()
+		s.unanswered += t.Block.Len()
 		//mutant:s27-unknown-outcome by seqsim -> t.granted(s.values)
 		t.unknown(s.name)
 	}
@@ -238,7 +238,7 @@ func (s *strict) repeat(v view) (fresh, rest []request) {
 		}
 		p, found := int64(0), v.keys != nil
 		if found {
-			p, found = v.keys.find(hashKey(key))
+			p, found = v.keys.Find(HashKey(key))
 		}
 		switch {
 		case found:
@@ -256,16 +256,16 @@ func (s *strict) repeat(v view) (fresh, rest []request) {
 
 // keysAfter returns the keys after a write that gives the positions from first on to requests. It returns nil if none
 // of them has a key.
-func keysAfter(k *keyring, requests []request, first int64) *keyring {
-	var added []keyEntry
+func keysAfter(k *Keyring, requests []request, first int64) *Keyring {
+	var added []KeyEntry
 	for _, r := range requests {
 		if r.w.Key != "" {
-			added = append(added, keyEntry{key: hashKey(r.w.Key), position: first})
+			added = append(added, KeyEntry{Key: HashKey(r.w.Key), Position: first})
 		}
 		first += r.n
 	}
 	if len(added) == 0 {
 		return nil
 	}
-	return k.with(added)
+	return k.With(added)
 }

@@ -16,7 +16,7 @@ func strictly(left int64, waiting ...int64) (*strict, view, situation) {
 	for _, n := range waiting {
 		wait(n, false)(s)
 	}
-	v := view{found: found{cluster: &clusterRecord{Incarnation: 1}}}
+	v := view{Found: Found{Cluster: &Cluster{Incarnation: 1}}}
 	return s.mode.(*strict), v, situation{sent: 1000, now: 1000, nonce: "mine"}
 }
 
@@ -41,7 +41,7 @@ func TestStrictBatch(t *testing.T) {
 		var taken int64
 		if got != nil {
 			taken = int64(len(got.requests))
-			if got.block.First != 100-c.left || got.record.Next != got.block.End {
+			if got.Block.First != 100-c.left || got.Record.Next != got.Block.End {
 				t.Errorf("%s: %+v", name, got)
 			}
 		}
@@ -57,7 +57,7 @@ func TestStrictBatch(t *testing.T) {
 		if len(refused) != len(c.refused) {
 			t.Errorf("%s: %v are refused", name, refused)
 		}
-		if exhausted := s.refusal.reason() == Exhausted; exhausted != (c.left == 0) {
+		if exhausted := s.refusal.Why() == Exhausted; exhausted != (c.left == 0) {
 			t.Errorf("%s: %v", name, s.refusal)
 		}
 	}
@@ -112,9 +112,9 @@ func TestKeysOfRequestsArePutBack(t *testing.T) {
 	s.lose(copied, 9)
 	a.noteLoss()
 	s.run(2 * stageConfirm)
-	data, _, err := s.mem.Peek(keysPath(s.view("invoice").record.ID))
-	keys, _ := parseKeys(data)
-	if err != nil || len(keys) != 1 || keys[0].position != 0 {
+	data, _, err := s.mem.Peek(KeysPath(s.view("invoice").Record.ID))
+	keys, _ := ParseKeys(data)
+	if err != nil || len(keys) != 1 || keys[0].Position != 0 {
 		t.Errorf("%v, keys %v", err, keys)
 	}
 }
@@ -127,7 +127,7 @@ func TestShowTakesNoValueOfAStrictSequence(t *testing.T) {
 	for range 3 {
 		_ = a.round()
 	}
-	if next := s.view("invoice").record.Next; next != 0 {
+	if next := s.view("invoice").Record.Next; next != 0 {
 		t.Errorf("%d positions are taken", next)
 	}
 	if v := a.ask("invoice", 1, false).first(); v != 1 {

@@ -63,9 +63,9 @@ func TestDamagedTemplateIsNamed(t *testing.T) {
 	s := newStage(t)
 	a := s.node()
 	s.createTemplate("order:*", 1, 3)
-	s.write(recordPath("order:*"), []byte("x"))
+	s.write(Path("order:*"), []byte("x"))
 	c := a.ask("order:1", 1, false)
-	if r := c.reason(); r != Frozen || !strings.Contains(c.err.Error(), recordPath("order:*")) {
+	if r := c.reason(); r != Frozen || !strings.Contains(c.err.Error(), Path("order:*")) {
 		t.Error(c.err)
 	}
 }
@@ -101,7 +101,7 @@ func TestTemplateLeavesADeletedNameAlone(t *testing.T) {
 }
 
 func (s *stage) exists(name string) bool {
-	_, _, err := s.mem.Peek(recordPath(name))
+	_, _, err := s.mem.Peek(Path(name))
 	return err == nil
 }
 
@@ -121,7 +121,7 @@ func TestTemplateCreatesNothingBeforeTheConfirmingTimeIsOver(t *testing.T) {
 func (a *actor) inCreation(f func()) {
 	a.calls = func(c memzk.Call) memzk.Fault {
 		for _, op := range c.Ops {
-			if made, ok := op.(store.CreateOp); ok && made.Path != statePath {
+			if made, ok := op.(store.CreateOp); ok && made.Path != StatePath {
 				a.calls = nil
 				f()
 			}
@@ -136,7 +136,7 @@ func TestTemplateDoesNotCreateWhatIsLost(t *testing.T) {
 	a := s.node()
 	s.createTemplate("order:*", 1, 5)
 	v := a.ask("order:1", 100, false).first()
-	s.erase(recordPath("order:1"))
+	s.erase(Path("order:1"))
 	for range 5 {
 		c := a.ask("order:1", 500, false).finish()
 		if c.err == nil && int64(c.runs[0].First) <= v+99 {

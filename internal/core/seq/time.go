@@ -31,7 +31,7 @@ func (r reading) atMost(now timeguard.Moment, leader int64) int64 {
 	passed := time.Duration(now.Most - r.Sent.Most).Milliseconds()
 	//mutant:s24-leader-not-asked by TestTimeIsPutBackByThreeClocks ->
 	passed = max(passed, leader-r.Leader)
-	return r.Time + max(passed, 0) + 2*mostRaise.Milliseconds()
+	return r.Time + max(passed, 0) + 2*MostRaise.Milliseconds()
 }
 
 // now returns the present time of AtMost.
@@ -39,7 +39,7 @@ func (i *Issuer) now() int64 { return i.cfg.Elapsed.AtMost() }
 
 // now returns the present sequence time. least is the time of AtLeast.
 func (k knowledge) now(least int64) int64 {
-	return k.seq().state.at(time.Duration(least - k.seq().first))
+	return k.seq().state.At(time.Duration(least - k.seq().first))
 }
 
 // raisedTime returns /seq with the present sequence time. due is false if its time is young, or if nobody needs the
@@ -48,7 +48,7 @@ func (k knowledge) raisedTime(now timeguard.Moment) (next State, due bool) {
 	//mutant:s23-at-most by TestFastBootClock -> age := time.Duration(now.Most - k.seq().first)
 	age := time.Duration(now.Least - k.seq().first)
 	next = k.seq().state
-	next.Time = next.at(age)
+	next.Time = next.At(age)
 	return next, age >= raiseEvery && next.Changes > 0
 }
 
@@ -67,7 +67,7 @@ func (i *Issuer) raiseTime(ctx context.Context, cluster ClusterInfo, v view) err
 // sure: see seqRead.
 func (i *Issuer) raise(ctx context.Context, v view, next State, sure bool, checks ...store.Op) error {
 	sent := i.cfg.Elapsed.Now()
-	ops := append(append(v.setState(next), v.checkCluster()), checks...)
+	ops := append(append(v.SetState(next), v.CheckCluster()), checks...)
 	err := i.cfg.Store.Multi(store.OnSession(ctx, i.session), ops...)
 	if err == nil {
 		read := reading{next.Time, sent, v.leader}

@@ -10,16 +10,16 @@ import (
 // traceWrite traces a write that is about to be sent over what was read: one that takes a block, gives positions back,
 // or changes the owner. The writes of a strict sequence are no steps, because each is an answer.
 func (i *Issuer) traceWrite(s *series, v view, t blockWrite, hold Hold) {
-	r, was := t.record, v.record
+	r, was := t.Record, v.Record
 	if i.trace == nil || was == nil || r.Mode == Strict || r.Next == was.Next && r.Owner == was.Owner {
 		return
 	}
 	about := []any{
-		"name", s.name, "id", r.ID, "inc", v.incarnation(), "first", t.block.First, "end", t.block.End, "next", r.Next,
+		"name", s.name, "id", r.ID, "inc", v.Incarnation(), "first", t.Block.First, "end", t.Block.End, "next", r.Next,
 		"credit", r.Credit, "at", r.At, "owner", r.Owner, "nonce", r.Nonce,
 		"slot", hold.Version, "wait_ms", hold.Wait.Milliseconds(),
 		"was_next", was.Next, "was_inc", was.Incarnation, "was_credit", was.Credit, "was_at", was.At,
-		"peak_from", was.PeakFrom, "peak_at", was.PeakAt, "ceiling", int64(was.ceiling()), "hard", was.HardCeiling,
+		"peak_from", was.PeakFrom, "peak_at", was.PeakAt, "ceiling", int64(was.CeilingInForce()), "hard", was.HardCeiling,
 		"positions", was.Positions(), "was_owner", was.Owner, "hold_ms", was.HoldMs,
 	}
 	s.mu.Lock()
@@ -32,9 +32,9 @@ func (i *Issuer) traceWrite(s *series, v view, t blockWrite, hold Hold) {
 
 // traceBlock traces a block that is the node's from now on. s.mu is held.
 func (s *series) traceBlock(t blockWrite) {
-	if t.block.Len() > 0 && t.record.Mode != Strict {
-		s.trace.Step("block", "name", s.name, "id", t.record.ID, "inc", t.record.Incarnation,
-			"first", t.block.First, "end", t.block.End, "nonce", t.record.Nonce)
+	if t.Block.Len() > 0 && t.Record.Mode != Strict {
+		s.trace.Step("block", "name", s.name, "id", t.Record.ID, "inc", t.Record.Incarnation,
+			"first", t.Block.First, "end", t.Block.End, "nonce", t.Record.Nonce)
 	}
 }
 

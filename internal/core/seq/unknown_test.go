@@ -53,7 +53,7 @@ func TestNewNodesLearnOfOldChanges(t *testing.T) {
 	s.setNext("order", 50_000)
 	s.run(4 * time.Second)
 	a.issue("order", 1, 20*time.Second, seen, "a after the change")
-	for range maxChanged {
+	for range MaxChanged {
 		s.set("other", Change{Settings: func(set *Settings) { set.SupplyMs++ }})
 		s.run(time.Second)
 	}
@@ -159,7 +159,7 @@ func TestReturningNodeLearnsOfChanges(t *testing.T) {
 	s.setNext("order", 50_000)
 	s.run(4 * time.Second)
 	a.issue("order", 1, 20*time.Second, seen, "a after the change")
-	for range maxChanged {
+	for range MaxChanged {
 		s.set("other", Change{Settings: func(set *Settings) { set.SupplyMs++ }})
 		s.run(time.Second)
 	}

@@ -7,25 +7,25 @@ import (
 
 // view is the records that a decision needs, as they were read together.
 type view struct {
-	found
+	Found
 	leader   int64            // a time of ZooKeeper's leader before the read, Unix ms: see Issuer.look
 	read     int64            // when the read was sent, ns of AtMost
 	got      timeguard.Moment // when it was answered
 	before   *Record          // what the node knew of the record when the read was sent
-	keys     *keyring         // nil: they were not read
+	keys     *Keyring         // nil: they were not read
 	secret   *store.Record    // the key of record, nil: it was not read
 	template *template        // that may create the sequence, nil: there is none
 }
 
 // after returns what a write of the record of v leaves in ZooKeeper.
 func (v view) after(t blockWrite) view {
-	version := v.stat.Version + 1
+	version := v.Stat.Version + 1
 	if version == store.AnyVersion { // two writes were needed: see setVersion
 		version++
 	}
-	v.record, v.stat, v.secret = &t.record, store.Stat{Version: version}, nil
+	v.Record, v.Stat, v.secret = &t.Record, store.Stat{Version: version}, nil
 	if t.keys != nil {
-		v.keys = t.keys.written()
+		v.keys = t.keys.Written()
 	}
 	return v
 }

@@ -58,10 +58,10 @@ func (i *Issuer) witness() (w Witness, ok bool) {
 		s.mu.Lock()
 		if s.known != nil {
 			r := *s.known
-			w.Records[s.name] = r.raised(max(r.Next, s.highest))
+			w.Records[s.name] = r.Raised(max(r.Next, s.highest))
 			ok = ok && !(s.stale && s.incarnation < k.seq().state.Incarnation)
 			if len(s.keys) > 0 {
-				w.Keys[s.name] = (&keyring{entries: s.keys}).marshal()
+				w.Keys[s.name] = (&Keyring{Entries: s.keys}).Marshal()
 			}
 		}
 		s.mu.Unlock()
@@ -170,7 +170,7 @@ func (i *Issuer) remember(w Witness) {
 		s.mu.Lock()
 		s.stale, s.incarnation = true, w.Incarnation
 		s.know(w.Records[name])
-		s.keys, _ = parseKeys(w.Keys[name]) // loadWitness has checked them
+		s.keys, _ = ParseKeys(w.Keys[name]) // loadWitness has checked them
 		s.mu.Unlock()
 	}
 }
@@ -185,12 +185,12 @@ func loadWitness(dir Dir) (w Witness, ok bool) {
 		return Witness{}, false
 	}
 	for _, r := range w.Records {
-		if r.Mode.check() != nil || r.Map.Check() != nil || r.Settings.Check() != nil || r.Gen < 1 || r.Next < 0 {
+		if r.Mode.Check() != nil || r.Map.Check() != nil || r.Settings.Check() != nil || r.Gen < 1 || r.Next < 0 {
 			return Witness{}, false
 		}
 	}
 	for _, keys := range w.Keys {
-		if _, err := parseKeys(keys); err != nil {
+		if _, err := ParseKeys(keys); err != nil {
 			return Witness{}, false
 		}
 	}
@@ -199,7 +199,7 @@ func loadWitness(dir Dir) (w Witness, ok bool) {
 
 // saveWitness replaces the file, and waits for the disk: what a node reports to have followed must not be lost with the
 // power (S25).
-func saveWitness(dir Dir, w Witness) error { return dir.Replace(witnessName, checked(mustMarshal(w))) }
+func saveWitness(dir Dir, w Witness) error { return dir.Replace(witnessName, checked(MustMarshal(w))) }
 
 // Dir is the state directory. *localcache.Dir implements it.
 type Dir interface {

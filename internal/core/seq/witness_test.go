@@ -66,7 +66,7 @@ func TestWitnessRemembersPeersAfterALoss(t *testing.T) {
 	old.Met = []coordinator.Peer{{Node: "b", Worker: 1, Term: 2, Name: "b", Address: "b:7609", SeenMs: 3}}
 	is := New(Config{Elapsed: elapsedOf(new(int64)), Dir: dir, Met: func() []coordinator.Peer { return old.Met }})
 	is.saveLast()
-	if got, ok := loadWitness(dir); !ok || !bytes.Equal(mustMarshal(got), mustMarshal(old)) {
+	if got, ok := loadWitness(dir); !ok || !bytes.Equal(MustMarshal(got), MustMarshal(old)) {
 		t.Errorf("%+v, want %+v", got, old)
 	}
 }
@@ -136,10 +136,10 @@ func TestJumpOfTheTimeIsKeptAtOnce(t *testing.T) {
 	var kept int64
 	a.is.keep = func(w Witness) error { kept = w.Last.Time; return nil }
 	v := s.view("order")
-	st := *v.state
+	st := *v.State
 	st.Time += 40_000
 	st.Jumped = st.Time
-	if err := s.mem.Session().Multi(context.Background(), v.setState(st)...); err != nil {
+	if err := s.mem.Session().Multi(context.Background(), v.SetState(st)...); err != nil {
 		t.Fatal(err)
 	}
 	s.run(4 * time.Second)

@@ -72,18 +72,18 @@ func (i *Issuer) gather(ctx context.Context, s *series, reuse bool) (v view, err
 		v = s.last
 	}
 	s.mu.Unlock()
-	if v.state == nil || i.known.judge(v) != foundGood { // not foundLost: a view from before shows no loss
+	if v.State == nil || i.known.judge(v) != Good { // not foundLost: a view from before shows no loss
 		if v, err = i.look(ctx, s, false); err != nil {
 			return view{}, err
 		}
 	}
 	switch i.known.judge(v) {
-	case foundLost:
-		return view{}, &lostError{reason: clusterPath + " or " + statePath + " is missing, or older than before"}
-	case foundLater:
+	case Lost:
+		return view{}, &lostError{reason: ClusterPath + " or " + StatePath + " is missing, or older than before"}
+	case Later:
 		return view{}, &lostError{later: true}
 	}
-	if v.state == nil { // nobody has put it back in this incarnation yet: a node that stops may ask so early
+	if v.State == nil { // nobody has put it back in this incarnation yet: a node that stops may ask so early
 		return view{}, &lostError{later: true}
 	}
 	err = i.readMore(ctx, &v, s.wants(v, i.now())) // fills in v, so it is no part of the return statement
@@ -96,7 +96,7 @@ func (i *Issuer) readMore(ctx context.Context, v *view, w wants) error {
 	var paths []string
 	before := make([]*Record, len(w.templates))
 	for k, name := range w.templates {
-		paths = append(paths, recordPath(name))
+		paths = append(paths, Path(name))
 		if t := i.find([]byte(name)); t != nil {
 			t.mu.Lock()
 			before[k] = t.known
@@ -104,10 +104,10 @@ func (i *Issuer) readMore(ctx context.Context, v *view, w wants) error {
 		}
 	}
 	if w.keys != "" {
-		paths = append(paths, keysPath(w.keys))
+		paths = append(paths, KeysPath(w.keys))
 	}
 	if w.secret != "" {
-		paths = append(paths, secretPath(w.secret))
+		paths = append(paths, SecretPath(w.secret))
 	}
 	if len(paths) == 0 {
 		return nil
@@ -120,16 +120,16 @@ func (i *Issuer) readMore(ctx context.Context, v *view, w wants) error {
 		v.secret, found = &found[len(found)-1], found[:len(found)-1]
 	}
 	if w.keys != "" {
-		v.keys = &keyring{exists: found[0].Found, version: found[0].Stat.Version}
-		v.keys.entries, err = parseKeys(found[0].Data)
-		return damagedAt(keysPath(w.keys), err)
+		v.keys = &Keyring{Exists: found[0].Found, Version: found[0].Stat.Version}
+		v.keys.Entries, err = ParseKeys(found[0].Data)
+		return DamagedAt(KeysPath(w.keys), err)
 	}
 	for k, name := range w.templates {
 		if !found[k].Found {
 			continue
 		}
-		if r, err := parseRecord(found[k].Data); err != nil {
-			return damagedAt(recordPath(name), err)
+		if r, err := Parse(found[k].Data); err != nil {
+			return DamagedAt(Path(name), err)
 		} else if r.Kind() == Family { // the requests that wait find it when they look again
 			i.families.know(name, &r)
 			i.named(name).mark(true)
@@ -194,13 +194,13 @@ func (i *Issuer) putBackLeft(cluster ClusterInfo) time.Duration {
 // loss of data, or if an outcome must be known: a server may lag behind.
 func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error) {
 	var known *Record
-	paths, slots := []string{clusterPath, statePath}, 0
+	paths, slots := []string{ClusterPath, StatePath}, 0
 	if hold := i.cfg.Tenure.Hold(i.session); s == nil && hold.Record != "" {
 		paths, slots = append(paths, hold.Record), 1
 	}
 	if s != nil {
 		s.mu.Lock()
-		known, paths = s.known, append(paths, recordPath(s.name))
+		known, paths = s.known, append(paths, Path(s.name))
 		synced = synced || s.unsure() || s.journaled != nil || i.known.incarnation > s.incarnation
 		s.mu.Unlock()
 	}
@@ -216,14 +216,14 @@ func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error)
 			return view{}, err
 		}
 		v := view{before: known, read: sent, got: i.cfg.Elapsed.Now()}
-		if v.found, err = parseFound(found[:len(paths)-slots]); err != nil {
+		if v.Found, err = ParseFound(found[:len(paths)-slots]); err != nil {
 			return view{}, err
 		}
-		v.leader = v.written
+		v.leader = v.Written
 		for _, slot := range found[len(paths)-slots:] {
 			v.leader = max(v.leader, slot.Stat.Mtime)
 		}
-		if i.known.judge(v) == foundGood && v.state != nil && judge(v.record, known, v.state.Purged) != foundLost {
+		if i.known.judge(v) == Good && v.State != nil && Compare(v.Record, known, v.State.Purged) != Lost {
 			return v, nil
 		}
 		// twice, because GetAll is not atomic: a purge may have come between /seq and the record
@@ -237,7 +237,7 @@ func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error)
 // commit makes the write of a step, in the session in which v was read. again means that it was not made, because
 // another one was faster or the node may not take positions now, or that the series needs another step.
 func (i *Issuer) commit(ctx context.Context, s *series, v view, st step) (again bool, err error) {
-	begun, ops, hold := i.now(), v.checks(), i.cfg.Tenure.Hold(i.session)
+	begun, ops, hold := i.now(), v.Checks(), i.cfg.Tenure.Hold(i.session)
 	// A transaction that takes positions needs four records unchanged (S10): two that v.checks names, the
 	// node's slot, and the sequence's own record, which st.ops write at the version that was read.
 	if st.kind != restoreStep {

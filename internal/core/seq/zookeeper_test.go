@@ -39,8 +39,8 @@ func newHouse(t *testing.T, open func() store.Store) *house {
 	return h
 }
 
-func (h *house) operator() Operator {
-	return Operator{Store: h.admin, Clock: simClock{&h.now, func() {}}}
+func (h *house) operator() Sequences {
+	return Sequences{Store: h.admin, Clock: simClock{&h.now, func() {}}}
 }
 
 // door is a node's store. The test ends its session by putting another client in.
@@ -66,7 +66,7 @@ func (h *house) node() *guest {
 }
 
 func (*guest) Hold(int64) Hold {
-	return Hold{Record: clusterPath, Version: store.AnyVersion, Incarnation: anyIncarnation}
+	return Hold{Record: ClusterPath, Version: store.AnyVersion, Incarnation: anyIncarnation}
 }
 
 func (*guest) Leaves() bool { return false }
@@ -148,7 +148,7 @@ func (h *house) record(name string) (Record, State) {
 // wipe removes the records of a sequence and of all sequences. The sessions of the nodes end.
 func (h *house) wipe(name string, nodes ...*guest) {
 	h.Helper()
-	for _, path := range []string{recordPath(name), bucketPath(name), recordsDir, statePath} {
+	for _, path := range []string{Path(name), BucketPath(name), RecordsDir, StatePath} {
 		if err := h.admin.Delete(h.Context(), path, store.AnyVersion); err != nil {
 			h.Fatal(err)
 		}

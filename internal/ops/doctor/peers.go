@@ -29,7 +29,7 @@ const (
 func checkPeers(ctx context.Context, cfg Config, zk store.Store) (found []Finding) {
 	ctx, cancel := context.WithTimeout(ctx, peerTime)
 	defer cancel()
-	nodes, err := seq.Operator{Store: zk}.Nodes(ctx)
+	nodes, err := seq.Sequences{Store: zk}.Nodes(ctx)
 	if err != nil {
 		return []Finding{failed("peers", err)}
 	}
@@ -54,7 +54,7 @@ func checkPeers(ctx context.Context, cfg Config, zk store.Store) (found []Findin
 
 // hasOrdered reports whether the cluster has an ordered sequence, as far as that can be read in time.
 func hasOrdered(ctx context.Context, zk store.Store) bool {
-	all, _, _ := seq.Operator{Store: zk}.List(ctx, "")
+	all, _, _ := seq.Sequences{Store: zk}.List(ctx, "")
 	return slices.ContainsFunc(all, func(n seq.Named) bool { return n.Mode == seq.Ordered && n.DeletedAt == 0 })
 }
 

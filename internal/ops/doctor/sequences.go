@@ -14,7 +14,7 @@ import (
 
 // checkFollowers judges which nodes have followed the changes of named sequences.
 func checkFollowers(ctx context.Context, zk store.Store, all coordinator.Roster) []Finding {
-	st, err := seq.Operator{Store: zk}.State(ctx)
+	st, err := seq.Sequences{Store: zk}.State(ctx)
 	switch {
 	case errors.Is(err, seq.ErrNoState):
 		return nil

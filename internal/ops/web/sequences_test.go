@@ -51,7 +51,7 @@ func issuer(t *testing.T) *seq.Issuer {
 	ended := make(chan struct{})
 	go func() { defer close(ended); is.Run(ctx) }()
 	t.Cleanup(func() { stop(); <-ended })
-	o := seq.Operator{Store: mem.Session()}
+	o := seq.Sequences{Store: mem.Session()}
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		if _, _, err := o.Show(t.Context(), "order"); err == seq.ErrNotFound {
 			break
