@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/testkit/faultnet"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
@@ -87,7 +87,7 @@ func TestCloseIsCutShort(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	create(t, n, seq.Segment, "order")
+	create(t, n, record.Segment, "order")
 	if _, err := n.Sequence("order").Next(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // A program that imports the package links these packages of flaked and these libraries of others, and no
-// more: nothing that only a server needs. A client links none of ZooKeeper's.
+// more: nothing that only a server needs, and no commands of people (seq/operator). A client links none of ZooKeeper's.
 func TestDependencies(t *testing.T) {
 	const own = "github.com/flaked/flaked"
 	list := func(pkg string) (linked []string) {
@@ -35,6 +35,7 @@ func TestDependencies(t *testing.T) {
 			"github.com/mattn/go-isatty " +
 			"go.uber.org/atomic golang.org/x/sync golang.org/x/sys " +
 			"ids internal/core/limits internal/core/node internal/core/positions internal/core/pulse internal/core/replies internal/core/seq " +
+			"internal/core/seq/record " +
 			"internal/core/store " +
 			"internal/ops/access internal/ops/host/logqueue internal/ops/host/rawsocket internal/ops/inside internal/ops/peer " +
 			"internal/ops/view lineproto localcache sequence timeguard worker",

@@ -21,7 +21,8 @@ import (
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/ids/idstest"
 	"github.com/flaked/flaked/internal/core/node"
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/ops/inside"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/lineproto"
@@ -69,16 +70,16 @@ func opened(t *testing.T, cfg Config) *Node {
 }
 
 // create creates sequences in the node's cluster.
-func create(t *testing.T, n *Node, mode seq.Mode, names ...string) {
+func create(t *testing.T, n *Node, mode record.Mode, names ...string) {
 	t.Helper()
-	o := &seq.Sequences{Store: n.backing.store, By: t.Name()}
+	o := &operator.Sequences{Store: n.backing.store, By: t.Name()}
 	for _, name := range names {
-		wanted := seq.Definition{Name: name, Map: sequence.Map{Start: 1, Increment: 1, Max: 1 << 40}, Mode: mode,
-			Settings: seq.Settings{Block: 1000, SupplyMs: 60_000, HoldMs: 60_000, Ceiling: 1e9, HardCeiling: 1e9}}
+		wanted := operator.Definition{Name: name, Map: sequence.Map{Start: 1, Increment: 1, Max: 1 << 40}, Mode: mode,
+			Settings: record.Settings{Block: 1000, SupplyMs: 60_000, HoldMs: 60_000, Ceiling: 1e9, HardCeiling: 1e9}}
 		var err error
 		zktest.Poll(10*time.Second, func() bool { // the node begins to serve sequences a moment after IDs
 			_, err = o.Create(t.Context(), wanted)
-			return !errors.Is(err, seq.ErrNoState)
+			return !errors.Is(err, operator.ErrNoState)
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -89,8 +90,8 @@ func create(t *testing.T, n *Node, mode seq.Mode, names ...string) {
 func TestNodeIsASource(t *testing.T) {
 	noLeaks(t)
 	n := opened(t, quick(t, zktest.Chroot(t, zktest.Shared(t))))
-	create(t, n, seq.Segment, "order", "order2")
-	create(t, n, seq.Strict, "invoice", "invoice2")
+	create(t, n, record.Segment, "order", "order2")
+	create(t, n, record.Strict, "invoice", "invoice2")
 	backend, sequences := n.LineProtocol()
 	server, err := lineproto.New(lineproto.Config{Backend: backend, Sequences: sequences})
 	if err != nil {
@@ -138,7 +139,7 @@ func TestSequenceWaitsForAConfirmedNode(t *testing.T) {
 	noLeaks(t)
 	cfg := quick(t, zktest.Chroot(t, zktest.Shared(t)))
 	first := opened(t, cfg)
-	create(t, first, seq.Segment, "order")
+	create(t, first, record.Segment, "order")
 	if err := first.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/sequence"
@@ -55,7 +55,7 @@ func TestNodesAskTheOwner(t *testing.T) {
 	owning.Address = "unix:/run/flaked.sock," + address
 	owner := opened(t, owning)
 	serves(t, owner, l)
-	create(t, owner, seq.Ordered, "ticks")
+	create(t, owner, record.Ordered, "ticks")
 	other, token := quick(t, zk), "wrong"
 	other.PeerAccess = func() (string, *tls.Config) { return token, nil }
 	n := opened(t, other)
@@ -109,7 +109,7 @@ func TestUnknownOutcomeAtTheOwnerIsNotRepeated(t *testing.T) {
 	owning := quick(t, zk)
 	owning.Address = address
 	owner := opened(t, owning)
-	create(t, owner, seq.Ordered, "ticks")
+	create(t, owner, record.Ordered, "ticks")
 	n := opened(t, quick(t, zk))
 	if v, err := owner.Sequence("ticks").Next(t.Context()); v != 1 || err != nil {
 		t.Fatal(v, err)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -119,7 +119,7 @@ func (s *namedSequence) take(ctx context.Context, n int, whole bool, key string)
 		switch {
 		case e.Code != ids.NOTREADY:
 			return nil, e
-		case e.Reason() == string(seq.Unknown) && s.isOrdered(): // the program decides whether it asks again
+		case e.Reason() == string(record.Unknown) && s.isOrdered(): // the program decides whether it asks again
 			return nil, ids.Unavailable(nil, e)
 		}
 		again := min(max(e.RetryAfter(), 25*time.Millisecond), time.Second)
@@ -134,7 +134,7 @@ func (s *namedSequence) take(ctx context.Context, n int, whole bool, key string)
 
 func (s *namedSequence) isOrdered() bool {
 	u, ok := s.n.issuer.Use(string(s.name))
-	return ok && u.Record.Mode == seq.Ordered
+	return ok && u.Record.Mode == record.Ordered
 }
 
 // try takes n values, and waits while the node fetches positions from ZooKeeper. A refusal is an

@@ -7,7 +7,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/node"
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/view"
 )
@@ -78,11 +78,11 @@ func sentinelAdvice(err error) string {
 		{store.ErrDenied, adviceOf(view.ZooKeeperDenied)},
 		{store.ErrQuota, adviceOf(view.ZooKeeperQuota)},
 		{store.ErrLocalSession, adviceOf(view.ZooKeeperLocal)},
-		{seq.ErrNoState, ". Start a node with `flaked serve`, and try again when it is ready"},
-		{seq.ErrExists, ". `flaked seq show` prints it, and `flaked seq set` changes it"},
-		{seq.ErrNotFound, ". `flaked seq list` prints the names"},
-		{seq.ErrStartNeeded, ". Give it with --start. If you know that the name is new, give --start 1"},
-		{seq.ErrTooEarly, ". `flaked seq show` prints when it may be purged"},
+		{operator.ErrNoState, ". Start a node with `flaked serve`, and try again when it is ready"},
+		{operator.ErrExists, ". `flaked seq show` prints it, and `flaked seq set` changes it"},
+		{operator.ErrNotFound, ". `flaked seq list` prints the names"},
+		{operator.ErrStartNeeded, ". Give it with --start. If you know that the name is new, give --start 1"},
+		{operator.ErrTooEarly, ". `flaked seq show` prints when it may be purged"},
 	} {
 		if errors.Is(err, row.is) {
 			return row.advice

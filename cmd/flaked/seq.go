@@ -11,14 +11,14 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/positions"
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/sequence"
 )
 
 // seqClock is the clock of the commands, nil for that of the machine. Only tests change it.
-var seqClock seq.Clock
+var seqClock operator.Clock
 
 func seqCommand() *cli.Command {
 	return &cli.Command{
@@ -31,12 +31,12 @@ func seqCommand() *cli.Command {
 }
 
 // withSequences calls f with the commands of an operator on the cluster's sequences.
-func withSequences(c *cli.Context, f func(seq.Sequences) error) error {
+func withSequences(c *cli.Context, f func(operator.Sequences) error) error {
 	return withStore(c, func(st store.Store) error {
-		err := f(seq.Sequences{Store: st, Clock: seqClock, By: whoami(), Waiting: func() {
-			fmt.Fprintf(c.App.ErrWriter, "flaked: waiting up to %s until the nodes have followed\n", seq.GuardTime)
+		err := f(operator.Sequences{Store: st, Clock: seqClock, By: whoami(), Waiting: func() {
+			fmt.Fprintf(c.App.ErrWriter, "flaked: waiting up to %s until the nodes have followed\n", operator.GuardTime)
 		}})
-		if errors.Is(err, seq.ErrNoState) {
+		if errors.Is(err, operator.ErrNoState) {
 			if _, missing := coordinator.ReadCluster(c.Context, st); missing != nil {
 				return missing
 			}
@@ -47,13 +47,13 @@ func withSequences(c *cli.Context, f func(seq.Sequences) error) error {
 
 // ofOne returns the action of a command whose only argument is the name of a sequence or a template. It adds the name
 // to errors about the sequence.
-func ofOne(f func(c *cli.Context, o seq.Sequences, name string) error) cli.ActionFunc {
+func ofOne(f func(c *cli.Context, o operator.Sequences, name string) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		name, err := sequenceArgument(c)
 		if err != nil {
 			return err
 		}
-		return withSequences(c, func(o seq.Sequences) error { return ofSequence(name, f(c, o, name)) })
+		return withSequences(c, func(o operator.Sequences) error { return ofSequence(name, f(c, o, name)) })
 	}
 }
 
@@ -74,18 +74,18 @@ func sequenceArgument(c *cli.Context) (string, error) {
 }
 
 // notFollowed says which nodes a jump has waited for, and what to do.
-func notFollowed(name string, late *seq.NotFollowedError) error {
+func notFollowed(name string, late *operator.NotFollowedError) error {
 	switch {
 	case late.Made:
 		return failure("%s: %w within %s: %s. Connect them, or look at the log there. Until they have followed, do "+
 			"not restore ZooKeeper to a copy from before: they may issue values that others had", name, late,
-			seq.GuardTime, listed(append(late.Behind, late.Absent...)))
+			operator.GuardTime, listed(append(late.Behind, late.Absent...)))
 	case len(late.Absent) > 0:
 		return failure("%s: %w. Nothing was changed. Missing: %s. Start or connect them, or wait until their leases "+
 			"are over. If a node is gone for good: `flaked workers release`", name, late, leased(late.Absent))
 	}
 	return failure("%s: %w within %s. Nothing was changed. Connected, but behind: %s. "+
-		"Look at the log there, or restart the node", name, late, seq.GuardTime, listed(late.Behind))
+		"Look at the log there, or restart the node", name, late, operator.GuardTime, listed(late.Behind))
 }
 
 // listed names the first workers of entries.
@@ -112,23 +112,23 @@ func leased(entries []coordinator.Entry) string {
 
 // ofSequence adds the name of the sequence to an error about it.
 func ofSequence(name string, err error) error {
-	if _, refused := errors.AsType[seq.ChangeError](err); refused {
+	if _, refused := errors.AsType[operator.ChangeError](err); refused {
 		return failure("%s: --%w. Nothing was changed", name, err)
 	}
-	if late, is := errors.AsType[*seq.NotFollowedError](err); is {
+	if late, is := errors.AsType[*operator.NotFollowedError](err); is {
 		return notFollowed(name, late)
 	}
-	if errors.Is(err, seq.ErrMade) { // also if the operator has ended the command while it waited
+	if errors.Is(err, operator.ErrMade) { // also if the operator has ended the command while it waited
 		why := "interrupted"
 		if !errors.Is(err, context.Canceled) {
-			why = strings.TrimPrefix(err.Error(), seq.ErrMade.Error()+": ")
+			why = strings.TrimPrefix(err.Error(), operator.ErrMade.Error()+": ")
 		}
-		return failure("%s: %w: %s. `flaked doctor` names those that run and have not", name, seq.ErrMade, why)
+		return failure("%s: %w: %s. `flaked doctor` names those that run and have not", name, operator.ErrMade, why)
 	}
-	if _, within := errors.AsType[*seq.FamilyError](err); within {
+	if _, within := errors.AsType[*operator.FamilyError](err); within {
 		return failure("%s: %w. Nothing was changed", name, err)
 	}
-	for _, is := range []error{seq.ErrExists, seq.ErrNotFound, seq.ErrStartNeeded, seq.ErrTooEarly} {
+	for _, is := range []error{operator.ErrExists, operator.ErrNotFound, operator.ErrStartNeeded, operator.ErrTooEarly} {
 		if errors.Is(err, is) {
 			return fmt.Errorf("%s: %w", name, err)
 		}

@@ -14,6 +14,8 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/sequence"
 )
@@ -74,12 +76,12 @@ Examples:
 // createFlags returns the flags of what can never be changed, of the max and of templates.
 func createFlags() []cli.Flag {
 	return in(callFlags,
-		&cli.StringFlag{Name: "mode", Value: seq.Segment.String(), Usage: "segment: nodes issue from values that " +
+		&cli.StringFlag{Name: "mode", Value: record.Segment.String(), Usage: "segment: nodes issue from values that " +
 			"they took in advance. strict: in the order of the requests over all nodes, each written to ZooKeeper. " +
 			"ordered: in that order, one node at a time issues from memory"},
 		&cli.IntFlag{Name: "sections", Usage: "make an ordered family, in this many sections, 1 to 512",
 			DefaultText: "none"},
-		&cli.DurationFlag{Name: "lease", Value: seq.DefaultLease, Usage: "how long the owner of an ordered sequence " +
+		&cli.DurationFlag{Name: "lease", Value: record.DefaultLease, Usage: "how long the owner of an ordered sequence " +
 			"issues without ZooKeeper, and others wait before they take its place: 1s to 1m"},
 		&cli.Int64Flag{Name: "start", Usage: "the first `VALUE`, 0 or more", Value: 1},
 		&cli.Int64Flag{Name: "increment", Usage: "the distance of one value to the next", Value: 1},
@@ -94,7 +96,7 @@ func createFlags() []cli.Flag {
 		maxNamesFlag("10000"))
 }
 
-func createSequence(c *cli.Context, o seq.Sequences, name string) error {
+func createSequence(c *cli.Context, o operator.Sequences, name string) error {
 	d, err := definition(c, name)
 	if err != nil {
 		return err
@@ -108,23 +110,23 @@ func createSequence(c *cli.Context, o seq.Sequences, name string) error {
 	}
 	old, _, _ := o.Show(c.Context, name) // only for the text
 	r, err := o.Create(c.Context, d)
-	for k := 0; errors.Is(err, seq.ErrNoState) && k < 10; k++ { // a node is ready a moment before it serves sequences
+	for k := 0; errors.Is(err, operator.ErrNoState) && k < 10; k++ { // a node is ready a moment before it serves sequences
 		if err := o.Sleep(c.Context, 200*time.Millisecond); err != nil {
 			return err
 		}
 		r, err = o.Create(c.Context, d)
 	}
-	if late, is := errors.AsType[*seq.NotFollowedError](err); is && !late.Made && len(late.Absent) > 0 {
+	if late, is := errors.AsType[*operator.NotFollowedError](err); is && !late.Made && len(late.Absent) > 0 {
 		r, err = createWithout(c, o, d)
 	}
 	if err != nil {
 		return err
 	}
-	return say(c, "%s", created(name, r, old.Kind() == seq.Tombstone))
+	return say(c, "%s", created(name, r, old.Kind() == record.Tombstone))
 }
 
 // createWithout creates a name again while nodes are absent, if --confirm names them.
-func createWithout(c *cli.Context, o seq.Sequences, d seq.Definition) (r seq.Record, err error) {
+func createWithout(c *cli.Context, o operator.Sequences, d operator.Definition) (r record.Record, err error) {
 	absent, err := goOnWithout(c, &o)
 	if err == nil {
 		err = confirmWithout(c, absent, d.Name+" was used before", "create "+d.Name+" again")
@@ -136,7 +138,7 @@ func createWithout(c *cli.Context, o seq.Sequences, d seq.Definition) (r seq.Rec
 }
 
 // checkUnused returns an error if a flag is given that sequences in this mode do not use.
-func checkUnused(c *cli.Context, m seq.Mode) error {
+func checkUnused(c *cli.Context, m record.Mode) error {
 	for _, row := range []struct {
 		unused bool
 		flags  []string
@@ -158,7 +160,7 @@ func checkUnused(c *cli.Context, m seq.Mode) error {
 
 // names returns how many sequences a template creates, and how many sections a family has. Both are 0 for a plain
 // sequence.
-func names(c *cli.Context, name string, m seq.Mode) (most int64, sections int, err error) {
+func names(c *cli.Context, name string, m record.Mode) (most int64, sections int, err error) {
 	switch {
 	case c.IsSet("max-names") && !positions.IsTemplate(name):
 		return 0, 0, usageError("--max-names is for templates, whose names end with *, as in order:*")
@@ -178,10 +180,10 @@ func names(c *cli.Context, name string, m seq.Mode) (most int64, sections int, e
 
 // definition returns the sequence that the command line describes. Without --hold, its hold is 1 ms. That of a strict
 // sequence is fixed, and that of an ordered one is its lease.
-func definition(c *cli.Context, name string) (d seq.Definition, err error) {
+func definition(c *cli.Context, name string) (d operator.Definition, err error) {
 	d.Name = name
 	var known bool
-	if d.Mode, known = seq.ParseMode(c.String("mode")); !known {
+	if d.Mode, known = record.ParseMode(c.String("mode")); !known {
 		return d, usageError("--mode must be segment, strict or ordered, not %q", c.String("mode"))
 	}
 	if err := checkUnused(c, d.Mode); err != nil {
@@ -200,7 +202,7 @@ func definition(c *cli.Context, name string) (d seq.Definition, err error) {
 			return d, err
 		}
 	}
-	d.Settings = seq.Settings{
+	d.Settings = record.Settings{
 		Block: c.Int64("block"), SupplyMs: c.Duration("supply").Milliseconds(), HoldMs: 1, Ceiling: defaultCeiling,
 	}
 	if d.Max <= math.MaxInt32 {
@@ -228,8 +230,8 @@ func definition(c *cli.Context, name string) (d seq.Definition, err error) {
 
 // created returns a line that says what was created, and one that says how to ask for a value. again
 // means that the name was deleted before.
-func created(name string, r seq.Record, again bool) string {
-	what, ask, template := "sequence "+name, name, r.Kind() == seq.Template
+func created(name string, r record.Record, again bool) string {
+	what, ask, template := "sequence "+name, name, r.Kind() == record.Template
 	if positions.IsTemplate(name) {
 		ask = strings.TrimSuffix(name, "*") + "1"
 	}
@@ -237,7 +239,7 @@ func created(name string, r seq.Record, again bool) string {
 		what = "template " + name + ". Nodes create each sequence that it matches at its first use"
 	}
 	switch {
-	case r.Kind() == seq.Family:
+	case r.Kind() == record.Family:
 		what = fmt.Sprintf("family %s with %s. Each name with its prefix has rising values from %d on", name,
 			view.Plural(int64(r.Sections), "section"), r.Value(r.Next))
 	case r.Keyed() && template:

@@ -8,7 +8,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
@@ -30,19 +31,19 @@ Examples:
 	}
 }
 
-func deleteSequence(c *cli.Context, o seq.Sequences, name string) error {
+func deleteSequence(c *cli.Context, o operator.Sequences, name string) error {
 	n, st, err := o.Find(c.Context, name)
 	if err != nil {
 		return err
 	}
 	r, now := n.Record, o.Now()
-	if r.Kind() == seq.Tombstone {
+	if r.Kind() == record.Tombstone {
 		return say(c, "sequence %s was deleted before, at %s. Nothing was changed.\n", name,
 			view.Instant(r.DeletedAt, time.UnixMilli(now)))
 	}
 	next := strings.ReplaceAll(describeSequence(n, st, now).nextText(), "-", "above its max")
 	what := name
-	if r.Kind() == seq.Family {
+	if r.Kind() == record.Family {
 		what = "all names of " + name
 	}
 	risk := fmt.Sprintf("connected nodes will refuse requests for %s, whose next value is %s. "+
@@ -77,12 +78,12 @@ Examples:
 	}
 }
 
-func purgeSequence(c *cli.Context, o seq.Sequences, name string) error {
+func purgeSequence(c *cli.Context, o operator.Sequences, name string) error {
 	r, st, err := o.Show(c.Context, name)
 	switch {
 	case err != nil:
 		return err
-	case r.Kind() != seq.Tombstone:
+	case r.Kind() != record.Tombstone:
 		return failure("%s: the sequence is in use. `flaked seq delete %[1]s` deletes it", name)
 	case r.IssuableFor(st) > 0:
 		return failure("%s: nodes that are cut off may issue values of this sequence for another %s. "+

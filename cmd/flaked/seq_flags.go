@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/internal/core/positions"
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -45,7 +45,7 @@ func maxNamesFlag(fallback string) cli.Flag {
 }
 
 // changeSettings writes the settings that the command line gives into s.
-func changeSettings(c *cli.Context, s *seq.Settings) {
+func changeSettings(c *cli.Context, s *record.Settings) {
 	for name, to := range map[string]*int64{"block": &s.Block, "ceiling": &s.Ceiling} {
 		if c.IsSet(name) {
 			*to = c.Int64(name)

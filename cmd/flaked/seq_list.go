@@ -9,7 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/view"
 )
@@ -37,7 +37,7 @@ Examples:
 }
 
 func listSequences(c *cli.Context) error {
-	return withSequences(c, func(o seq.Sequences) error {
+	return withSequences(c, func(o operator.Sequences) error {
 		found, st, err := o.List(c.Context, "")
 		if err != nil {
 			return err
@@ -109,9 +109,9 @@ Examples:
 	}
 }
 
-func showSequence(c *cli.Context, o seq.Sequences, name string) error {
+func showSequence(c *cli.Context, o operator.Sequences, name string) error {
 	r, st, err := o.Find(c.Context, name)
-	if errors.Is(err, seq.ErrNotFound) {
+	if errors.Is(err, operator.ErrNotFound) {
 		r, st, err = o.FindInFamily(c.Context, name)
 	}
 	if err != nil {
@@ -133,7 +133,7 @@ func showSequence(c *cli.Context, o seq.Sequences, name string) error {
 	switch k, err := o.Key(c.Context, r.Record); {
 	case err == nil && r.MaxNames == 0:
 		doc.Key = new(k.Hex())
-	case err != nil && !errors.Is(err, seq.ErrNoKey) && !errors.Is(err, store.ErrDenied):
+	case err != nil && !errors.Is(err, operator.ErrNoKey) && !errors.Is(err, store.ErrDenied):
 		return err
 	}
 	return printJSON(c.App.Writer, doc)

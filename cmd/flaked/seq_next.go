@@ -10,7 +10,7 @@ import (
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/replies"
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
 func seqNext() *cli.Command {
@@ -51,19 +51,19 @@ func nextValues(c *cli.Context) error {
 // refusedValues returns what to do about an error reply to NEXT, after a full stop. It returns "" for
 // a reply that says so itself.
 func refusedValues(reply *ids.ReplyError) string {
-	reason := seq.Reason(reply.Reason())
+	reason := record.Reason(reply.Reason())
 	switch {
 	case reply.Code == ids.NOPERM, reply.Code == ids.WRONGNODE:
 		return meaning(reply.Code)
 	case reply.Text == replies.ErrNoSequences.Text:
 		return ". Ask a node that does"
-	case reason == seq.NoSequence:
+	case reason == record.NoSequence:
 		return ". `flaked seq list` prints the sequences, and `flaked seq create` creates one"
-	case reason == seq.Frozen && strings.Contains(reply.Text, "An operator must"):
+	case reason == record.Frozen && strings.Contains(reply.Text, "An operator must"):
 		return ". `flaked seq show NAME`, of the sequence or its template, prints the command that does it"
-	case reason == seq.CeilingReached:
+	case reason == record.CeilingReached:
 		return ": `flaked seq set --ceiling`" // the reply ends with: or raise the ceiling
-	case reason == seq.Exhausted:
+	case reason == record.Exhausted:
 		return ": `flaked seq set --max`" // the reply ends with: Raise it
 	case reply.Code == ids.ERR && reason != "":
 		return ""

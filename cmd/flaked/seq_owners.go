@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
@@ -34,7 +34,7 @@ type sectionReport struct {
 	ownership
 }
 
-func owned(n seq.Named, now int64) ownership {
+func owned(n record.Named, now int64) ownership {
 	o := ownership{Term: n.Term}
 	if n.HasOwner() {
 		o.Owner, o.OwnedSinceMs, o.OwnerGone = cmp.Or(n.Address, n.By, "unknown"), n.OwnedAt, view.OwnerGone(n, now)
@@ -43,10 +43,10 @@ func owned(n seq.Named, now int64) ownership {
 }
 
 // describeOwners adds what only ordered sequences have.
-func (d *seqReport) describeOwners(n seq.Named, st seq.State, now int64) {
+func (d *seqReport) describeOwners(n record.Named, st record.State, now int64) {
 	d.LeaseMs, d.ownership = d.HoldMs, owned(n, now)
 	for _, s := range n.Sections {
-		_, k, _ := seq.SectionOf(s.Name)
+		_, k, _ := record.SectionOf(s.Name)
 		d.Skips = max(d.Skips, s.Standing(st).Skip)
 		d.Sections = append(d.Sections, sectionReport{k, view.SequenceState(s.Record, st), s.Next, owned(s, now)})
 	}
@@ -54,7 +54,7 @@ func (d *seqReport) describeOwners(n seq.Named, st seq.State, now int64) {
 
 // ownerRows returns who owns an ordered sequence. The owners of a family have a table of their own.
 func (d seqReport) ownerRows(now time.Time) (rows textTable) {
-	family, k, section := seq.SectionOf(d.Name)
+	family, k, section := record.SectionOf(d.Name)
 	switch {
 	case d.LeaseMs == 0, d.DeletedMs != nil:
 		return nil

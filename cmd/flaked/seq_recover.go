@@ -9,7 +9,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
@@ -45,7 +46,7 @@ Examples:
 	}
 }
 
-func recoverSequence(c *cli.Context, o seq.Sequences, name string) error {
+func recoverSequence(c *cli.Context, o operator.Sequences, name string) error {
 	nodes, err := nodeAsker(c)
 	if err != nil {
 		return err
@@ -60,7 +61,7 @@ func recoverSequence(c *cli.Context, o seq.Sequences, name string) error {
 // recoverer finds out where a strict sequence goes on.
 type recoverer struct {
 	c     *cli.Context
-	o     seq.Sequences
+	o     operator.Sequences
 	name  string
 	nodes *asker
 	named []string
@@ -72,9 +73,9 @@ func (r recoverer) recover() error {
 	switch {
 	case err != nil:
 		return err
-	case before.Kind() == seq.Tombstone:
+	case before.Kind() == record.Tombstone:
 		return failure("%s: the sequence was deleted. `flaked seq create %[1]s` creates it again", r.name)
-	case before.Mode.Holds() || before.Kind() == seq.Template:
+	case before.Mode.Holds() || before.Kind() == record.Template:
 		return failure("%s is not a strict sequence. `flaked seq set %[1]s --next VALUE "+
 			"--vouch-after-loss` says where it goes on after a loss of data", r.name)
 	case before.Incarnation == st.Incarnation:
@@ -99,13 +100,13 @@ func (r recoverer) recover() error {
 	}
 	fmt.Fprintf(r.c.App.Writer, "The highest known value is %s. The sequence can go on at %d.\n",
 		lastOf(before, taken), next)
-	return changeSequence(r.c, r.o, found, st, seq.Change{Next: &next, VouchedIn: st.Incarnation},
+	return changeSequence(r.c, r.o, found, st, operator.Change{Next: &next, VouchedIn: st.Incarnation},
 		h.unasked())
 }
 
 // goesOnAt returns the value at which the sequence goes on. taken is the number of positions that the record or a node
 // knows to be taken.
-func goesOnAt(c *cli.Context, r seq.Record, taken int64) (int64, error) {
+func goesOnAt(c *cli.Context, r record.Record, taken int64) (int64, error) {
 	next := taken + margin(taken)
 	if c.IsSet("next") {
 		next = r.PositionAtOrAbove(c.Int64("next"))
@@ -128,7 +129,7 @@ func goesOnAt(c *cli.Context, r seq.Record, taken int64) (int64, error) {
 func margin(taken int64) int64 { return max(10, taken/10+min(taken%10, 1)) }
 
 // lastOf returns the last of the first n values, - for none.
-func lastOf(r seq.Record, n int64) string {
+func lastOf(r record.Record, n int64) string {
 	if n == 0 {
 		return "-"
 	}
@@ -137,7 +138,7 @@ func lastOf(r seq.Record, n int64) string {
 
 // takenBy returns the number of positions that a node knows to be taken, by its reply to SEQ: 0 if it does not say. A
 // reply about another sequence is not one of the node that was asked.
-func takenBy(r *reply, known seq.Record) (taken int64) {
+func takenBy(r *reply, known record.Record) (taken int64) {
 	if r.asked != view.Answered {
 		return 0
 	}
@@ -149,7 +150,7 @@ func takenBy(r *reply, known seq.Record) (taken int64) {
 	}
 	taken, parseErr := strconv.ParseInt(fields["taken"], 10, 64)
 	switch {
-	case err != nil && strings.Contains(err.Error(), "reason="+string(seq.NoSequence)):
+	case err != nil && strings.Contains(err.Error(), "reason="+string(record.NoSequence)):
 		r.why = "it does not know the sequence"
 		return 0
 	case err != nil:
@@ -165,7 +166,7 @@ func takenBy(r *reply, known seq.Record) (taken int64) {
 	return 0
 }
 
-func printKnown(w io.Writer, r seq.Record, h *hearing, known []int64) error {
+func printKnown(w io.Writer, r record.Record, h *hearing, known []int64) error {
 	var t textTable
 	t.add("KNOWN BY", "HIGHEST VALUE", "NODE", "ANSWER")
 	t.add("ZooKeeper", lastOf(r, r.Next), "", "")

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
@@ -45,7 +45,7 @@ type seqReport struct {
 	// data.
 	Skips int64 `json:"skips,string"`
 
-	seq.Settings
+	record.Settings
 
 	// By wrote the record last, at WrittenMs by the clock of ZooKeeper's leader: for a block, or to renew it.
 	By        string `json:"by"`
@@ -73,11 +73,11 @@ type seqReport struct {
 	// ClusterIncarnation grows each time ZooKeeper loses data.
 	ClusterIncarnation int64 `json:"cluster_incarnation"`
 
-	record seq.Record
+	record record.Record
 }
 
 // describeSequence returns the report of a record. now is Unix ms.
-func describeSequence(n seq.Named, st seq.State, now int64) seqReport {
+func describeSequence(n record.Named, st record.State, now int64) seqReport {
 	s, r := view.Recorded(n, st, now), n.Record
 	if n.Err != nil {
 		return seqReport{Name: n.Name, State: s.State, Error: s.Why, WrittenMs: n.Written}
@@ -92,7 +92,7 @@ func describeSequence(n seq.Named, st seq.State, now int64) seqReport {
 	if r.Next < r.Positions() && !r.Keyed() {
 		d.Next = new(r.Value(r.Next))
 	}
-	if r.Kind() == seq.Tombstone {
+	if r.Kind() == record.Tombstone {
 		d.DeletedMs, d.PurgeableInMs = new(r.DeletedAt), new(r.IssuableFor(st).Milliseconds())
 	}
 	if r.Mode.Owned() {

@@ -5,25 +5,25 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
 
 // The transcripts leave out the ages and the widths of the columns, because they differ each time.
 func TestSequencesGolden(t *testing.T) {
 	const now = 1_800_000_000_000
-	order := seq.Record{ID: "id1", Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript},
-		Settings: seq.Settings{Block: 32, SupplyMs: 900_000, HoldMs: 86_400_000, Ceiling: 1_000_000,
+	order := record.Record{ID: "id1", Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript},
+		Settings: record.Settings{Block: 32, SupplyMs: 900_000, HoldMs: 86_400_000, Ceiling: 1_000_000,
 			HardCeiling: 1_000_000}, Next: 1_048_576, Gen: 17, By: "ids-1"}
 	used, gone := order, order
 	used.Max, used.Next, used.By = 100, 100, "me@host"
 	gone.DeletedAt, gone.By = now-3_600_000, ""
 	var reports []seqReport
-	for _, n := range []seq.Named{
-		{Name: "broken", Written: now - 5000, Err: seq.ErrDamaged}, {Name: "gone", Record: gone},
+	for _, n := range []record.Named{
+		{Name: "broken", Written: now - 5000, Err: record.ErrDamaged}, {Name: "gone", Record: gone},
 		{Name: "order", Record: order, Written: now - 4000}, {Name: "used", Record: used, Written: now - 90_000},
 	} {
-		reports = append(reports, describeSequence(n, seq.State{Cluster: "c"}, now))
+		reports = append(reports, describeSequence(n, record.State{Cluster: "c"}, now))
 	}
 	var b strings.Builder
 	if err := printSequences(&b, reports, time.UnixMilli(now)); err != nil {

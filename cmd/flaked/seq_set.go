@@ -9,7 +9,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
@@ -51,7 +52,7 @@ Examples:
 	}
 }
 
-func setSequence(c *cli.Context, o seq.Sequences, name string) error {
+func setSequence(c *cli.Context, o operator.Sequences, name string) error {
 	change, err := changeGiven(c)
 	if err != nil {
 		return err
@@ -71,8 +72,8 @@ func setSequence(c *cli.Context, o seq.Sequences, name string) error {
 }
 
 // changeGiven returns the change that the command line describes.
-func changeGiven(c *cli.Context) (change seq.Change, err error) {
-	change.Settings = func(s *seq.Settings) { changeSettings(c, s) }
+func changeGiven(c *cli.Context) (change operator.Change, err error) {
+	change.Settings = func(s *record.Settings) { changeSettings(c, s) }
 	changing := []string{"next", "next-position", "max", "max-names", "block", "supply", "hold", "ceiling"}
 	switch {
 	case c.IsSet("next") && c.IsSet("next-position"):
@@ -104,10 +105,10 @@ func changeGiven(c *cli.Context) (change seq.Change, err error) {
 // changeSequence changes a sequence that was read, and prints what it has changed.
 // unasked names whom nobody could ask for values that were issued, "" for nobody.
 func changeSequence(
-	c *cli.Context, o seq.Sequences, r seq.Named, st seq.State, change seq.Change, unasked string,
+	c *cli.Context, o operator.Sequences, r record.Named, st record.State, change operator.Change, unasked string,
 ) error {
 	name := r.Name
-	if r.Kind() == seq.Tombstone {
+	if r.Kind() == record.Tombstone {
 		return failure("%s: the sequence was deleted. `flaked seq create %[1]s` creates it again", name)
 	}
 	if err := checkUnused(c, r.Mode); err != nil {
@@ -128,7 +129,7 @@ func changeSequence(
 		return say(c, "sequence %s has these settings already. Nothing was changed.\n", name)
 	}
 	var absent []coordinator.Entry
-	if r.Far(after) {
+	if operator.Far(r, after) {
 		if absent, err = goOnWithout(c, &o); err != nil {
 			return err
 		}
@@ -152,7 +153,7 @@ func changeSequence(
 }
 
 // changedRows returns a header, and what differs between a sequence before and after a change.
-func changedRows(before, after seq.Named, st seq.State, now int64) (t textTable) {
+func changedRows(before, after record.Named, st record.State, now int64) (t textTable) {
 	at := time.UnixMilli(now)
 	was := seqRows(describeSequence(before, st, now), at)
 	is := seqRows(describeSequence(after, st, now), at)
@@ -169,7 +170,7 @@ func changedRows(before, after seq.Named, st seq.State, now int64) (t textTable)
 // confirmChange asks for confirmation if the change skips values, or can have values issued twice. absent are the
 // workers whose nodes cannot follow it. unasked names whom nobody could ask for values that were issued.
 func confirmChange(
-	c *cli.Context, before, after seq.Named, st seq.State, change seq.Change, absent []coordinator.Entry,
+	c *cli.Context, before, after record.Named, st record.State, change operator.Change, absent []coordinator.Entry,
 	unasked string,
 ) error {
 	name := before.Name
@@ -208,7 +209,7 @@ func confirmChange(
 }
 
 // goOnWithout lets a far jump go on without the nodes that are absent. The caller calls confirmWithout with them.
-func goOnWithout(c *cli.Context, o *seq.Sequences) (absent []coordinator.Entry, err error) {
+func goOnWithout(c *cli.Context, o *operator.Sequences) (absent []coordinator.Entry, err error) {
 	absent, err = o.Absent(c.Context)
 	for _, e := range absent {
 		o.Without = append(o.Without, e.Worker)

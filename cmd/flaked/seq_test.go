@@ -10,7 +10,8 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/node"
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
@@ -38,7 +39,7 @@ func newSeqWorld(t *testing.T) *seqWorld {
 	if _, err := coordinator.CreateCluster(t.Context(), w.store, want, time.Now().UnixMilli()); err != nil {
 		t.Fatal(err)
 	}
-	put(t, w.store, "/seq", seq.State{Cluster: "u"}, true)
+	put(t, w.store, "/seq", record.State{Cluster: "u"}, true)
 	return w
 }
 
@@ -53,11 +54,11 @@ func (w *seqWorld) losesData() {
 	put(w.t, w.store, "/cluster", cl, false)
 }
 
-func (w *seqWorld) operator() seq.Sequences {
-	return seq.Sequences{Store: w.store, By: "test"}
+func (w *seqWorld) operator() operator.Sequences {
+	return operator.Sequences{Store: w.store, By: "test"}
 }
 
-func (w *seqWorld) show(name string) (seq.Record, seq.State) {
+func (w *seqWorld) show(name string) (record.Record, record.State) {
 	w.t.Helper()
 	r, st, err := w.operator().Show(w.t.Context(), name)
 	if err != nil {
@@ -69,7 +70,7 @@ func (w *seqWorld) show(name string) (seq.Record, seq.State) {
 // taken makes nodes take all values below next.
 func (w *seqWorld) taken(name string, next int64) {
 	w.t.Helper()
-	if _, err := w.operator().Set(w.t.Context(), name, seq.Change{Next: &next}); err != nil {
+	if _, err := w.operator().Set(w.t.Context(), name, operator.Change{Next: &next}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -132,7 +133,7 @@ func TestSeqVouchedBeforeAnotherLoss(t *testing.T) {
 	w.losesData()
 	w.losesData()
 	if _, err := w.operator().Set(t.Context(), "order",
-		seq.Change{Next: new(int64(3001)), VouchedIn: 1}); !errors.Is(err, seq.ErrLostAgain) {
+		operator.Change{Next: new(int64(3001)), VouchedIn: 1}); !errors.Is(err, operator.ErrLostAgain) {
 		t.Error(err)
 	}
 }

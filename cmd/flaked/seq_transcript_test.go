@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
@@ -65,7 +65,7 @@ func (w *seqWorld) owns(name, next string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var r seq.Record
+	var r record.Record
 	if err := json.Unmarshal(data, &r); err != nil {
 		w.t.Fatal(err)
 	}

@@ -12,7 +12,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/internal/core/node"
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/internal/ops/view"
@@ -126,11 +127,11 @@ const sequencesTime = 2 * time.Second
 func readSequences(ctx context.Context, zk store.Store, r *view.Report) {
 	ctx, cancel := context.WithTimeout(ctx, sequencesTime)
 	defer cancel()
-	found, st, err := seq.Sequences{Store: zk}.List(ctx, "")
+	found, st, err := operator.Sequences{Store: zk}.List(ctx, "")
 	switch {
-	case errors.Is(err, seq.ErrNoState):
-	case errors.Is(err, seq.ErrDamaged): // the record that all need
-		r.Sequences = view.CountSequences([]view.Sequence{view.Recorded(seq.Named{Name: "all", Err: err}, st, 0)})
+	case errors.Is(err, operator.ErrNoState):
+	case errors.Is(err, record.ErrDamaged): // the record that all need
+		r.Sequences = view.CountSequences([]view.Sequence{view.Recorded(record.Named{Name: "all", Err: err}, st, 0)})
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		r.SequencesError = fmt.Sprintf("not read within %s", sequencesTime)
 	case err != nil:

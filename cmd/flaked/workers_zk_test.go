@@ -8,7 +8,8 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/positions"
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
@@ -72,9 +73,9 @@ func (w *clusterWorld) happens(event string) {
 		cl.FrozenUntil, cl.FrozenBy = time.Now().Add(-time.Hour).UnixMilli(), ""
 		put(w.t, st, "/cluster", cl, false)
 	case "a node has served sequences":
-		put(w.t, st, "/seq", seq.State{Cluster: cl.UUID}, true)
+		put(w.t, st, "/seq", record.State{Cluster: cl.UUID}, true)
 	case "nodes take near below 801":
-		_, err = seq.Sequences{Store: st}.Set(w.t.Context(), "near", seq.Change{Next: new(int64(801))})
+		_, err = operator.Sequences{Store: st}.Set(w.t.Context(), "near", operator.Change{Next: new(int64(801))})
 	case "somebody writes over the record of near":
 		put(w.t, st, fmt.Sprintf("/seq/s/%03x/near", positions.Bucket("near")), []byte("{"), false)
 	case "a later release makes order sorted":

@@ -1,8 +1,6 @@
 package campaign
 
 import (
-	"github.com/flaked/flaked/internal/testkit/harness"
-
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +10,9 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/harness"
 )
 
 // flakedSeq runs `flaked seq` with ZooKeeper's address. It fails if ZooKeeper is away for 30 s.
@@ -93,7 +92,7 @@ func (c *campaign) vouch() error {
 	var frozen bool
 	var incarnation int64
 	err := c.withZooKeeper(func(ctx context.Context, zk *store.ZK) error {
-		r, st, err := seq.Sequences{Store: zk}.Show(ctx, name)
+		r, st, err := operator.Sequences{Store: zk}.Show(ctx, name)
 		frozen, incarnation = r.Incarnation < st.Incarnation, st.Incarnation
 		return err
 	})
@@ -167,9 +166,9 @@ const absentFor = 2*time.Second + slowest
 
 func (c *campaign) nextOf(name string) (next int64, err error) {
 	err = c.withZooKeeper(func(ctx context.Context, zk *store.ZK) error {
-		r, _, err := seq.Sequences{Store: zk}.Show(ctx, name)
+		r, _, err := operator.Sequences{Store: zk}.Show(ctx, name)
 		if err == nil && r.DeletedAt != 0 {
-			err = seq.ErrNotFound
+			err = operator.ErrNotFound
 		}
 		next = r.Value(r.Next)
 		return err
@@ -182,8 +181,8 @@ func (c *campaign) awaitFollowers() {
 	var last error
 	ok := harness.Waits(c.t.Context(), healthyWithin(), func() bool {
 		last = c.withZooKeeper(func(ctx context.Context, zk *store.ZK) error {
-			_, st, err := seq.Sequences{Store: zk}.Show(ctx, "none")
-			if err != nil && !errors.Is(err, seq.ErrNotFound) {
+			_, st, err := operator.Sequences{Store: zk}.Show(ctx, "none")
+			if err != nil && !errors.Is(err, operator.ErrNotFound) {
 				return err
 			}
 			now := func() int64 { return time.Now().UnixMilli() }

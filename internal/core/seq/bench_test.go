@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
@@ -21,10 +22,10 @@ func benchmarkTake(b *testing.B, m sequence.Map) {
 	i := New(Config{Elapsed: timeguard.NewElapsed(timeguard.System())})
 	now := i.now()
 	s := i.named("order")
-	s.know(Record{Map: m, Settings: Settings{HoldMs: 1e9}})
-	s.segment().accept(blockWrite{Write: Write{Record: *s.known, Block: positions.Block{First: 0, End: 1 << 40}}}, now)
-	s.secret = &Secret{key: sequence.NewKey()}
-	s.values = s.secret.ValuesOf(*s.known)
+	s.know(record.Record{Map: m, Settings: record.Settings{HoldMs: 1e9}})
+	s.segment().accept(blockWrite{Write: record.Write{Record: *s.known, Block: positions.Block{First: 0, End: 1 << 40}}}, now)
+	s.secret = &secret{key: sequence.NewKey()}
+	s.values = s.secret.valuesOf(*s.known)
 	i.read.Store(now)
 	name := []byte("order")
 	var runs []worker.Run
@@ -48,7 +49,7 @@ func BenchmarkJournalOfAThousandSequences(b *testing.B) {
 	var all []*segment
 	for k := range 1000 {
 		s := i.named(fmt.Sprint("sequence-", k))
-		s.know(Record{ID: "0123456789abcdef", Map: sequence.Map{Start: 1, Increment: 1, Max: 1 << 50}})
+		s.know(record.Record{ID: "0123456789abcdef", Map: sequence.Map{Start: 1, Increment: 1, Max: 1 << 50}})
 		m := s.stocked()
 		m.lastBlock = positions.Block{First: 0, End: 1 << 40}
 		m.stock.Add(m.lastBlock)

@@ -3,6 +3,8 @@ package seq
 import (
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
 // The boot clock of a node is fast, and its wall clock is right. It raises the sequence time by no more than what has
@@ -38,7 +40,7 @@ func TestHoldWithASlowBootClock(t *testing.T) {
 		s.now += 590_000
 		a.ask("order", 1, false).first()
 		s.now += 20_000
-		if r := a.ask("order", 1, false).reason(); r != NoBlock {
+		if r := a.ask("order", 1, false).reason(); r != record.NoBlock {
 			t.Errorf("at the rate %v: %s", rate, r)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
@@ -34,7 +35,7 @@ func (c simClock) Sleep(ctx context.Context, d time.Duration) error {
 func raiseIncarnation(st store.Store, known int64, nodes int) error {
 	ctx := context.Background()
 	for {
-		data, stat, err := st.Get(ctx, ClusterPath)
+		data, stat, err := st.Get(ctx, record.ClusterPath)
 		missing := errors.Is(err, store.ErrNoNode)
 		if err != nil && !missing {
 			return err
@@ -53,9 +54,9 @@ func raiseIncarnation(st store.Store, known int64, nodes int) error {
 			if err := st.EnsureRoot(ctx); err != nil {
 				return err
 			}
-			_, err = st.Create(ctx, ClusterPath, MustMarshal(c), store.Persistent)
+			_, err = st.Create(ctx, record.ClusterPath, record.MustMarshal(c), store.Persistent)
 		} else {
-			_, err = st.Set(ctx, ClusterPath, MustMarshal(c), stat.Version)
+			_, err = st.Set(ctx, record.ClusterPath, record.MustMarshal(c), stat.Version)
 		}
 		if !store.Outpaced(err) {
 			return err
@@ -67,7 +68,7 @@ func raiseIncarnation(st store.Store, known int64, nodes int) error {
 func createCluster(st store.Store, nodes int) {
 	err := st.EnsureRoot(context.Background(), "/workers")
 	if err == nil {
-		_, err = st.Create(context.Background(), ClusterPath, MustMarshal(simCluster(nodes)), store.Persistent)
+		_, err = st.Create(context.Background(), record.ClusterPath, record.MustMarshal(simCluster(nodes)), store.Persistent)
 	}
 	if err != nil {
 		panic(err) // the session has no faults

@@ -12,7 +12,10 @@
 //   - series is one sequence on the node: its record as last known, and the requests that wait. Its mode issues the
 //     values: segment from a stock of positions, strict after each write, ordered while this node is the owner. decide
 //     returns the step that is due, without I/O.
-//   - Operator has the commands of people.
+//   - knowledge is what the node knows of losses of data, as named phases.
+//
+// What stands in ZooKeeper, and the decisions that need nothing else, are in package record. The commands of people are
+// in package operator, which a serving node does not link.
 //
 // The simulation (TestSimulation) plays random histories of nodes, operators and losses of data, and checks
 // that no value is issued twice.

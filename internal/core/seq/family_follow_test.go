@@ -5,6 +5,9 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
 // A node reads all sections of a family when an operator has changed it, also those that nobody asks for: only a node
@@ -12,20 +15,20 @@ import (
 func TestNodesFollowTheSectionsOfAFamily(t *testing.T) {
 	s := newStage(t)
 	a := s.node()
-	known := func() (all []Kind) {
+	known := func() (all []record.Kind) {
 		for k := range 3 {
-			kind := None
-			if one := a.is.find([]byte(SectionName("msg:*", k))); one != nil {
+			kind := record.None
+			if one := a.is.find([]byte(record.SectionName("msg:*", k))); one != nil {
 				kind = one.known.Kind()
 			}
 			all = append(all, kind)
 		}
 		return all
 	}
-	wants := func(when string, want ...Kind) {
+	wants := func(when string, want ...record.Kind) {
 		t.Helper()
 		_, st, err := s.operator().Find(t.Context(), "msg:*")
-		if err != nil && !errors.Is(err, ErrNotFound) {
+		if err != nil && !errors.Is(err, operator.ErrNotFound) {
 			t.Fatal(err)
 		}
 		for range 10 {
@@ -42,17 +45,17 @@ func TestNodesFollowTheSectionsOfAFamily(t *testing.T) {
 	for _, sections := range []int{3, 2} {
 		s.creates(ofFamily("msg:*", sections))
 		if sections == 3 {
-			wants("created", Sequence, Sequence, Sequence)
+			wants("created", record.Sequence, record.Sequence, record.Sequence)
 		} else {
-			wants("created again", Sequence, Sequence, Tombstone)
+			wants("created again", record.Sequence, record.Sequence, record.Tombstone)
 		}
 		s.remove("msg:*")
-		wants("deleted", Tombstone, Tombstone, Tombstone)
+		wants("deleted", record.Tombstone, record.Tombstone, record.Tombstone)
 	}
 	if err := s.operator().Purge(t.Context(), "msg:*"); err != nil {
 		t.Fatal(err)
 	}
-	wants("purged", None, None, None)
+	wants("purged", record.None, record.None, record.None)
 }
 
 // A family that was deleted has issued values of its names. So a template whose prefix contains its own creates none.
@@ -64,7 +67,7 @@ func TestTemplateCreatesNoNameOfADeletedFamily(t *testing.T) {
 	s.run(5 * time.Second)
 	s.remove("a:b:*")
 	s.run(5 * time.Second)
-	if r := a.ask("a:b:x", 1, false).reason(); r != NoSequence {
+	if r := a.ask("a:b:x", 1, false).reason(); r != record.NoSequence {
 		t.Error(r)
 	}
 	a.ask("a:x", 1, false).first()

@@ -5,19 +5,22 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
-func familyOf(sections int, lease time.Duration) Definition {
+func familyOf(sections int, lease time.Duration) operator.Definition {
 	set := settings(1000)
 	set.HoldMs = lease.Milliseconds()
-	return Definition{Name: "f:*", Mode: Ordered, Sections: sections, Map: plain(), Settings: set, StartGiven: true}
+	return operator.Definition{Name: "f:*", Mode: record.Ordered, Sections: sections, Map: plain(), Settings: set, StartGiven: true}
 }
 
 // A family gets new lives with other numbers of sections. Requests go on, and the owner may be cut off at the end of a
 // life.
 func TestFamilyWithOtherSections(t *testing.T) {
 	ctx := context.Background()
-	for _, lease := range []time.Duration{DefaultLease, MaxLease} {
+	for _, lease := range []time.Duration{record.DefaultLease, record.MaxLease} {
 		s, nodes := newLinked(t, lease, 2)
 		a, b := nodes[0], nodes[1]
 		op := s.operator()

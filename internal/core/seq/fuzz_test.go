@@ -7,20 +7,21 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
 
 // goodRecord returns the record of a new sequence.
-func goodRecord(m sequence.Map) Record {
-	return Record{ID: "i", Map: m, Settings: settings(1000), Gen: 1, Nonce: "n", KeyCheck: "k", Above: -1}
+func goodRecord(m sequence.Map) record.Record {
+	return record.Record{ID: "i", Map: m, Settings: settings(1000), Gen: 1, Nonce: "n", KeyCheck: "k", Above: -1}
 }
 
 // FuzzFiles: sequences.cache is of no use, or the next process writes what it read. From sequences.journal, the next
 // process issues only positions that the file has, each once.
 func FuzzFiles(f *testing.F) {
-	w := Witness{Incarnation: 1, State: State{Cluster: "c"}, Records: map[string]Record{"order": goodRecord(plain())},
+	w := Witness{Incarnation: 1, State: record.State{Cluster: "c"}, Records: map[string]record.Record{"order": goodRecord(plain())},
 		Keys: map[string][]byte{"order": make([]byte, 20)}}
-	f.Add(MustMarshal(w))
+	f.Add(record.MustMarshal(w))
 	f.Add([]byte(`{"count":5,"node":"me","boot":"b","read":7,"held":[{"name":"order","id":"i",` +
 		`"last":{"First":0,"End":40},"blocks":[{"First":5,"End":9},{"First":7,"End":20}]}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -29,7 +30,7 @@ func FuzzFiles(f *testing.F) {
 			if err := saveWitness(dir, w); err != nil {
 				t.Fatal(err)
 			}
-			if again, ok := loadWitness(dir); !ok || !bytes.Equal(MustMarshal(again), MustMarshal(w)) {
+			if again, ok := loadWitness(dir); !ok || !bytes.Equal(record.MustMarshal(again), record.MustMarshal(w)) {
 				t.Fatalf("%+v became %+v", w, again)
 			}
 			New(Config{Elapsed: elapsedOf(new(int64))}).remember(w)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
@@ -27,7 +29,7 @@ func (s *stage) follower() *follower {
 	cl := simCluster(1)
 	err := f.EnsureRoot(ctx, coordinator.SlotPath(0), "/live")
 	if err == nil {
-		_, err = f.Set(ctx, ClusterPath, MustMarshal(cl), store.AnyVersion)
+		_, err = f.Set(ctx, record.ClusterPath, record.MustMarshal(cl), store.AnyVersion)
 	}
 	if err != nil {
 		s.t.Fatal(err)
@@ -59,7 +61,7 @@ func (f *follower) show() {
 // follow writes that the node has followed so many changes.
 func (f *follower) follow(changes, incarnation int64) {
 	f.slot.Followed = coordinator.Followed{Last: &coordinator.Change{Number: changes, Incarnation: incarnation}}
-	if _, err := f.Set(context.Background(), coordinator.SlotPath(0), MustMarshal(f.slot),
+	if _, err := f.Set(context.Background(), coordinator.SlotPath(0), record.MustMarshal(f.slot),
 		store.AnyVersion); err != nil {
 		f.t.Error(err)
 	}
@@ -74,10 +76,10 @@ func TestJumpsWaitForConnectedNodes(t *testing.T) {
 	o, ctx, said, asleep := s.operator(), context.Background(), 0, func() {}
 	o.Clock, o.Waiting = simClock{&s.now, func() { asleep() }}, func() { said++ }
 	create := func(name string) error {
-		_, err := o.Create(ctx, Definition{Name: name, Map: plain(), Settings: settings(1000)})
+		_, err := o.Create(ctx, operator.Definition{Name: name, Map: plain(), Settings: settings(1000)})
 		return err
 	}
-	set := func(c Change) error {
+	set := func(c operator.Change) error {
 		_, err := o.Set(ctx, "order", c)
 		return err
 	}
@@ -88,10 +90,10 @@ func TestJumpsWaitForConnectedNodes(t *testing.T) {
 	}{
 		// it was never changed before
 		{func() error { return create("order") }, passes},
-		{func() error { return set(Change{Settings: func(s *Settings) { s.Ceiling = 5 }}) }, passes}, // no jump
+		{func() error { return set(operator.Change{Settings: func(s *record.Settings) { s.Ceiling = 5 }}) }, passes}, // no jump
 		{func() error { return create("ticket") }, passes},
-		{func() error { return set(Change{Next: new(int64(50))}) }, waits},
-		{func() error { return set(Change{NextPosition: new(int64(90))}) }, waits},
+		{func() error { return set(operator.Change{Next: new(int64(50))}) }, waits},
+		{func() error { return set(operator.Change{NextPosition: new(int64(90))}) }, waits},
 		{func() error { _, err := o.Delete(ctx, "order"); return err }, waits},
 		{func() error { return create("order") }, waits},
 	} {
@@ -100,9 +102,9 @@ func TestJumpsWaitForConnectedNodes(t *testing.T) {
 		if step.waits {
 			f.follow(last-1, 0)
 			said, asleep = 0, func() {}
-			var late *NotFollowedError
+			var late *operator.NotFollowedError
 			if err := step.do(); !errors.As(err, &late) || len(late.Behind) != 1 || said != 1 ||
-				s.now-began < GuardTime.Milliseconds() {
+				s.now-began < operator.GuardTime.Milliseconds() {
 				t.Errorf("step %d: %v after %d ms, said %d times", k, err, s.now-began, said)
 			}
 			if after := s.view("order").State.Changes; after != before {
@@ -126,13 +128,13 @@ func TestJumpsWaitInThePresentIncarnation(t *testing.T) {
 	s.create("order", plain(), settings(1000))
 	f.follow(100, 0)
 	s.raise(0)
-	var late *NotFollowedError
-	jump := Change{Next: new(int64(5000))}
+	var late *operator.NotFollowedError
+	jump := operator.Change{Next: new(int64(5000))}
 	if _, err := s.operator().Set(t.Context(), "order", jump); !errors.As(err, &late) {
 		t.Error(err)
 	}
 	admin := s.mem.Session()
-	o := Sequences{Store: admin, Clock: simClock{&s.now, func() { admin.SetFault(nil) }}}
+	o := operator.Sequences{Store: admin, Clock: simClock{&s.now, func() { admin.SetFault(nil) }}}
 	admin.SetFault(func(c memzk.Call) memzk.Fault {
 		if c.Path == "/live" {
 			return memzk.FailBefore
@@ -153,15 +155,15 @@ func TestFarJumpsNeedAllNodes(t *testing.T) {
 	f := s.follower()
 	f.Expire()
 	o := s.operator()
-	create := func(name string, m Mode) error {
-		d := Definition{Name: name, Map: plain(), Settings: settings(1000), Mode: m}
+	create := func(name string, m record.Mode) error {
+		d := operator.Definition{Name: name, Map: plain(), Settings: settings(1000), Mode: m}
 		if positions.IsTemplate(name) {
 			d.MaxNames = 5
 		}
 		_, err := o.Create(t.Context(), d)
 		return err
 	}
-	set := func(name string, c Change) error {
+	set := func(name string, c operator.Change) error {
 		_, err := o.Set(t.Context(), name, c)
 		return err
 	}
@@ -170,22 +172,24 @@ func TestFarJumpsNeedAllNodes(t *testing.T) {
 		do    func() error
 		needs bool
 	}{
-		{func() error { return create("order", Segment) }, passes}, // without a record, it needs a start after a loss
-		{func() error { return set("order", Change{Settings: func(s *Settings) { s.Ceiling = 5 }}) }, passes},
-		{func() error { return set("order", Change{Next: new(int64(1))}) }, passes},
-		{func() error { return set("order", Change{Next: new(int64(50))}) }, needs},
+		{func() error { return create("order", record.Segment) }, passes}, // without a record, it needs a start after a loss
+		{func() error {
+			return set("order", operator.Change{Settings: func(s *record.Settings) { s.Ceiling = 5 }})
+		}, passes},
+		{func() error { return set("order", operator.Change{Next: new(int64(1))}) }, passes},
+		{func() error { return set("order", operator.Change{Next: new(int64(50))}) }, needs},
 		{func() error { _, err := o.Delete(t.Context(), "order"); return err }, passes},
-		{func() error { return create("order", Segment) }, needs},
-		{func() error { return create("ticks:*", Segment) }, passes},
-		{func() error { return set("ticks:*", Change{Next: new(int64(50))}) }, passes}, // frozen after a loss
-		{func() error { return create("invoice", Strict) }, passes},
-		{func() error { return set("invoice", Change{Next: new(int64(50))}) }, passes}, // so is this
+		{func() error { return create("order", record.Segment) }, needs},
+		{func() error { return create("ticks:*", record.Segment) }, passes},
+		{func() error { return set("ticks:*", operator.Change{Next: new(int64(50))}) }, passes}, // frozen after a loss
+		{func() error { return create("invoice", record.Strict) }, passes},
+		{func() error { return set("invoice", operator.Change{Next: new(int64(50))}) }, passes}, // so is this
 	} {
 		f.slot.LeaseUntil = simEpoch + s.now + time.Hour.Milliseconds()
 		f.follow(100, 0)
 		before := s.view("order").State.Changes
 		err := step.do()
-		late, is := errors.AsType[*NotFollowedError](err)
+		late, is := errors.AsType[*operator.NotFollowedError](err)
 		refused := is && !late.Made && len(late.Absent) == 1 && s.view("order").State.Changes == before
 		if refused != step.needs || !refused && err != nil {
 			t.Errorf("step %d: %v", k, err)
@@ -200,7 +204,7 @@ func TestFarJumpsNeedAllNodes(t *testing.T) {
 	}
 	f.slot.LeaseUntil = simEpoch + s.now - time.Hour.Milliseconds()
 	f.follow(0, 0)
-	if err := set("order", Change{Next: new(int64(500))}); err != nil {
+	if err := set("order", operator.Change{Next: new(int64(500))}); err != nil {
 		t.Errorf("after the lease: %v", err)
 	}
 }
@@ -219,8 +223,8 @@ func TestFarJumpsAreHeard(t *testing.T) {
 		s, f := newFollowed(t)
 		o := s.operator()
 		o.Clock = simClock{&s.now, func() { row.asleep(f) }}
-		r, err := o.Set(t.Context(), "order", Change{Next: new(int64(5000))})
-		late, is := errors.AsType[*NotFollowedError](err)
+		r, err := o.Set(t.Context(), "order", operator.Change{Next: new(int64(5000))})
+		late, is := errors.AsType[*operator.NotFollowedError](err)
 		if heard := err == nil; heard != row.heard || !heard && (!is || !late.Made) || r.Next != 4999 {
 			t.Errorf("%s: %v, next position %d", name, err, r.Next)
 		}
@@ -252,8 +256,8 @@ func TestFarJumpsWaitForNodesThatReconnect(t *testing.T) {
 				f.follow(2, 0)
 			}
 		}}
-		_, err := o.Set(t.Context(), "order", Change{Next: new(int64(5000))})
-		late, is := errors.AsType[*NotFollowedError](err)
+		_, err := o.Set(t.Context(), "order", operator.Change{Next: new(int64(5000))})
+		late, is := errors.AsType[*operator.NotFollowedError](err)
 		if row.passes && err != nil || !row.passes && (!is || late.Made || len(late.Absent) != 1) || slept < 5 {
 			t.Errorf("%s: %v after %d sleeps", name, err, slept)
 		}
@@ -268,8 +272,8 @@ func TestFarJumpByAWrongClock(t *testing.T) {
 	ahead := s.now + 24*time.Hour.Milliseconds()
 	o := s.operator()
 	o.Clock = simClock{&ahead, func() {}}
-	_, err := o.Set(t.Context(), "order", Change{Next: new(int64(5000))})
-	if late, is := errors.AsType[*NotFollowedError](err); !is || late.Made || len(late.Absent) != 1 {
+	_, err := o.Set(t.Context(), "order", operator.Change{Next: new(int64(5000))})
+	if late, is := errors.AsType[*operator.NotFollowedError](err); !is || late.Made || len(late.Absent) != 1 {
 		t.Error(err)
 	}
 }
@@ -287,14 +291,14 @@ func TestPurgeNeedsAllNodes(t *testing.T) {
 	for _, do := range []func() error{
 		func() error { return o.Purge(t.Context(), "order") },
 		func() error {
-			_, err := o.Create(t.Context(), Definition{Name: "order", Map: plain(), Settings: settings(1000)})
+			_, err := o.Create(t.Context(), operator.Definition{Name: "order", Map: plain(), Settings: settings(1000)})
 			return err
 		},
 	} {
 		f.Expire()
 		s.run(time.Second)
 		err := do()
-		if late, is := errors.AsType[*NotFollowedError](err); !is || late.Made || len(late.Absent) != 1 {
+		if late, is := errors.AsType[*operator.NotFollowedError](err); !is || late.Made || len(late.Absent) != 1 {
 			t.Error(err)
 		}
 		if f.show(); do() != nil {
@@ -313,8 +317,8 @@ func TestFarJumpThatIsInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	o := s.operator()
 	o.Clock = simClock{&s.now, cancel}
-	_, err := o.Set(ctx, "order", Change{Next: new(int64(5000))})
-	if !errors.Is(err, ErrMade) || s.view("order").Record.Next != 4999 {
+	_, err := o.Set(ctx, "order", operator.Change{Next: new(int64(5000))})
+	if !errors.Is(err, operator.ErrMade) || s.view("order").Record.Next != 4999 {
 		t.Error(err)
 	}
 	n, st, err := o.Find(t.Context(), "order")
@@ -322,7 +326,7 @@ func TestFarJumpThatIsInterrupted(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.Clock = simClock{&s.now, func() {}}
-	var late *NotFollowedError
+	var late *operator.NotFollowedError
 	if err := o.AllHave(t.Context(), n, st); !errors.As(err, &late) || !late.Made || len(late.Behind) != 1 {
 		t.Error(err)
 	}

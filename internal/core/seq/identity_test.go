@@ -7,6 +7,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -18,17 +19,17 @@ func (s *stage) named(name string) sequence.Ownership {
 
 // Only the ownership that a request names answers it.
 func TestPassedRequestNamesTheOwner(t *testing.T) {
-	s, nodes := newLinked(t, DefaultLease, 2)
+	s, nodes := newLinked(t, record.DefaultLease, 2)
 	a, _ := s.owned(nodes[0], nodes[1])
 	this := s.named("ticks")
 	for name, row := range map[string]struct {
 		of   sequence.Ownership
-		want Reason
+		want record.Reason
 	}{
 		"the owner":                         {this, ""},
-		"another owner":                     {sequence.Ownership{ID: this.ID, Owner: "other", Term: this.Term}, NotOwner},
+		"another owner":                     {sequence.Ownership{ID: this.ID, Owner: "other", Term: this.Term}, record.NotOwner},
 		"one that took it when it was free": {sequence.Ownership{ID: this.ID, Term: this.Term - 1}, ""},
-		"a later one":                       {sequence.Ownership{ID: this.ID, Term: this.Term}, NotOwner},
+		"a later one":                       {sequence.Ownership{ID: this.ID, Term: this.Term}, record.NotOwner},
 	} {
 		c := a.askWith(sequence.Wait{Passed: &row.of}, "ticks")
 		switch {
@@ -44,7 +45,7 @@ func TestPassedRequestNamesTheOwner(t *testing.T) {
 
 // A node that owns nothing does not become the owner for a request that names another one.
 func TestPassedRequestForAnotherOwnerTakesNothing(t *testing.T) {
-	s, nodes := newLinked(t, DefaultLease, 2)
+	s, nodes := newLinked(t, record.DefaultLease, 2)
 	a, b := s.owned(nodes[0], nodes[1])
 	this := s.named("ticks")
 	a.gone()
@@ -52,7 +53,7 @@ func TestPassedRequestForAnotherOwnerTakesNothing(t *testing.T) {
 	for began := s.now; !c.again().done && s.now < began+10_000; {
 		s.pass(10 * time.Millisecond)
 	}
-	if r := c.reason(); r != NotOwner {
+	if r := c.reason(); r != record.NotOwner {
 		t.Error(r)
 	}
 	if s.pass(10 * time.Second); s.named("ticks") != this {
@@ -63,7 +64,7 @@ func TestPassedRequestForAnotherOwnerTakesNothing(t *testing.T) {
 // The name was deleted and created anew, or is not known here, or has another mode. A client gets the values of the
 // present life. A request of another node does not.
 func TestPassedRequestNamesTheLifeOfTheName(t *testing.T) {
-	s, nodes := newLinked(t, DefaultLease, 2)
+	s, nodes := newLinked(t, record.DefaultLease, 2)
 	a, _ := s.owned(nodes[0], nodes[1])
 	s.create("order", plain(), settings(1000))
 	s.pass(4 * time.Second)
@@ -74,7 +75,7 @@ func TestPassedRequestNamesTheLifeOfTheName(t *testing.T) {
 		name string
 		of   sequence.Ownership
 	}{{"ticks", early}, {"order", s.named("order")}, {"unknown", early}} {
-		if r := a.askWith(sequence.Wait{Passed: &row.of}, row.name).reason(); r != NotOwner {
+		if r := a.askWith(sequence.Wait{Passed: &row.of}, row.name).reason(); r != record.NotOwner {
 			t.Errorf("%s: %s", row.name, r)
 		}
 	}
@@ -82,13 +83,13 @@ func TestPassedRequestNamesTheLifeOfTheName(t *testing.T) {
 
 // What comes back is of another owner than the one that was asked.
 func TestAnswerOfAnotherOwnerIsNotUsed(t *testing.T) {
-	s, nodes := newLinked(t, DefaultLease, 2)
+	s, nodes := newLinked(t, record.DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
 	for _, owner := range []string{"other", ""} {
 		b.is.relay.pass = func(context.Context, Ask) (Answer, error) { return Answer{5, owner}, nil }
 		c := b.ask("ticks", 1, true)
 		s.pass(10 * time.Millisecond)
-		if r := c.reason(); r != Unknown {
+		if r := c.reason(); r != record.Unknown {
 			t.Errorf("an answer of %q: %s", owner, r)
 		}
 		b.is.relay.pass = b.passTo
@@ -102,7 +103,7 @@ func TestAnswerOfAnotherOwnerIsNotUsed(t *testing.T) {
 // At the address of the owner, another node answers. The node that asks waits for the lease, and goes on above all that
 // the owner has issued.
 func TestAnotherNodeAtTheAddressOfTheOwner(t *testing.T) {
-	s, nodes := newLinked(t, DefaultLease, 2)
+	s, nodes := newLinked(t, record.DefaultLease, 2)
 	a, b := s.owned(nodes[0], nodes[1])
 	last := a.ask("ticks", 500, true).first() + 499
 	before := s.named("ticks")
@@ -128,7 +129,7 @@ func TestAnotherNodeAtTheAddressOfTheOwner(t *testing.T) {
 }
 
 func TestWrongNodeIsAskedAgainElsewhere(t *testing.T) {
-	s, nodes := newLinked(t, DefaultLease, 3)
+	s, nodes := newLinked(t, record.DefaultLease, 3)
 	a, b := s.owned(nodes[0], nodes[1])
 	asked := 0
 	b.is.relay.pass = func(ctx context.Context, ask Ask) (Answer, error) {

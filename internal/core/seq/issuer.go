@@ -16,6 +16,7 @@ import (
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/pulse"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/timeguard"
@@ -124,7 +125,7 @@ type Issuer struct {
 	catalog
 	lookup  lookups
 	alarms  alarms
-	refused [len(Reasons)]atomic.Int64 // by reason, as in reasons
+	refused [len(record.Reasons)]atomic.Int64 // by reason, as in reasons
 
 	// Three answers to "how far has the node read?", each for somebody else. The hold of requests counts from
 	// read (S5): when the last read of /seq was sent after which the node knew all changes, ns of AtMost.
@@ -187,8 +188,8 @@ type Issuer struct {
 // New returns an Issuer that knows nothing: see Recall. It does no I/O.
 func New(cfg Config) *Issuer {
 	if cfg.Nonce == nil {
-		process := Nonce()[:processLen]
-		cfg.Nonce = func() string { return process + Nonce() }
+		process := record.Nonce()[:processLen]
+		cfg.Nonce = func() string { return process + record.Nonce() }
 	}
 	cfg.Follow = cmp.Or(cfg.Follow, limits.DefaultHeartbeat)
 	cfg.Parallel = cmp.Or(cfg.Parallel, 16)
@@ -270,7 +271,7 @@ func (i *Issuer) Take(
 func (i *Issuer) seriesOf(name []byte) (s *series, lane int, err error) {
 	if f := i.families.of(name); f != nil {
 		if err := sequence.CheckName(name); err != nil {
-			return nil, 0, &Refusal{Reason: NoSequence, Text: err.Error()}
+			return nil, 0, &record.Refusal{Reason: record.NoSequence, Text: err.Error()}
 		}
 		s, lane = i.section(f, name)
 		return s, lane, nil
@@ -280,7 +281,7 @@ func (i *Issuer) seriesOf(name []byte) (s *series, lane int, err error) {
 		return s, 0, nil
 	}
 	if err := sequence.CheckName(string(name)); err != nil {
-		return nil, 0, &Refusal{Reason: NoSequence, Text: err.Error()}
+		return nil, 0, &record.Refusal{Reason: record.NoSequence, Text: err.Error()}
 	}
 	if !i.lookup.allow(i.now()) {
 		return nil, 0, tooManyNames()
@@ -291,7 +292,7 @@ func (i *Issuer) seriesOf(name []byte) (s *series, lane int, err error) {
 type following struct {
 	coordinator.Change
 	session int64
-	state   State // as it was read
+	state   record.State // as it was read
 }
 
 // Followed returns how far this node has followed the changes of operators in its present session. Heartbeats carry it.

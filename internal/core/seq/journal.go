@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -277,7 +278,7 @@ func (i *Issuer) planBounds() (all []held, bounds []planned, again bool) {
 // ZooKeeper the hold counts from then, so that is never much older.
 func (i *Issuer) writeJournal(all []held, node string, read int64) error {
 	j := i.journal
-	what := MustMarshal(all)
+	what := record.MustMarshal(all)
 	unchanged := bytes.Equal(what, j.held) && node == j.heldBy &&
 		(len(all) == 0 || read-j.read.Load() < int64(saveEvery))
 	if unchanged || len(all) == 0 && j.blank {
@@ -287,7 +288,7 @@ func (i *Issuer) writeJournal(all []held, node string, read int64) error {
 	f := journalFile{
 		Count: j.count.Load() + 1, Node: node, At: i.cfg.Elapsed.Now(), Boot: i.cfg.Boot, Read: read, Held: what,
 	}
-	if err := j.write(MustMarshal(f)); err != nil {
+	if err := j.write(record.MustMarshal(f)); err != nil {
 		return err
 	}
 	j.held, j.heldBy = what, node
@@ -380,7 +381,7 @@ func (p *pace) second(issued, now int64) int64 {
 func (s *series) raise(v view, nonce, by string) (step, error) {
 	h := s.journaled
 	//mutant:s35-journal-raises-nothing by TestJournalRaisesTheRecord -> if true {
-	if h == nil || v.Record.Kind() != Sequence || v.Record.ID != h.ID || v.Record.Next >= h.Last.End {
+	if h == nil || v.Record.Kind() != record.Sequence || v.Record.ID != h.ID || v.Record.Next >= h.Last.End {
 		return step{}, nil
 	}
 	//mutant:s35-older-witness by TestJournalRaisesTheRecord -> if s.known == nil && v.Incarnation() <= h.Incarnation {
@@ -388,7 +389,7 @@ func (s *series) raise(v view, nonce, by string) (step, error) {
 		return step{}, &lostError{reason: "the record of sequence " + s.name + " is older than the journal"}
 	}
 	r := v.Record.Raised(h.Last.End).Written(nonce, by)
-	return step{kind: restoreStep, ops: SetOps(s.name, r, v.Stat.Version), done: func(log hclog.Logger) {
+	return step{kind: restoreStep, ops: record.SetOps(s.name, r, v.Stat.Version), done: func(log hclog.Logger) {
 		log.Warn("ZooKeeper has lost blocks of a sequence that are in this node's journal. This node has put the next "+
 			"position above them", "sequence", s.name, "next_position", r.Next)
 	}}, nil
@@ -438,13 +439,13 @@ func (s *series) mayRaise(incarnation int64) bool {
 func (i *Issuer) raiseOne(ctx context.Context, s *series) error {
 	v, err := i.look(ctx, s, true)
 	//mutant:s35-damaged by TestJournalRaisesBesideADamagedRecord -> if false {
-	if errors.Is(err, ErrDamaged) || errors.Is(err, ErrUnknownMode) { // nobody takes positions of it
+	if errors.Is(err, record.ErrDamaged) || errors.Is(err, record.ErrUnknownMode) { // nobody takes positions of it
 		s.mu.Lock()
 		s.incarnation = i.known.incarnation
 		s.mu.Unlock()
 		return nil
 	}
-	if err != nil || v.State == nil || i.known.judge(v) != Good { // the next round sees it
+	if err != nil || v.State == nil || i.known.judge(v) != record.Good { // the next round sees it
 		return err
 	}
 	s.mu.Lock()

@@ -3,6 +3,8 @@ package seq
 import (
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
 // All nodes have forgotten a next value that an operator had raised and ZooKeeper has lost, or a disk had no room for
@@ -129,7 +131,7 @@ func TestJournalIsSaidToBeCompared(t *testing.T) {
 
 func TestJournalRaisesBesideADamagedRecord(t *testing.T) {
 	s, a, count := forgetful(t)
-	s.write(Path("aa"), []byte("rubbish"))
+	s.write(record.Path("aa"), []byte("rubbish"))
 	a.cluster.Resumed, a.cluster.Journal = true, count
 	s.run(4 * time.Second)
 	if next := s.view("order").Record.Next; next < 500_010 || a.is.Followed().Compares {

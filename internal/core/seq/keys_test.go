@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -11,7 +13,7 @@ import (
 func strictStage(t *testing.T) (*stage, *actor, *actor) {
 	s := newStage(t)
 	a, b := s.node(), s.node()
-	s.creates(Definition{Name: "invoice", Mode: Strict, Map: plain(), Settings: settings(1000)})
+	s.creates(operator.Definition{Name: "invoice", Mode: record.Strict, Map: plain(), Settings: settings(1000)})
 	return s, a, b
 }
 
@@ -26,7 +28,7 @@ func (a *actor) askWith(w sequence.Wait, name string) *call {
 func TestKeysAreForStrictSequences(t *testing.T) {
 	s, a, _ := strictStage(t)
 	s.create("order", plain(), settings(1000))
-	if r := a.askWith(sequence.Wait{Key: "k"}, "order").reason(); r != WrongMode {
+	if r := a.askWith(sequence.Wait{Key: "k"}, "order").reason(); r != record.WrongMode {
 		t.Error(r)
 	}
 }
@@ -36,14 +38,14 @@ func TestDeletionForgetsKeys(t *testing.T) {
 	s, a, _ := strictStage(t)
 	before := s.view("invoice").Record.ID
 	first := a.askKey("k").first()
-	if _, _, err := s.mem.Peek(KeysPath(before)); err != nil {
+	if _, _, err := s.mem.Peek(record.KeysPath(before)); err != nil {
 		t.Fatal(err)
 	}
 	s.remove("invoice")
-	if _, _, err := s.mem.Peek(KeysPath(before)); err == nil {
+	if _, _, err := s.mem.Peek(record.KeysPath(before)); err == nil {
 		t.Error("the keys are still there")
 	}
-	s.creates(Definition{Name: "invoice", Mode: Strict, Map: plain(), Settings: settings(1000)})
+	s.creates(operator.Definition{Name: "invoice", Mode: record.Strict, Map: plain(), Settings: settings(1000)})
 	s.run(10 * time.Second)
 	if v := a.askKey("k").first(); v <= first {
 		t.Errorf("%d, after %d in the earlier life", v, first)

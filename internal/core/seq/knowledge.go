@@ -3,6 +3,7 @@ package seq
 import (
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -62,7 +63,7 @@ type (
 // seqRead is what a node knows of /seq. It does not change: learn makes a new one.
 type seqRead struct {
 	// state is /seq as it was last read or written. In behind and puttingBack it is from an earlier incarnation.
-	state State
+	state record.State
 	// first is when the node had read the present State.Time first, in ns of AtLeast.
 	first int64
 	// sure is the last read that was sent while the node might take positions: its heartbeats had shown no loss until
@@ -124,21 +125,21 @@ func (k knowledge) mustMeet(now timeguard.Moment, confirm time.Duration) bool {
 }
 
 // judge says what /cluster and /seq show, as they were read after a sync.
-func (k knowledge) judge(v view) Finding {
+func (k knowledge) judge(v view) record.Finding {
 	known := k.seq()
 	switch {
 	case v.Incarnation() < k.incarnation:
-		return Lost
+		return record.Lost
 	case v.Incarnation() > k.incarnation:
-		return Later
+		return record.Later
 	case v.State == nil && known == nil:
-		return Absent
+		return record.Absent
 	case known == nil, k.owes():
-		return Good
+		return record.Good
 	case v.State == nil, v.State.Older(known.state):
-		return Lost
+		return record.Lost
 	}
-	return Good
+	return record.Good
 }
 
 // reaction is what a node does about a read of /cluster and /seq.
@@ -147,7 +148,7 @@ type reaction struct {
 	// entered: they are of a later incarnation than the node knew, so all records must be read again.
 	entered bool
 	// write is /seq as the node writes it, of writesState.
-	write State
+	write record.State
 	// changed are the sequences that operators have changed, of follows.
 	changed []string
 }
@@ -169,9 +170,9 @@ const (
 // node's slot was hold, and answered now. uuid and confirm are those of the node's cluster.
 func (k *knowledge) observe(v view, sent, now timeguard.Moment, hold Hold, c ClusterInfo) (r reaction) {
 	switch k.judge(v) {
-	case Lost:
+	case record.Lost:
 		return reaction{kind: reportsLoss}
-	case Later:
+	case record.Later:
 		k.enter(v.Incarnation(), now)
 		r.entered = true
 	}
@@ -189,7 +190,7 @@ func (k *knowledge) observe(v view, sent, now timeguard.Moment, hold Hold, c Clu
 		}
 		return r
 	case puttingBack:
-		if next, due := PutBackState(v.State, at.state, v.Incarnation(), at.least); due {
+		if next, due := record.PutBackState(v.State, at.state, v.Incarnation(), at.least); due {
 			r.kind, r.write = writesState, next
 			return r
 		}
@@ -234,7 +235,7 @@ func (k *knowledge) fixTime(now timeguard.Moment, leader int64, hold Hold) bool 
 
 // learn takes over a state, from a read that was answered at this time, or from a write. sure: see seqRead. A node that
 // had settled counts again if another one still puts records back (S36).
-func (k *knowledge) learn(st State, read reading, answered timeguard.Moment, sure bool) {
+func (k *knowledge) learn(st record.State, read reading, answered timeguard.Moment, sure bool) {
 	next, before := &seqRead{st, answered.Least, read, read}, k.seq()
 	if before != nil && before.state.Time == st.Time {
 		next.first = before.first
@@ -256,7 +257,7 @@ func (k *knowledge) learn(st State, read reading, answered timeguard.Moment, sur
 }
 
 // hearsOfPutBack reports whether a node that knew before learns from st that another one still puts records back.
-func (before *seqRead) hearsOfPutBack(st State) bool {
+func (before *seqRead) hearsOfPutBack(st record.State) bool {
 	if before != nil {
 		return st.PutAt != before.state.PutAt
 	}
@@ -276,12 +277,12 @@ func (k *knowledge) meet() { k.phase = settled{k.seq()} }
 // putBackUnknown returns the state that a node writes when the confirming time is over and nobody has put the state
 // back. It knows none of its own. The data may be older by what has passed on the clock of ZooKeeper's leader since the
 // state was written. The node's last heartbeat is of this incarnation, so no data that were lost are later.
-func putBackUnknown(v view, cluster string) State {
+func putBackUnknown(v view, cluster string) record.State {
 	if v.State == nil {
-		return State{Cluster: cluster, PutIn: v.Incarnation()}
+		return record.State{Cluster: cluster, PutIn: v.Incarnation()}
 	}
 	next := *v.State
-	next.Time += max(0, v.leader-v.Written) + 2*MostRaise.Milliseconds()
+	next.Time += max(0, v.leader-v.Written) + 2*record.MostRaise.Milliseconds()
 	next.Jumped, next.PutIn = next.Time, v.Incarnation()
 	return next
 }
@@ -294,7 +295,7 @@ const soonPutBack = 64
 // records, lost (S9), unless it has just begun with few of them, and the names of those that it has put back. They count
 // as changes, so that the others read them, also if that came when their time was over (S36). due is false if there is
 // nothing to tell. follow is the time between two heartbeats.
-func (k knowledge) tells(lost int, names []string, now timeguard.Moment, follow time.Duration) (next State, due bool) {
+func (k knowledge) tells(lost int, names []string, now timeguard.Moment, follow time.Duration) (next record.State, due bool) {
 	late := now.Most-k.entered.Most > int64(follow/2)
 	puts := lost > 0 && (late || lost > soonPutBack)
 	//mutant:s36-unheard by TestNodesHearOfALatePutBack -> next = k.seq().state

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -11,8 +12,8 @@ import (
 type look struct {
 	after       time.Duration // since the look before
 	incarnation int64
-	state       *State // nil: missing
-	beat        int64  // the incarnation that the last heartbeat knew
+	state       *record.State // nil: missing
+	beat        int64         // the incarnation that the last heartbeat knew
 	unconfirmed bool
 	want        reactionKind
 	phase       phase // without its numbers
@@ -37,8 +38,10 @@ func kind(p phase) phase {
 // What a node learns of /cluster and /seq, and what it does about that. The confirming time is 10 s.
 func TestPhases(t *testing.T) {
 	const s = time.Second
-	first := &State{Cluster: "c", Time: 1000}
-	lost := func(putAt int64) *State { return &State{Cluster: "c", Time: 900_000, PutIn: 1, PutAt: putAt} }
+	first := &record.State{Cluster: "c", Time: 1000}
+	lost := func(putAt int64) *record.State {
+		return &record.State{Cluster: "c", Time: 900_000, PutIn: 1, PutAt: putAt}
+	}
 	usual := look{state: first, want: follows, phase: counting{}, due: true}
 	unread, behind, counting, settled := unread{}, behind{}, counting{}, settled{}
 	for title, looks := range map[string][]look{
@@ -89,22 +92,22 @@ func TestPhases(t *testing.T) {
 		"ZooKeeper has lost what nobody has noticed": {
 			usual,
 			{state: nil, want: reportsLoss, phase: settled},
-			{state: &State{Time: 999}, want: reportsLoss, phase: settled},
+			{state: &record.State{Time: 999}, want: reportsLoss, phase: settled},
 			{incarnation: never, state: first, want: reportsLoss, phase: settled},
 		},
 		"more changes than /seq has names of": {
 			usual,
-			{state: &State{Time: 1000, Changes: 1, Changed: []string{"a"}}, want: follows, phase: settled},
-			{state: &State{Time: 1000, Changes: 3, Changed: []string{"a"}}, want: follows, phase: counting, due: true},
+			{state: &record.State{Time: 1000, Changes: 1, Changed: []string{"a"}}, want: follows, phase: settled},
+			{state: &record.State{Time: 1000, Changes: 3, Changed: []string{"a"}}, want: follows, phase: counting, due: true},
 		},
 	} {
 		k, ns := knowsNothing(), int64(0)
 		for n, l := range looks {
 			ns += int64(l.after)
 			now := timeguard.Moment{Boot: ns, Wall: ns, Least: ns, Most: ns}
-			v := view{Found: Found{State: l.state}}
+			v := view{Found: record.Found{State: l.state}}
 			if l.incarnation != never {
-				v.Cluster = &Cluster{"c", l.incarnation}
+				v.Cluster = &record.Cluster{UUID: "c", Incarnation: l.incarnation}
 			}
 			if v.State != nil {
 				v.State = ptr(*v.State)
@@ -146,7 +149,7 @@ func TestTells(t *testing.T) {
 		"both":                     {lost: 65, names: []string{"a"}, due: true, putAt: 7000, changes: 1},
 	} {
 		k := knowsNothing()
-		k.entered, k.phase = timeguard.Moment{}, counting{&seqRead{state: State{Time: 7000}}}
+		k.entered, k.phase = timeguard.Moment{}, counting{&seqRead{state: record.State{Time: 7000}}}
 		next, due := k.tells(row.lost, row.names, timeguard.Moment{Least: int64(row.since), Most: int64(row.since)}, follow)
 		if due != row.due || next.PutAt != row.putAt || next.Changes != row.changes {
 			t.Errorf("%s: %v, %+v", name, due, next)
@@ -156,7 +159,7 @@ func TestTells(t *testing.T) {
 
 // An earlier process has saved what it knew. The next one waits again for what was left of the confirming time.
 func TestRecalledKnowledge(t *testing.T) {
-	k := recalled(Witness{State: State{Time: 7}}, 5)
+	k := recalled(Witness{State: record.State{Time: 7}}, 5)
 	if left := k.putBackLeft(timeguard.Moment{}, time.Hour); left != 0 || !k.hasSettled() || k.now(5) != 7 {
 		t.Errorf("in the first incarnation: %+v, waits %s", k, left)
 	}
@@ -167,31 +170,31 @@ func TestRecalledKnowledge(t *testing.T) {
 }
 
 func TestJudgeState(t *testing.T) {
-	known := State{Incarnation: 2, Changes: 5, Time: 1000}
+	known := record.State{Incarnation: 2, Changes: 5, Time: 1000}
 	for name, c := range map[string]struct {
 		cluster int64 // the incarnation of /cluster, never: it is missing
-		found   *State
-		known   *State
+		found   *record.State
+		known   *record.State
 		owes    bool
-		want    Finding
+		want    record.Finding
 	}{
-		"nothing is known":                     {2, nil, nil, false, Absent},
-		"the first look":                       {2, &known, nil, false, Good},
-		"the same":                             {2, &known, &known, false, Good},
-		"a change":                             {2, &State{Changes: 6, Time: 1000}, &known, false, Good},
-		"a later time":                         {2, &State{Changes: 5, Time: 1001}, &known, false, Good},
-		"a later incarnation with few changes": {3, &State{}, &known, false, Later},
-		"a later incarnation without a state":  {3, nil, &known, false, Later},
-		"missing":                              {2, nil, &known, false, Lost},
-		"an earlier incarnation":               {1, &State{Changes: 9, Time: 2000}, &known, false, Lost},
-		"no cluster":                           {never, &known, &known, false, Lost},
-		"fewer changes":                        {2, &State{Changes: 4, Time: 2000}, &known, false, Lost},
-		"an earlier time":                      {2, &State{Changes: 6, Time: 999}, &known, false, Lost},
-		"what is not compared yet":             {2, &State{}, &State{Incarnation: 1, Changes: 5}, true, Good},
+		"nothing is known":                     {2, nil, nil, false, record.Absent},
+		"the first look":                       {2, &known, nil, false, record.Good},
+		"the same":                             {2, &known, &known, false, record.Good},
+		"a change":                             {2, &record.State{Changes: 6, Time: 1000}, &known, false, record.Good},
+		"a later time":                         {2, &record.State{Changes: 5, Time: 1001}, &known, false, record.Good},
+		"a later incarnation with few changes": {3, &record.State{}, &known, false, record.Later},
+		"a later incarnation without a state":  {3, nil, &known, false, record.Later},
+		"missing":                              {2, nil, &known, false, record.Lost},
+		"an earlier incarnation":               {1, &record.State{Changes: 9, Time: 2000}, &known, false, record.Lost},
+		"no cluster":                           {never, &known, &known, false, record.Lost},
+		"fewer changes":                        {2, &record.State{Changes: 4, Time: 2000}, &known, false, record.Lost},
+		"an earlier time":                      {2, &record.State{Changes: 6, Time: 999}, &known, false, record.Lost},
+		"what is not compared yet":             {2, &record.State{}, &record.State{Incarnation: 1, Changes: 5}, true, record.Good},
 	} {
-		v := view{Found: Found{State: c.found}}
+		v := view{Found: record.Found{State: c.found}}
 		if c.cluster != never {
-			v.Cluster = &Cluster{UUID: "c", Incarnation: c.cluster}
+			v.Cluster = &record.Cluster{UUID: "c", Incarnation: c.cluster}
 		}
 		k := knowsNothing()
 		k.incarnation = 2
@@ -213,8 +216,8 @@ func TestJudgeState(t *testing.T) {
 func TestTimeOfASecondPutBack(t *testing.T) {
 	at := func(ns int64) timeguard.Moment { return timeguard.Moment{Boot: ns, Wall: ns, Least: ns, Most: ns} }
 	k := knowsNothing()
-	k.learn(State{Time: 1000}, reading{Time: 1000, Sent: at(5e9)}, at(5e9), true)
-	k.learn(State{Time: 70_000}, reading{Time: 70_000, Sent: at(6e9)}, at(6e9), false)
+	k.learn(record.State{Time: 1000}, reading{Time: 1000, Sent: at(5e9)}, at(5e9), true)
+	k.learn(record.State{Time: 70_000}, reading{Time: 70_000, Sent: at(6e9)}, at(6e9), false)
 	if sure := k.seq().sure.Time; sure != 1000 {
 		t.Errorf("counts from %d, perhaps a read of older data", sure)
 	}
@@ -246,7 +249,7 @@ func TestTimeIsPutBackByThreeClocks(t *testing.T) {
 		e := timeguard.NewElapsed(testClock{func() int64 { return boot }, func() int64 { return wall }})
 		const leader = 7_000_000
 		k := knowsNothing()
-		k.learn(State{Time: 1000}, reading{1000, e.Now(), leader}, e.Now(), true)
+		k.learn(record.State{Time: 1000}, reading{1000, e.Now(), leader}, e.Now(), true)
 		boot, wall = boot+int64(row.boot), wall+int64(row.wall)
 		k.enter(2, e.Now())
 		hold := Hold{Incarnation: 2}
@@ -254,7 +257,7 @@ func TestTimeIsPutBackByThreeClocks(t *testing.T) {
 			hold.Incarnation = 1
 		}
 		fixed := k.fixTime(e.Now(), leader+row.leader.Milliseconds(), hold)
-		want := puttingBack{k.seq(), 1000 + (row.want + 2*MostRaise).Milliseconds()}
+		want := puttingBack{k.seq(), 1000 + (row.want + 2*record.MostRaise).Milliseconds()}
 		if fixed == row.lacksHeartbeat || fixed && k.phase != want {
 			t.Errorf("%s: puts back %+v: %v, want %d", name, k.phase, fixed, want.least)
 		}
@@ -265,8 +268,8 @@ func TestTimeIsPutBackByThreeClocks(t *testing.T) {
 // there. After a loss the first one must put back a time above theirs: it knows of neither.
 func TestTimeIsPutBackAboveRaisesAfterAPause(t *testing.T) {
 	const pause = 10 * time.Minute
-	k := knowledge{phase: settled{&seqRead{state: State{Time: 1000}}}}
-	raised := State{Time: k.now(int64(pause))}
+	k := knowledge{phase: settled{&seqRead{state: record.State{Time: 1000}}}}
+	raised := record.State{Time: k.now(int64(pause))}
 	latest := raised.At(pause)
 	if least := (reading{Time: 1000}).atMost(timeguard.Moment{}, 0); least < latest {
 		t.Errorf("puts back %d, another node counts %d", least, latest)

@@ -6,13 +6,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // The owner is cut off. Its clocks are slow by 5 %, those of the other node are right.
 func TestClocksThatRunApart(t *testing.T) {
-	for _, lease := range []time.Duration{MinLease, DefaultLease, MaxLease} {
+	for _, lease := range []time.Duration{record.MinLease, record.DefaultLease, record.MaxLease} {
 		s, nodes := newTicks(t, lease, 2)
 		a, b := nodes[0], nodes[1]
 		a.rate, a.wallRate = 0.95, 0.95
@@ -29,9 +31,9 @@ func TestOwnerAndBootClocksAtAnyRate(t *testing.T) {
 		"all are wrong":           {0.85, 1.15},
 	} {
 		t.Log(name)
-		s, nodes := newTicks(t, DefaultLease, 2)
+		s, nodes := newTicks(t, record.DefaultLease, 2)
 		nodes[0].rate, nodes[1].rate = rates[0], rates[1]
-		s.cutOffOwner(DefaultLease, nodes[0], nodes[1])
+		s.cutOffOwner(record.DefaultLease, nodes[0], nodes[1])
 	}
 }
 
@@ -59,7 +61,7 @@ func (s *stage) cutOffOwner(lease time.Duration, a, b *actor) {
 
 // The owner gets a request after its lease has ended. Its last round was before.
 func TestClockIsReadAfterTheRequest(t *testing.T) {
-	s, nodes := newTicks(t, DefaultLease, 2)
+	s, nodes := newTicks(t, record.DefaultLease, 2)
 	a, b := nodes[0], nodes[1]
 	a.owner("ticks")
 	b.ask("ticks", 1, true)
@@ -74,13 +76,13 @@ func TestClockIsReadAfterTheRequest(t *testing.T) {
 
 // Another node reads the record, and the answer takes long. Meanwhile the owner renews its lease.
 func TestTakeOverCountsFromTheEndOfTheRead(t *testing.T) {
-	s, nodes := newTicks(t, DefaultLease, 2)
+	s, nodes := newTicks(t, record.DefaultLease, 2)
 	a, b := nodes[0], nodes[1]
 	m := a.owner("ticks")
 	b.gone()
 	slow := true
 	b.calls = func(c memzk.Call) memzk.Fault {
-		if slow && c.Path == Path("ticks") {
+		if slow && c.Path == record.Path("ticks") {
 			slow = false
 			s.pass(2 * time.Second) // the owner alone has rounds
 			if m.lease.sent < (s.now-1000)*1e6 {
@@ -101,13 +103,13 @@ func TestTakeOverCountsFromTheEndOfTheRead(t *testing.T) {
 
 // ZooKeeper applies a renewal at once, and acknowledges it late.
 func TestLeaseCountsFromTheSending(t *testing.T) {
-	s, nodes := newTicks(t, DefaultLease, 2)
+	s, nodes := newTicks(t, record.DefaultLease, 2)
 	a, b := nodes[0], nodes[1]
 	m := a.owner("ticks")
 	a.gone()
 	late := true
 	a.store.SetDone(func(c memzk.Call, _, _ error) {
-		if late && c.Touches(Path("ticks")) {
+		if late && c.Touches(record.Path("ticks")) {
 			late = false
 			b.ask("ticks", 1, true)
 			s.pass(1500 * time.Millisecond)
@@ -128,7 +130,7 @@ func TestLeaseCountsFromTheSending(t *testing.T) {
 
 // A renewal is lost on the way to ZooKeeper.
 func TestUnknownRenewalEndsTheOwnership(t *testing.T) {
-	s, nodes := newTicks(t, DefaultLease, 2)
+	s, nodes := newTicks(t, record.DefaultLease, 2)
 	a, b := nodes[0], nodes[1]
 	m := a.owner("ticks")
 	b.ask("ticks", 1, true)
@@ -167,7 +169,7 @@ func loseTakeOver(t *testing.T, lease time.Duration) (s *stage, a, b *actor) {
 // The owner comes back to the record as it left it, after its lease has ended. It may renew before it may take
 // positions.
 func TestRenewalAfterTheEndIsANewOwnership(t *testing.T) {
-	s, a, b := loseTakeOver(t, DefaultLease)
+	s, a, b := loseTakeOver(t, record.DefaultLease)
 	b.store.Partition()
 	a.store.Heal()
 	a.hold = func() Hold { return Hold{Record: a.slot, Version: store.AnyVersion, Wait: stageConfirm} }
@@ -179,7 +181,7 @@ func TestRenewalAfterTheEndIsANewOwnership(t *testing.T) {
 
 // A node that was the owner takes over again, after another one.
 func TestLanesBeginAnewAtATakeOver(t *testing.T) {
-	s, nodes := newTicks(t, DefaultLease, 2)
+	s, nodes := newTicks(t, record.DefaultLease, 2)
 	a, b := nodes[0], nodes[1]
 	c := s.contest("ticks")
 	for range 3 {
@@ -195,7 +197,7 @@ func TestLanesBeginAnewAtATakeOver(t *testing.T) {
 }
 
 func TestStoppedOwnerLeavesNoGap(t *testing.T) {
-	s, nodes := newTicks(t, DefaultLease, 2)
+	s, nodes := newTicks(t, record.DefaultLease, 2)
 	a, b := nodes[0], nodes[1]
 	for k := range int64(40) {
 		if v := a.ask("ticks", 1, true).first(); v != k+1 {
@@ -213,7 +215,7 @@ func TestStoppedOwnerLeavesNoGap(t *testing.T) {
 
 // In a new session, the owner goes on with what it holds, but takes no more positions.
 func TestOwnerRenewsBeforeItMayTake(t *testing.T) {
-	s, nodes := newTicks(t, DefaultLease, 1)
+	s, nodes := newTicks(t, record.DefaultLease, 1)
 	a := nodes[0]
 	m := a.owner("ticks")
 	a.store.Expire()
@@ -223,7 +225,7 @@ func TestOwnerRenewsBeforeItMayTake(t *testing.T) {
 	if c := a.ask("ticks", 1, true); !c.done || c.err != nil {
 		t.Fatalf("the owner has lost the sequence: %v", c.err)
 	}
-	if r := a.ask("ticks", int(end), true).reason(); r != Confirming {
+	if r := a.ask("ticks", int(end), true).reason(); r != record.Confirming {
 		t.Error(r)
 	}
 	if r := s.view("ticks").Record; m.end != end || r.Next != next {
@@ -236,7 +238,7 @@ func TestOwnerRenewsBeforeItMayTake(t *testing.T) {
 func TestLostOwnerIsWaitedFor(t *testing.T) {
 	for _, given := range []bool{true, false} {
 		for _, vouched := range []bool{true, false} {
-			s, nodes := newTicks(t, MaxLease, 3)
+			s, nodes := newTicks(t, record.MaxLease, 3)
 			s.loseOwner(nodes[0], nodes[1], nodes[2], given, vouched)
 		}
 	}
@@ -257,16 +259,16 @@ func (s *stage) loseOwner(a, b, heard *actor, given, vouched bool) {
 	a.store.Partition()
 	s.pass(4 * time.Second)
 	c := s.contest("ticks")
-	c.run(MaxLease+5*time.Second, b)
+	c.run(record.MaxLease+5*time.Second, b)
 	b.store.Partition()
 	s.mem.Restore(copied)
 	s.mem.SetEpoch(9)
 	heard.noteLoss()
 	if next := int64(1_000_000); vouched {
-		s.set("ticks", Change{Next: &next, VouchedIn: 1})
+		s.set("ticks", operator.Change{Next: &next, VouchedIn: 1})
 	}
 	a.store.Heal()
-	for began := c.now; c.values[a]+c.values[heard] == 0 && c.now < began+2*MaxLease.Milliseconds(); {
+	for began := c.now; c.values[a]+c.values[heard] == 0 && c.now < began+2*record.MaxLease.Milliseconds(); {
 		c.run(100*time.Millisecond, a, heard)
 	}
 	c.ask(b)
@@ -278,7 +280,7 @@ func (s *stage) loseOwner(a, b, heard *actor, given, vouched bool) {
 // Both clocks of the owner are so slow that another node has taken its place before its lease has ended. It issues nothing
 // more when it reads that, and does not renew.
 func TestOwnerReadsThatItIsReplaced(t *testing.T) {
-	s, nodes := newTicks(t, DefaultLease, 2)
+	s, nodes := newTicks(t, record.DefaultLease, 2)
 	a, b := nodes[0], nodes[1]
 	a.rate, a.wallRate = 0.4, 0.4
 	a.restart()
@@ -320,7 +322,7 @@ func TestOwnerStopsBeforeTheStateIsPutBack(t *testing.T) {
 	s := newStage(t)
 	before := s.mem.Snapshot()
 	a := s.node()
-	s.ordered("ticks", DefaultLease, 1000)
+	s.ordered("ticks", record.DefaultLease, 1000)
 	a.ask("ticks", 1, true).first()
 	s.mem.Restore(before)
 	a.noteLoss()

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/internal/testkit/zkstore"
@@ -66,7 +68,7 @@ func TestTakeWhileRoundsRun(t *testing.T) {
 }
 
 func (liveNode) Hold(int64) Hold {
-	return Hold{Record: ClusterPath, Version: store.AnyVersion, Incarnation: anyIncarnation}
+	return Hold{Record: record.ClusterPath, Version: store.AnyVersion, Incarnation: anyIncarnation}
 }
 
 func (liveNode) Leaves() bool { return false }
@@ -135,8 +137,8 @@ func strictOrder(t *testing.T, open func() store.Store) {
 	admin := open()
 	createCluster(admin, 0)
 	nodes := []liveNode{startLive(t, open()), startLive(t, open()), startLive(t, open())}
-	op := Sequences{Store: admin}
-	d := Definition{Name: "invoice", Mode: Strict, Map: plain(), Settings: settings(1000), StartGiven: true}
+	op := operator.Sequences{Store: admin}
+	d := operator.Definition{Name: "invoice", Mode: record.Strict, Map: plain(), Settings: settings(1000), StartGiven: true}
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		if _, err := op.Create(t.Context(), d); err == nil {
 			break
@@ -190,7 +192,7 @@ type liveNode struct{ is *Issuer }
 // strictKeys asks two nodes with the same keys.
 func strictKeys(h *house) {
 	a, b := h.node(), h.node()
-	d := Definition{Name: "invoice", Mode: Strict, Map: plain(), Settings: settings(1000), StartGiven: true}
+	d := operator.Definition{Name: "invoice", Mode: record.Strict, Map: plain(), Settings: settings(1000), StartGiven: true}
 	if _, err := h.operator().Create(h.Context(), d); err != nil {
 		h.Fatal(err)
 	}

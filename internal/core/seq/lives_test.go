@@ -6,26 +6,28 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
 
 // setTime raises the sequence time, as nodes do.
 func (s *stage) setTime(ms int64) {
 	s.t.Helper()
-	s.changeState(func(st *State) { st.Time = max(st.Time, ms) })
+	s.changeState(func(st *record.State) { st.Time = max(st.Time, ms) })
 }
 
 // jumpTime puts the sequence time ahead, as a node that puts /seq back after a loss may do.
 func (s *stage) jumpTime(ms int64) {
 	s.t.Helper()
-	s.changeState(func(st *State) { st.Time += ms; st.Jumped = st.Time })
+	s.changeState(func(st *record.State) { st.Time += ms; st.Jumped = st.Time })
 }
 
-func (s *stage) changeState(f func(*State)) {
+func (s *stage) changeState(f func(*record.State)) {
 	s.t.Helper()
 	st := s.view("x").State
 	f(st)
-	s.write(StatePath, st.Marshal())
+	s.write(record.StatePath, st.Marshal())
 }
 
 func scatteredFrom(start int64) sequence.Map {
@@ -67,14 +69,14 @@ func TestScatteredNameGoesOnWithItsKey(t *testing.T) {
 	wider := scattered()
 	wider.Scatter++
 	for _, m := range []sequence.Map{wider, scatteredFrom(2)} {
-		_, err := s.operator().Create(t.Context(), Definition{Name: "ticket", Map: m, Settings: settings(1000),
+		_, err := s.operator().Create(t.Context(), operator.Definition{Name: "ticket", Map: m, Settings: settings(1000),
 			StartGiven: true})
 		if err == nil || !strings.Contains(err.Error(), "start must be above 1099511627776") {
 			t.Error(err)
 		}
 	}
-	s.erase(SecretPath(s.view("ticket").Record.ID))
-	if _, err := s.operator().Create(t.Context(), Definition{Name: "ticket", Map: scattered(),
+	s.erase(record.SecretPath(s.view("ticket").Record.ID))
+	if _, err := s.operator().Create(t.Context(), operator.Definition{Name: "ticket", Map: scattered(),
 		Settings: settings(1000)}); err == nil || !strings.Contains(err.Error(), "the key with which") {
 		t.Errorf("the key is lost: %v", err)
 	}
@@ -88,7 +90,7 @@ func TestPurgeAndStrictLivesWaitInSequenceTime(t *testing.T) {
 	s.setTime(5_000)
 	s.create("order", plain(), settings(1000)) // a hold of 10 minutes
 	a.ask("order", 1, false).first()
-	s.set("order", Change{Settings: func(set *Settings) { set.HoldMs = 1000 }})
+	s.set("order", operator.Change{Settings: func(set *record.Settings) { set.HoldMs = 1000 }})
 	s.remove("order")
 	ahead := s.operator()
 	ahead.Clock = simClock{new(s.now + 24*3600_000), func() {}}
@@ -102,11 +104,11 @@ func TestPurgeAndStrictLivesWaitInSequenceTime(t *testing.T) {
 		if ok {
 			return
 		}
-		if err := ahead.Purge(t.Context(), "order"); !errors.Is(err, ErrTooEarly) {
+		if err := ahead.Purge(t.Context(), "order"); !errors.Is(err, operator.ErrTooEarly) {
 			t.Errorf("%s: purge: %v", when, err)
 		}
-		d := Definition{Name: "order", Mode: Strict, Map: plain(), Settings: settings(1000), StartGiven: true}
-		if _, err := ahead.Create(t.Context(), d); !errors.Is(err, ErrTooEarly) {
+		d := operator.Definition{Name: "order", Mode: record.Strict, Map: plain(), Settings: settings(1000), StartGiven: true}
+		if _, err := ahead.Create(t.Context(), d); !errors.Is(err, operator.ErrTooEarly) {
 			t.Errorf("%s: a strict life: %v", when, err)
 		}
 	}
@@ -121,7 +123,7 @@ func TestPurgeAndStrictLivesWaitInSequenceTime(t *testing.T) {
 	early("then", true)
 	st := *s.view("order").State
 	st.PutAt = st.Time
-	s.write(StatePath, st.Marshal())
+	s.write(record.StatePath, st.Marshal())
 	early("a node has perhaps just put the tombstone back", false)
 	s.setTime(st.Time + wait)
 	early("then again", true)
@@ -133,11 +135,11 @@ func TestPurgeAndStrictLivesWaitInSequenceTime(t *testing.T) {
 // After a loss, the tombstone does not know what was issued, whatever the modes. The start that the operator gives is
 // also above the values of all later lives.
 func TestAfterALossANameIsCreatedOnlyWithAStart(t *testing.T) {
-	for _, modes := range [][2]Mode{{Strict, Strict}, {Strict, Segment}, {Segment, Strict}, {Segment, Segment}} {
+	for _, modes := range [][2]record.Mode{{record.Strict, record.Strict}, {record.Strict, record.Segment}, {record.Segment, record.Strict}, {record.Segment, record.Segment}} {
 		s := newStage(t)
 		a := s.node()
 		op := s.operator()
-		d := Definition{Name: "x", Mode: modes[0], Map: sequence.Map{Start: 1, Increment: 1, Max: 1e9},
+		d := operator.Definition{Name: "x", Mode: modes[0], Map: sequence.Map{Start: 1, Increment: 1, Max: 1e9},
 			Settings: settings(100)}
 		s.creates(d)
 		s.run(4 * time.Second)
@@ -146,7 +148,7 @@ func TestAfterALossANameIsCreatedOnlyWithAStart(t *testing.T) {
 		a.noteLoss()
 		s.run(11 * time.Minute) // longer than the hold
 		d.Mode = modes[1]
-		if _, err := op.Create(t.Context(), d); !errors.Is(err, ErrStartNeeded) {
+		if _, err := op.Create(t.Context(), d); !errors.Is(err, operator.ErrStartNeeded) {
 			t.Errorf("%v: %v", modes, err)
 		}
 		d.StartGiven = true
@@ -159,7 +161,7 @@ func TestAfterALossANameIsCreatedOnlyWithAStart(t *testing.T) {
 			t.Errorf("%v: %v, %+v: it must not wait for another word of the operator", modes, err, r)
 		}
 		s.remove("x")
-		d.Start, d.StartGiven, d.Mode = 1, false, Segment
+		d.Start, d.StartGiven, d.Mode = 1, false, record.Segment
 		if r, err := op.Create(t.Context(), d); err != nil || r.Value(r.Next) != 1000 {
 			t.Errorf("%v: %v, the next life begins at %d", modes, err, r.Value(r.Next))
 		}
@@ -179,7 +181,7 @@ func TestTemplateHandsOnWhatEarlierLivesIssued(t *testing.T) {
 	s.run(4 * time.Second)
 	s.remove("order:1")
 	m := scatteredFrom(100)
-	if _, err := s.operator().Create(t.Context(), Definition{Name: "order:1", Map: m, Settings: settings(1000),
+	if _, err := s.operator().Create(t.Context(), operator.Definition{Name: "order:1", Map: m, Settings: settings(1000),
 		StartGiven: true}); err == nil {
 		t.Error("scattered values below 5000 may have been issued before the loss")
 	}

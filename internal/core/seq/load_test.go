@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
@@ -32,8 +33,8 @@ func TestUnknownNamesAreForgotten(t *testing.T) {
 }
 
 func TestImpossibleRequestRefusesNoOther(t *testing.T) {
-	for want, row := range map[Reason]struct{ most, ceiling int64 }{
-		Exhausted: {300, 1000}, TooMany: {sequence.MaxJavaScript, 10}, // a burst of 100
+	for want, row := range map[record.Reason]struct{ most, ceiling int64 }{
+		record.Exhausted: {300, 1000}, record.TooMany: {sequence.MaxJavaScript, 10}, // a burst of 100
 	} {
 		s := newStage(t)
 		a := s.node()
@@ -187,8 +188,8 @@ func TestUnknownNamesAreLookedUpSlowly(t *testing.T) {
 	a := s.node()
 	refused := 0
 	for k := range 3 * maxLookups {
-		var refusal *Refusal
-		if c := a.ask(fmt.Sprint("x", k), 1, false); errors.As(c.err, &refusal) && refusal.Reason == TooManyNames {
+		var refusal *record.Refusal
+		if c := a.ask(fmt.Sprint("x", k), 1, false); errors.As(c.err, &refusal) && refusal.Reason == record.TooManyNames {
 			refused++
 		}
 	}

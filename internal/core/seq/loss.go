@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/timeguard"
 )
@@ -76,7 +77,7 @@ func (i *Issuer) compare(
 	}
 	switch r.kind {
 	case reportsLoss:
-		i.report(ClusterPath + " or " + StatePath + " is missing, or older than before")
+		i.report(record.ClusterPath + " or " + record.StatePath + " is missing, or older than before")
 		i.current = false
 	case waits: // the next heartbeat wakes the Issuer
 		i.current = false
@@ -95,7 +96,7 @@ func (i *Issuer) compare(
 // have raised its next value, or created it again, and after a loss of data this node may be the only one left that
 // could know.
 func (i *Issuer) meetAll(ctx context.Context) (err error) {
-	i.unmet, err = i.cfg.Store.Children(ctx, RecordsDir)
+	i.unmet, err = i.cfg.Store.Children(ctx, record.RecordsDir)
 	if err != nil && !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
@@ -112,12 +113,12 @@ func (i *Issuer) meetMore(ctx context.Context) (all bool, err error) {
 		group, ctx := errgroup.WithContext(ctx)
 		for _, bucket := range some {
 			group.Go(func() error {
-				names, err := i.cfg.Store.Children(ctx, RecordsDir+"/"+bucket)
+				names, err := i.cfg.Store.Children(ctx, record.RecordsDir+"/"+bucket)
 				if errors.Is(err, store.ErrNoNode) {
 					return nil
 				}
 				for k := range names {
-					names[k] = NameOf(names[k])
+					names[k] = record.NameOf(names[k])
 				}
 				i.markChanged(names, false)
 				return err
@@ -155,7 +156,7 @@ func (i *Issuer) toPutBack() (n int) {
 func (i *Issuer) boundRounds(cluster ClusterInfo, lost int) {
 	i.roundTime = longestRound
 	if i.relay.inUse.Load() {
-		i.roundTime = MinLease / 4
+		i.roundTime = record.MinLease / 4
 	}
 	if lost > 0 && cluster.ConfirmTime > 0 {
 		i.roundTime = min(i.roundTime, cluster.ConfirmTime/4)
@@ -204,8 +205,8 @@ func (r *restored) drop(n int) {
 }
 
 // writeState writes /seq, or creates it, unless another write was faster.
-func (i *Issuer) writeState(ctx context.Context, v view, st State) error {
-	ops := []store.Op{v.CheckCluster(), store.CreateOp{Path: StatePath, Data: st.Marshal()}}
+func (i *Issuer) writeState(ctx context.Context, v view, st record.State) error {
+	ops := []store.Op{v.CheckCluster(), store.CreateOp{Path: record.StatePath, Data: st.Marshal()}}
 	if v.State != nil {
 		ops = append(ops[:1], v.SetState(st)...)
 	}

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
@@ -49,16 +51,16 @@ func TestSetRefusesWhatCannotBeUndone(t *testing.T) {
 	s, a := newOrder(t)
 	a.ask("order", 10, false).first()
 	next, top := int64(1), int64(1_000_000)
-	for name, c := range map[string]Change{
+	for name, c := range map[string]operator.Change{
 		"a lower next":             {Next: &next},
 		"a lower next, vouched":    {Next: &next, VouchedIn: s.incarnation()},
 		"a lower max":              {Max: &top},
-		"above the hard ceiling":   {Settings: func(set *Settings) { set.Ceiling = 1001 }},
-		"a higher hard ceiling":    {Settings: func(set *Settings) { set.Ceiling, set.HardCeiling = 1001, 1001 }},
-		"a block of no positions":  {Settings: func(set *Settings) { set.Block = 0 }},
-		"a supply of no duration":  {Settings: func(set *Settings) { set.SupplyMs = 0 }},
-		"a hold of no duration":    {Settings: func(set *Settings) { set.HoldMs = 0 }},
-		"a ceiling of no position": {Settings: func(set *Settings) { set.Ceiling = 0 }},
+		"above the hard ceiling":   {Settings: func(set *record.Settings) { set.Ceiling = 1001 }},
+		"a higher hard ceiling":    {Settings: func(set *record.Settings) { set.Ceiling, set.HardCeiling = 1001, 1001 }},
+		"a block of no positions":  {Settings: func(set *record.Settings) { set.Block = 0 }},
+		"a supply of no duration":  {Settings: func(set *record.Settings) { set.SupplyMs = 0 }},
+		"a hold of no duration":    {Settings: func(set *record.Settings) { set.HoldMs = 0 }},
+		"a ceiling of no position": {Settings: func(set *record.Settings) { set.Ceiling = 0 }},
 	} {
 		before := s.view("order")
 		if r, err := s.operator().Set(context.Background(), "order", c); err == nil {
@@ -76,7 +78,7 @@ func TestServerThatLagsIsNoLoss(t *testing.T) {
 	s.run(4 * time.Second)
 	before := s.mem.Snapshot()
 	a.ask("order", 100, false).first()
-	s.set("order", Change{Settings: func(set *Settings) { set.SupplyMs++ }})
+	s.set("order", operator.Change{Settings: func(set *record.Settings) { set.SupplyMs++ }})
 	s.run(4 * time.Second)
 	for range 5 {
 		a.store.LagTo(before)
@@ -110,8 +112,8 @@ func TestOlderTemplateCreatesNothing(t *testing.T) {
 	s.createTemplate("t:*", 1, 9)
 	older := *s.view("t:*").Record
 	a.ask("t:1", 1, false).first()
-	s.write(Path("t:*"), older.Marshal())
-	if r := a.ask("t:2", 1, false).reason(); r != Confirming {
+	s.write(record.Path("t:*"), older.Marshal())
+	if r := a.ask("t:2", 1, false).reason(); r != record.Confirming {
 		t.Error(r)
 	}
 	if v := s.view("t:2"); v.Record != nil || v.State.Incarnation != 1 {
@@ -189,7 +191,7 @@ func TestRaisedNextSkipsAfterALoss(t *testing.T) {
 		if vouched {
 			in = s.incarnation()
 		}
-		s.set("order", Change{Next: &next, VouchedIn: in})
+		s.set("order", operator.Change{Next: &next, VouchedIn: in})
 		v := s.view("order")
 		if got := v.Record.Standing(*v.State).Skip > 0; got != want {
 			t.Errorf("vouched %v: %+v", vouched, v.Record)
@@ -203,7 +205,7 @@ func TestSkipKnowsTheTimeThatIsPutBack(t *testing.T) {
 	for name, due := range map[string]func(c memzk.Call, reads int) bool{
 		// the first one follows changes
 		"before the read":  func(c memzk.Call, reads int) bool { return c.Op == "get" && reads == 2 },
-		"before the write": func(c memzk.Call, _ int) bool { return c.Op == "multi" && c.Touches(Path("order")) },
+		"before the write": func(c memzk.Call, _ int) bool { return c.Op == "multi" && c.Touches(record.Path("order")) },
 	} {
 		s := newStage(t)
 		a := s.node()
@@ -215,14 +217,14 @@ func TestSkipKnowsTheTimeThatIsPutBack(t *testing.T) {
 		before := s.view("order").Record
 		put, reads := false, 0
 		a.calls = func(c memzk.Call) memzk.Fault {
-			if c.Op == "get" && c.Path == ClusterPath {
+			if c.Op == "get" && c.Path == record.ClusterPath {
 				reads++
 			}
 			if !put && due(c, reads) {
 				put = true
 				st := *s.view("order").State
 				st.Time += 500_000
-				s.write(StatePath, st.Marshal())
+				s.write(record.StatePath, st.Marshal())
 			}
 			return memzk.NoFault
 		}
@@ -247,7 +249,7 @@ func TestBlockIsTakenInTheSessionOfItsRead(t *testing.T) {
 	s.run(4 * time.Second)
 	copied := s.mem.Snapshot()
 	a.calls = func(c memzk.Call) memzk.Fault {
-		if c.Op == "multi" && c.Touches(Path("order")) {
+		if c.Op == "multi" && c.Touches(record.Path("order")) {
 			a.calls = nil
 			gone.ask("order", 10, false).first()
 			s.mem.Restore(copied)
@@ -266,21 +268,21 @@ func TestJoiningAnotherClusterShowsNoLoss(t *testing.T) {
 	for name, row := range map[string]struct {
 		other func(s *stage)
 		after int64 // ms since the last read of /seq
-		want  Reason
+		want  record.Reason
 	}{
 		"nobody has made /seq": {func(s *stage) {
-			s.erase(Path("order"), BucketPath("order"), RecordsDir, StatePath)
-		}, 4000, Confirming},
+			s.erase(record.Path("order"), record.BucketPath("order"), record.RecordsDir, record.StatePath)
+		}, 4000, record.Confirming},
 		"between two reads of /seq": {func(s *stage) {
-			s.erase(Path("order"))
-			s.write(StatePath, State{Cluster: "d"}.Marshal())
-		}, 100, NoSequence},
+			s.erase(record.Path("order"))
+			s.write(record.StatePath, record.State{Cluster: "d"}.Marshal())
+		}, 100, record.NoSequence},
 	} {
 		s, a := newOrder(t)
 		a.ask("order", 10, false).first()
 		s.run(4 * time.Second)
 		row.other(s)
-		s.write(ClusterPath, MustMarshal(Cluster{UUID: "d"}))
+		s.write(record.ClusterPath, record.MustMarshal(record.Cluster{UUID: "d"}))
 		a.cluster.UUID, a.deaf = "d", true
 		a.hold = func() Hold { return Hold{Wait: time.Second} }
 		s.now += row.after

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
 // A later version of flaked has written a record. It is not damaged: another node can use it.
@@ -15,20 +18,20 @@ func TestUnknownModeIsNotDamage(t *testing.T) {
 			s, a := newOrder(t)
 			s.createTemplate("order:*", 1, 3)
 			a.ask("order", 1, false).first()
-			data, _, err := s.mem.Peek(Path(name))
+			data, _, err := s.mem.Peek(record.Path(name))
 			if err != nil {
 				t.Fatal(err)
 			}
 			later := bytes.Replace(data, []byte(`{`), []byte(`{"mode":"sorted",`), 1)
-			s.write(Path(name), later)
+			s.write(record.Path(name), later)
 			a.noteLoss()
 			s.run(time.Minute)
 			c := a.ask(strings.TrimSuffix(name, "*")+strings.Repeat("1", strings.Count(name, "*")), 1, false)
-			if r := c.reason(); r != Frozen || !strings.Contains(c.err.Error(), "mode that this node does not know") {
+			if r := c.reason(); r != record.Frozen || !strings.Contains(c.err.Error(), "mode that this node does not know") {
 				t.Error(c.err)
 			}
 			_, _, err = s.operator().Show(t.Context(), name)
-			if !errors.Is(err, ErrUnknownMode) || !strings.Contains(err.Error(), "sorted") {
+			if !errors.Is(err, record.ErrUnknownMode) || !strings.Contains(err.Error(), "sorted") {
 				t.Error(err)
 			}
 		})
@@ -37,8 +40,8 @@ func TestUnknownModeIsNotDamage(t *testing.T) {
 
 func TestUnknownModeIsNeitherCreatedNorRemembered(t *testing.T) {
 	s, a := newOrder(t)
-	d := Definition{Name: "x", Mode: "sorted", Map: plain(), Settings: settings(1000), StartGiven: true}
-	if _, err := s.operator().Create(t.Context(), d); !errors.Is(err, ErrUnknownMode) {
+	d := operator.Definition{Name: "x", Mode: "sorted", Map: plain(), Settings: settings(1000), StartGiven: true}
+	if _, err := s.operator().Create(t.Context(), d); !errors.Is(err, record.ErrUnknownMode) {
 		t.Error(err)
 	}
 	a.ask("order", 1, false).first()

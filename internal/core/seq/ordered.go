@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -130,7 +131,7 @@ func (m *ordered) renewalDue(now int64) bool {
 }
 
 // saw takes over what was read.
-func (m *ordered) saw(v view, before *Record, e situation) {
+func (m *ordered) saw(v view, before *record.Record, e situation) {
 	m.watch.see(v, e.session)
 	switch {
 	case m.lease.owner == "":
@@ -172,13 +173,13 @@ func (m *ordered) nextWrite(v view, e situation) *blockWrite {
 		return m.renewal(*w, e)
 	}
 	if due {
-		return m.renewal(Write{Record: m.known.Renewed(e.now)}, e)
+		return m.renewal(record.Write{Record: m.known.Renewed(e.now)}, e)
 	}
 	return nil
 }
 
 // extension returns the write that takes more positions, nil if none are needed or the node gets none.
-func (m *ordered) extension(v view, e situation, due bool) *Write {
+func (m *ordered) extension(v view, e situation, due bool) *record.Write {
 	if len(m.waiting) == 0 && !m.low() && !(due && m.usedThird()) {
 		return nil
 	}
@@ -186,7 +187,7 @@ func (m *ordered) extension(v view, e situation, due bool) *Write {
 	//mutant:o7-takes-unconfirmed by TestOwnerRenewsBeforeItMayTake -> if true {
 	if e.unconfirmed == 0 {
 		want, need := m.want(m.known.Next, time.Duration(e.sent-m.lease.sent), m.known.Block, m.waiting)
-		var w Write
+		var w record.Write
 		if w, refusal = m.known.Plan(v.Incarnation(), want, need, e.now); refusal == nil {
 			return &w
 		}
@@ -198,7 +199,7 @@ func (m *ordered) extension(v view, e situation, due bool) *Write {
 }
 
 // renewal makes a write keep the ownership.
-func (m *ordered) renewal(w Write, e situation) *blockWrite {
+func (m *ordered) renewal(w record.Write, e situation) *blockWrite {
 	w.Record.Owner = m.lease.owner
 	return &blockWrite{Write: w, session: e.session, renews: true}
 }
@@ -213,13 +214,13 @@ func (m *ordered) endsNow(e situation) bool {
 // issued, so that the next owner goes on without a gap.
 func (m *ordered) giveBack(v view, e situation) *blockWrite {
 	r := m.known.Renewed(e.now)
-	//mutant:o6-next-too-low by TestStoppedOwnerLeavesNoGap -> rest := Remainder{ID: r.ID, Incarnation: r.Incarnation, Block: positions.Block{First: m.first, End: m.end}}
-	rest := Remainder{ID: r.ID, Incarnation: r.Incarnation, Block: m.rest()}
+	//mutant:o6-next-too-low by TestStoppedOwnerLeavesNoGap -> rest := record.Remainder{ID: r.ID, Incarnation: r.Incarnation, Block: positions.Block{First: m.first, End: m.end}}
+	rest := record.Remainder{ID: r.ID, Incarnation: r.Incarnation, Block: m.rest()}
 	if lower, possible := r.ReturnOf(rest, v.Incarnation()); possible {
 		r = lower
 	}
 	r.Owner, r.Address, r.OwnedAt = "", "", 0
-	return &blockWrite{Write: Write{Record: r}, session: e.session, renews: true}
+	return &blockWrite{Write: record.Write{Record: r}, session: e.session, renews: true}
 }
 
 // take returns the write that makes this node the owner, if requests need that and nobody else may be the owner.

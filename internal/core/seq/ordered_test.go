@@ -3,6 +3,9 @@ package seq
 import (
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
 // newTicks returns a stage with some nodes that know the ordered sequence ticks, whose lease is this. They cannot ask
@@ -21,7 +24,7 @@ func (s *stage) ordered(name string, lease time.Duration, ceiling int64) {
 	s.t.Helper()
 	set := settings(ceiling)
 	set.HoldMs, set.Block = lease.Milliseconds(), 2000
-	s.creates(Definition{Name: name, Mode: Ordered, Map: plain(), Settings: set, StartGiven: true})
+	s.creates(operator.Definition{Name: name, Mode: record.Ordered, Map: plain(), Settings: set, StartGiven: true})
 }
 
 // pass lets time pass. Each node has a round when it must, and at each heartbeat.

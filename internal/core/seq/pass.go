@@ -9,6 +9,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
@@ -90,7 +91,7 @@ func (p *passes) giveUp() {
 // leaveBehind makes a doubted flight go by the present owner, that of r. If the node that was asked has become the
 // owner, the flight and the suspect get its ownership. If a third node has, leaveBehind ends the flight, so that the
 // requests that wait behind it can be sent to that node.
-func (p *passes) leaveBehind(r *Record) {
+func (p *passes) leaveBehind(r *record.Record) {
 	switch f := p.flight; {
 	case !p.doubted() || r.Owner == "" || r.Owner == f.owner:
 	case r.Address == f.address:
@@ -203,7 +204,7 @@ func (m *ordered) ask(f *flight, some []request) error {
 		return err
 	}
 	for k := range some {
-		if err = m.ask(f, some[k:k+1]); replied(err) == CeilingReached {
+		if err = m.ask(f, some[k:k+1]); replied(err) == record.CeilingReached {
 			m.noteAndWake(f, some[k+1:], 0, Answer{}, err)
 			break
 		}
@@ -219,9 +220,9 @@ func (m *ordered) noteAndWake(f *flight, some []request, n int64, got Answer, er
 }
 
 // replied returns the reason of a reply that is an error, "" if it has none.
-func replied(err error) Reason {
+func replied(err error) record.Reason {
 	if reply, ok := errors.AsType[*ids.ReplyError](err); ok {
-		return Reason(reply.Reason())
+		return record.Reason(reply.Reason())
 	}
 	return ""
 }
@@ -246,7 +247,7 @@ func (m *ordered) note(f *flight, some []request, n int64, got Answer, err error
 			r.w.Result = &result{values: m.values, block: positions.Block{First: p, End: p + r.n}}
 			p += r.n
 		}
-	case refused && (reply.Code == ids.NOTREADY && !final(Reason(reply.Reason())) || reply.Code == ids.WRONGNODE):
+	case refused && (reply.Code == ids.NOTREADY && !final(record.Reason(reply.Reason())) || reply.Code == ids.WRONGNODE):
 		m.distrust(f, err)
 	case refused && (reply.Code == ids.NOAUTH || reply.Code == ids.WRONGPASS || reply.Reason() == "no-right"):
 		fail(some, noOwner(m.name, f.address, false, err))
@@ -261,10 +262,12 @@ func (m *ordered) note(f *flight, some []request, n int64, got Answer, err error
 }
 
 // tooLarge reports whether a smaller request may be answered.
-func tooLarge(r Reason) bool { return r == TooMany || r == CeilingReached || r == Exhausted }
+func tooLarge(r record.Reason) bool {
+	return r == record.TooMany || r == record.CeilingReached || r == record.Exhausted
+}
 
 // final reports whether a refusal of the owner is the answer for a client.
-func final(r Reason) bool { return r == CeilingReached || r == Unknown }
+func final(r record.Reason) bool { return r == record.CeilingReached || r == record.Unknown }
 
 // fail gives the requests an error as their result.
 func fail(some []request, err error) {
@@ -318,7 +321,7 @@ func (m *ordered) nextBatch() (batch []request, f *flight) {
 	p, now := &m.passes, m.relay.now()
 	batch, p.queue, p.flight = p.queue, nil, nil
 	address := ""
-	if m.mode == m && m.known.Kind() == Sequence { // else the name has another life, or was deleted
+	if m.mode == m && m.known.Kind() == record.Sequence { // else the name has another life, or was deleted
 		address = m.target(now)
 	}
 	if len(batch) == 0 || address == "" || m.stale {
@@ -393,7 +396,7 @@ func (a Ask) answeredBy(owner string) bool {
 // concerns reports whether a request that was passed on is about this life of the name.
 func (s *series) concerns(of *sequence.Ownership) bool {
 	//mutant:o10-any-life by TestPassedRequestNamesTheLifeOfTheName -> return true
-	return s.known == nil || s.known.Kind() == Sequence && s.known.ID == of.ID && s.known.Mode == Ordered
+	return s.known == nil || s.known.Kind() == record.Sequence && s.known.ID == of.ID && s.known.Mode == record.Ordered
 }
 
 // isAskedFor reports whether this node's ownership is the one that a request was passed on to. If the sequence had no

@@ -4,12 +4,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
 
 // A node that has not read who the owner is tells clients which node answers.
 func TestClientsLearnWhichNodeAnswers(t *testing.T) {
-	m := newOrdered(&series{name: "ticks", known: &Record{Mode: Ordered},
+	m := newOrdered(&series{name: "ticks", known: &record.Record{Mode: record.Ordered},
 		relay: &relay{wakeAt: func(*series, int64) {}}})
 	m.values = sequence.NewValues(plain(), sequence.Key{})
 	if line := m.report(new(Use)); !strings.HasPrefix(line, "owner=- ") {

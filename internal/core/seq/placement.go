@@ -11,8 +11,13 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 )
+
+// The nodes that may own sections are listed in ZooKeeper, each with an ephemeral record that is named after its
+// address. Rendezvous hashing gives each section a place among them: the node that is asked first when nobody owns the
+// section. It has no part in safety.
 
 // place returns the address of the node that should own a section: this one if there is no other.
 func (r *relay) place(section string) (best string) {
@@ -78,7 +83,7 @@ func (i *Issuer) meetNodes(ctx context.Context, cluster ClusterInfo) error {
 	if !r.inUse.Load() || r.pass == nil {
 		return nil
 	}
-	nodes, err := i.cfg.Store.Children(ctx, NodesDir)
+	nodes, err := i.cfg.Store.Children(ctx, record.NodesDir)
 	if err != nil && !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
@@ -87,10 +92,10 @@ func (i *Issuer) meetNodes(ctx context.Context, cluster ClusterInfo) error {
 	may := r.own != "" && !r.leaving.Load() && i.unconfirmed(cluster) == 0 && !i.flaps()
 	switch {
 	case may && !listed:
-		if err := i.cfg.Store.EnsureRoot(ctx, "/seq", NodesDir); err != nil {
+		if err := i.cfg.Store.EnsureRoot(ctx, "/seq", record.NodesDir); err != nil {
 			return err
 		}
-		_, err := i.cfg.Store.Create(ctx, NodesDir+"/"+r.own, nil, store.Ephemeral)
+		_, err := i.cfg.Store.Create(ctx, record.NodesDir+"/"+r.own, nil, store.Ephemeral)
 		if err != nil && !errors.Is(err, store.ErrExists) {
 			return err
 		}
@@ -106,7 +111,7 @@ func (i *Issuer) meetNodes(ctx context.Context, cluster ClusterInfo) error {
 }
 
 func (i *Issuer) unlist(ctx context.Context) error {
-	err := i.cfg.Store.Delete(ctx, NodesDir+"/"+i.relay.own, store.AnyVersion)
+	err := i.cfg.Store.Delete(ctx, record.NodesDir+"/"+i.relay.own, store.AnyVersion)
 	if errors.Is(err, store.ErrNoNode) {
 		return nil
 	}
@@ -179,7 +184,7 @@ type families struct {
 //     sections, also those of earlier lives, are read when this record has changed: they have tombstones of their own.
 //   - A template or its tombstone, and the name was never a family: nothing is noted.
 //   - None. The name was purged, and its sections with it: they are read once more.
-func (f *families) know(name string, r *Record) {
+func (f *families) know(name string, r *record.Record) {
 	if f == nil || !positions.IsTemplate(name) {
 		return
 	}
@@ -199,10 +204,10 @@ func (f *families) know(name string, r *Record) {
 	}
 	if now.most != was.most || now.gen != was.gen {
 		for k := range max(was.most, now.most) {
-			f.changed = append(f.changed, SectionName(name, k))
+			f.changed = append(f.changed, record.SectionName(name, k))
 		}
 	}
-	if r.Kind() == Family {
+	if r.Kind() == record.Family {
 		if now.sections = was.sections; len(now.sections) != r.Sections {
 			now.sections = make([]atomic.Pointer[series], r.Sections)
 		}
@@ -244,7 +249,7 @@ func (c *catalog) section(f *family, name []byte) (s *series, lane int) {
 	if s = f.sections[k].Load(); s != nil && !s.forgotten.Load() {
 		return s, lane
 	}
-	s = c.named(SectionName(f.name, k))
+	s = c.named(record.SectionName(f.name, k))
 	f.sections[k].Store(s)
 	return s, lane
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
@@ -23,7 +24,7 @@ func TestQuotaRefusesNewNamesOnly(t *testing.T) {
 	s, a := newOrder(t)
 	s.createTemplate("o:*", 1, 5)
 	a.ask("o:1", 1, false).first()
-	a.calls = faultsOf(memzk.FailQuota, func(c memzk.Call) bool { return creates(c, Path("o:2")) })
+	a.calls = faultsOf(memzk.FailQuota, func(c memzk.Call) bool { return creates(c, record.Path("o:2")) })
 	before, another, after := a.ask("order", 1, false), a.ask("o:2", 1, false), a.ask("o:1", 500, false)
 	if err := a.round(); err != nil {
 		t.Errorf("the round failed: %v", err)
@@ -31,7 +32,7 @@ func TestQuotaRefusesNewNamesOnly(t *testing.T) {
 	if before.first() < 1 || after.first() < 1 {
 		t.Error("no values")
 	}
-	if r := another.reason(); r != NoBlock || !strings.Contains(another.err.Error(), "a quota is reached") {
+	if r := another.reason(); r != record.NoBlock || !strings.Contains(another.err.Error(), "a quota is reached") {
 		t.Error(another.err)
 	}
 }
@@ -40,7 +41,7 @@ func TestQuotaRefusesNewNamesOnly(t *testing.T) {
 func TestQuotaLeavesNoUnknownOutcome(t *testing.T) {
 	_, a, _ := strictStage(t)
 	a.calls = faultsOf(memzk.FailQuota, func(c memzk.Call) bool { return c.Op == "multi" })
-	if c := a.ask("invoice", 1, false); c.reason() != NoBlock {
+	if c := a.ask("invoice", 1, false); c.reason() != record.NoBlock {
 		t.Error(c.err)
 	}
 	if u, ok := a.is.Use("invoice"); !ok || u.Unanswered != 0 {
@@ -52,11 +53,11 @@ func TestQuotaLeavesNoUnknownOutcome(t *testing.T) {
 func TestQuotaForALostRecordFailsTheRound(t *testing.T) {
 	s, a := newOrder(t)
 	a.ask("order", 1, false).first()
-	s.erase(Path("order"))
+	s.erase(record.Path("order"))
 	refused := false
 	a.calls = faultsOf(memzk.FailQuota, func(c memzk.Call) bool {
-		refused = refused || creates(c, Path("order"))
-		return creates(c, Path("order"))
+		refused = refused || creates(c, record.Path("order"))
+		return creates(c, record.Path("order"))
 	})
 	a.noteLoss()
 	for range 60 {

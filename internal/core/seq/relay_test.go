@@ -9,6 +9,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
 )
@@ -58,7 +59,7 @@ func (s *stage) owned(a, b *actor) (owner, other *actor) {
 
 // The answer of the owner is lost.
 func TestUnknownOutcomeIsNotRepeated(t *testing.T) {
-	s, nodes := newLinked(t, DefaultLease, 2)
+	s, nodes := newLinked(t, record.DefaultLease, 2)
 	a, b := s.owned(nodes[0], nodes[1])
 	m := a.is.find([]byte("ticks"))
 	issued := m.issued
@@ -68,28 +69,28 @@ func TestUnknownOutcomeIsNotRepeated(t *testing.T) {
 	}
 	c := b.ask("ticks", 7, true)
 	s.pass(time.Second)
-	if r := c.reason(); r != Unknown || m.issued != issued+7 {
+	if r := c.reason(); r != record.Unknown || m.issued != issued+7 {
 		t.Errorf("%s, and the owner has counted %d", r, m.issued-issued)
 	}
 }
 
 // A request that was passed on comes to a node that is not the owner, and could ask the owner.
 func TestRequestIsPassedOnOnce(t *testing.T) {
-	s, nodes := newLinked(t, DefaultLease, 2)
+	s, nodes := newLinked(t, record.DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
 	c := b.askWith(sequence.Wait{Passed: &sequence.Ownership{ID: b.is.find([]byte("ticks")).known.ID}}, "ticks")
 	if c.done {
 		t.Fatalf("%v, %v", c.runs, c.err)
 	}
 	s.pass(100 * time.Millisecond)
-	if r := c.reason(); r != NotOwner {
+	if r := c.reason(); r != record.NotOwner {
 		t.Error(r)
 	}
 }
 
 // The owner does not answer any more, and another node takes its place.
 func TestRequestsGoToTheNextOwner(t *testing.T) {
-	s, nodes := newLinked(t, DefaultLease, 3)
+	s, nodes := newLinked(t, record.DefaultLease, 3)
 	a, b := s.owned(nodes[0], nodes[1])
 	c := nodes[2]
 	a.gone()
@@ -116,7 +117,7 @@ func TestRequestsGoToTheNextOwner(t *testing.T) {
 
 // A thousand requests wait together, and the ceiling is reached.
 func TestCeilingIsNotAskedForByEach(t *testing.T) {
-	s, nodes := newLinked(t, DefaultLease, 2)
+	s, nodes := newLinked(t, record.DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
 	asked := 0
 	b.is.relay.pass = func(context.Context, Ask) (Answer, error) {
@@ -140,7 +141,7 @@ func TestCeilingIsNotAskedForByEach(t *testing.T) {
 
 // Requests that wait together share one request to the owner. If that one is too large, each is small enough alone.
 func TestRequestsThatAreTooLargeTogether(t *testing.T) {
-	s, nodes := newLinked(t, DefaultLease, 2)
+	s, nodes := newLinked(t, record.DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
 	asked, next := 0, int64(1001)
 	b.is.relay.pass = func(_ context.Context, ask Ask) (Answer, error) {
@@ -164,7 +165,7 @@ func TestRequestsThatAreTooLargeTogether(t *testing.T) {
 
 // The owner does not answer any more, as if its machine were cut off. Nobody else asks.
 func TestSilentOwnerIsReplacedInTime(t *testing.T) {
-	s, nodes := newLinked(t, DefaultLease, 2)
+	s, nodes := newLinked(t, record.DefaultLease, 2)
 	a, b := s.owned(nodes[0], nodes[1])
 	s.pass(100 * time.Millisecond)
 	a.gone()
@@ -184,11 +185,11 @@ func TestSilentOwnerIsReplacedInTime(t *testing.T) {
 
 // Each write of the owner takes longer than its lease. The other node has no such trouble.
 func TestOwnerThatIsTooSlowGivesUp(t *testing.T) {
-	s, nodes := newLinked(t, DefaultLease, 2)
+	s, nodes := newLinked(t, record.DefaultLease, 2)
 	a, b := s.owned(nodes[0], nodes[1])
 	c := s.contest("ticks")
 	a.store.SetDone(func(k memzk.Call, result, _ error) {
-		if k.Op == "multi" && k.Touches(Path("ticks")) && result == nil {
+		if k.Op == "multi" && k.Touches(record.Path("ticks")) && result == nil {
 			a.gone() // until ZooKeeper answers
 			c.run(3100*time.Millisecond, a, b)
 			s.nodes = append(s.nodes, a)
@@ -204,7 +205,7 @@ func TestOwnerThatIsTooSlowGivesUp(t *testing.T) {
 
 // The values come to an end. Each is given once, and then all requests are refused at once, at both nodes.
 func TestOrderedSequenceIsExhausted(t *testing.T) {
-	s, nodes := newLinked(t, DefaultLease, 2)
+	s, nodes := newLinked(t, record.DefaultLease, 2)
 	a, b := s.owned(nodes[0], nodes[1])
 	next := int64(sequence.MaxJavaScript) - 999
 	s.setNext("ticks", next)
@@ -229,7 +230,7 @@ func TestOrderedSequenceIsExhausted(t *testing.T) {
 // an earlier request has not rung yet.
 func TestSilentOwnerIsDoubtedInTime(t *testing.T) {
 	for name, quiet := range map[string]time.Duration{"in a new session": time.Second, "after other requests": 0} {
-		s, nodes := newLinked(t, DefaultLease, 2)
+		s, nodes := newLinked(t, record.DefaultLease, 2)
 		a, b := s.owned(nodes[0], nodes[1])
 		a.gone()
 		for s.pass(quiet); s.now%3000 != 10; { // the next heartbeat is far away
@@ -246,7 +247,7 @@ func TestSilentOwnerIsDoubtedInTime(t *testing.T) {
 		}
 		var c *call
 		b.calls = func(call memzk.Call) memzk.Fault {
-			if c == nil && call.Touches(Path("ticks")) {
+			if c == nil && call.Touches(record.Path("ticks")) {
 				c = b.ask("ticks", 1, true)
 			}
 			return memzk.NoFault

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
@@ -167,7 +168,7 @@ func (i *Issuer) renew(ctx context.Context, cluster ClusterInfo, some []*series)
 			return nil, err
 		}
 		v, err := i.look(ctx, nil, false)
-		if err != nil || i.known.judge(v) != Good || v.State == nil {
+		if err != nil || i.known.judge(v) != record.Good || v.State == nil {
 			return some, err
 		}
 		i.seen = v

@@ -7,12 +7,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // An operator raises the next value by more than the ceiling ever gives at once.
 func TestOwnerFollowsARaisedNextValue(t *testing.T) {
-	s, nodes := newTicks(t, DefaultLease, 1)
+	s, nodes := newTicks(t, record.DefaultLease, 1)
 	a := nodes[0]
 	a.owner("ticks")
 	s.setNext("ticks", 1_000_000_000)
@@ -24,7 +26,7 @@ func TestOwnerFollowsARaisedNextValue(t *testing.T) {
 
 // A request comes after the end of the lease, while the renewal is under way that ZooKeeper acknowledges then.
 func TestRenewalIsAcknowledgedAfterALapse(t *testing.T) {
-	s, nodes := newTicks(t, DefaultLease, 1)
+	s, nodes := newTicks(t, record.DefaultLease, 1)
 	a := nodes[0]
 	s.setNext("ticks", 1_000_000_000)
 	s.pass(4 * time.Second)
@@ -51,11 +53,11 @@ func TestRenewalIsAcknowledgedAfterALapse(t *testing.T) {
 
 // ZooKeeper acknowledges renewals so late that the next one is due already.
 func TestSlowRenewals(t *testing.T) {
-	s, nodes := newTicks(t, DefaultLease, 1)
+	s, nodes := newTicks(t, record.DefaultLease, 1)
 	a := nodes[0]
 	m := a.owner("ticks")
 	a.store.SetDone(func(c memzk.Call, result, _ error) {
-		if c.Touches(Path("ticks")) && c.Write() && result == nil {
+		if c.Touches(record.Path("ticks")) && c.Write() && result == nil {
 			s.now += 1100
 		}
 	})
@@ -67,7 +69,7 @@ func TestSlowRenewals(t *testing.T) {
 
 // The lease is longer than a request waits.
 func TestRequestDoesNotWaitForALongLease(t *testing.T) {
-	s, nodes := newTicks(t, MaxLease, 2)
+	s, nodes := newTicks(t, record.MaxLease, 2)
 	a, b := nodes[0], nodes[1]
 	a.owner("ticks")
 	c := s.contest("ticks")
@@ -79,17 +81,17 @@ func TestRequestDoesNotWaitForALongLease(t *testing.T) {
 
 // The owner renews the record as an operator has changed it, not as it wrote it last.
 func TestRenewalAfterAChange(t *testing.T) {
-	s, nodes := newTicks(t, DefaultLease, 1)
+	s, nodes := newTicks(t, record.DefaultLease, 1)
 	a := nodes[0]
 	m := a.owner("ticks")
 	a.store.SetDone(func(_ memzk.Call, result, _ error) {
-		if result != nil && strings.Contains(result.Error(), "set "+Path("ticks")) {
+		if result != nil && strings.Contains(result.Error(), "set "+record.Path("ticks")) {
 			t.Error(result)
 		}
 	})
 	c := s.contest("ticks")
 	for range 5 {
-		s.set("ticks", Change{Settings: func(set *Settings) { set.Block++ }})
+		s.set("ticks", operator.Change{Settings: func(set *record.Settings) { set.Block++ }})
 		a.is.current = false
 		_ = a.round()
 		c.run(3400*time.Millisecond, a)
@@ -108,7 +110,7 @@ func TestPlacementNeedsNoRoom(t *testing.T) {
 	b.pass = func(context.Context, Ask) (Answer, error) { return Answer{}, ErrNotAsked }
 	b.restart()
 	s.nodes = append(s.nodes, b)
-	s.ordered("ticks", DefaultLease, 1000)
+	s.ordered("ticks", record.DefaultLease, 1000)
 	s.create("order", plain(), settings(1000))
 	b.store.SetFault(func(c memzk.Call) memzk.Fault {
 		if c.Op == "create" || c.Op == "ensure root" {
@@ -131,7 +133,7 @@ func TestPlacementNeedsNoRoom(t *testing.T) {
 
 // The session goes on, but ZooKeeper does not answer for longer than the lease. Nobody asks.
 func TestLeaseEndsAlthoughNobodyAsks(t *testing.T) {
-	s, nodes := newTicks(t, DefaultLease, 1)
+	s, nodes := newTicks(t, record.DefaultLease, 1)
 	a := nodes[0]
 	m := a.owner("ticks")
 	a.store.SetDone(func(c memzk.Call, _, _ error) {
@@ -148,7 +150,7 @@ func TestLeaseEndsAlthoughNobodyAsks(t *testing.T) {
 
 // The node reads the records of many other sequences, because its session is a new one.
 func TestLeaseIsRenewedWhileTheNodeIsBusy(t *testing.T) {
-	for _, lease := range []time.Duration{MinLease, DefaultLease} {
+	for _, lease := range []time.Duration{record.MinLease, record.DefaultLease} {
 		s := newStage(t)
 		a := s.node()
 		for k := range 4000 {
@@ -180,17 +182,17 @@ func TestLeaseIsRenewedWhileTheNodeIsBusy(t *testing.T) {
 
 // An operator has changed one of the sequences that a node owns, and the node stops before it has followed.
 func TestStoppedOwnerGivesAllSectionsBack(t *testing.T) {
-	s, nodes := newTicks(t, DefaultLease, 1)
+	s, nodes := newTicks(t, record.DefaultLease, 1)
 	a := nodes[0]
 	for k := range 3 {
-		s.ordered(fmt.Sprint("ticks", k), DefaultLease, 1000)
+		s.ordered(fmt.Sprint("ticks", k), record.DefaultLease, 1000)
 	}
 	s.pass(4 * time.Second)
 	names := []string{"ticks", "ticks0", "ticks1", "ticks2"}
 	for _, name := range names {
 		a.owner(name)
 	}
-	s.set("ticks1", Change{Settings: func(set *Settings) { set.Block++ }})
+	s.set("ticks1", operator.Change{Settings: func(set *record.Settings) { set.Block++ }})
 	if err := a.is.giveBack(context.Background()); err != nil {
 		t.Error(err)
 	}
@@ -213,7 +215,7 @@ func TestNoRoundsWithoutAPause(t *testing.T) {
 			a.is.wakeAt(a.is.named("ticks"), soon)
 		},
 	} {
-		s, nodes := newTicks(t, DefaultLease, 1)
+		s, nodes := newTicks(t, record.DefaultLease, 1)
 		a := nodes[0]
 		a.owner("ticks")
 		stop(a)

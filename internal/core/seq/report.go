@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -17,7 +18,7 @@ type Report struct {
 	// FrozenTemplates is the number of templates that create nothing until an operator confirms them.
 	FrozenTemplates int
 	// State is /seq as it was when the node last knew all changes.
-	State State
+	State record.State
 	// Changes is the number of changes that the node has followed: see State. It is 0 if the node has not read /seq in
 	// this session.
 	Changes int64
@@ -28,13 +29,13 @@ type Report struct {
 	Issued, Blocks, Waits int64
 	// Refused is the number of requests that this node refused, by reason. It has all reasons. Requests that were
 	// passed on and that the owner refused are not among them.
-	Refused map[Reason]int64
+	Refused map[record.Reason]int64
 }
 
 // Use is one sequence as a node knows it.
 type Use struct {
 	Name   string
-	Record Record
+	Record record.Record
 	// Held is the number of values that the node has taken and not issued.
 	Held int64
 	// Unanswered is the number of values of a strict sequence that the node has taken, or perhaps taken, and not
@@ -49,13 +50,13 @@ type Use struct {
 	// PerSecond is the number of values that the node has issued in a second, over the last minute or longer.
 	PerSecond float64
 	// Refusal is why the node gets no block at present, "" if it does or has not asked.
-	Refusal Reason
+	Refusal record.Reason
 }
 
 // Report returns what the node knows now. It may be called by any goroutine.
 func (i *Issuer) Report() Report {
 	now := i.now()
-	r := Report{Changes: i.Followed().Last.Number, ReadAgo: -1, Refused: make(map[Reason]int64)}
+	r := Report{Changes: i.Followed().Last.Number, ReadAgo: -1, Refused: make(map[record.Reason]int64)}
 	if f := i.followed.Load(); f != nil {
 		r.State = f.state
 	}
@@ -67,9 +68,9 @@ func (i *Issuer) Report() Report {
 		s.mu.Lock()
 		sum.add(s.totals)
 		switch s.known.Kind() {
-		case Sequence:
+		case record.Sequence:
 			r.Sequences = append(r.Sequences, s.use(now))
-		case Template:
+		case record.Template:
 			if s.known.Incarnation < r.State.Incarnation {
 				r.FrozenTemplates++
 			}
@@ -77,7 +78,7 @@ func (i *Issuer) Report() Report {
 		s.mu.Unlock()
 	}
 	r.Issued, r.Blocks, r.Waits = sum.issued, sum.blocks, sum.waits
-	for k, reason := range Reasons {
+	for k, reason := range record.Reasons {
 		r.Refused[reason] = i.refused[k].Load()
 	}
 	return r
@@ -88,7 +89,7 @@ func (i *Issuer) Report() Report {
 func (i *Issuer) Use(name string) (u Use, ok bool) {
 	if f := i.families.of([]byte(name)); f != nil {
 		k, _ := positions.Place(name, len(f.sections))
-		name = SectionName(f.name, k)
+		name = record.SectionName(f.name, k)
 	}
 	s := i.find([]byte(name))
 	if s == nil {
@@ -96,7 +97,7 @@ func (i *Issuer) Use(name string) (u Use, ok bool) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.known.Kind() != Sequence {
+	if s.known.Kind() != record.Sequence {
 		return u, false
 	}
 	return s.use(i.now()), true
@@ -122,8 +123,8 @@ func (s *series) use(now int64) Use {
 
 // count counts a refusal.
 func (i *Issuer) count(err error) {
-	r, ok := err.(*Refusal)
-	for k, reason := range Reasons {
+	r, ok := err.(*record.Refusal)
+	for k, reason := range record.Reasons {
 		if ok && r.Reason == reason {
 			i.refused[k].Add(1)
 		}
@@ -159,7 +160,7 @@ func (s *series) show(r request, now int64) (line string, err error) {
 	switch {
 	case s.forgotten.Load():
 		return "", errForgotten
-	case s.known.Kind() == Sequence:
+	case s.known.Kind() == record.Sequence:
 		return s.describe(string(r.name)), nil
 	case s.known != nil, s.absent(now):
 		return "", noSequence(s.name)
@@ -175,7 +176,7 @@ func (i *Issuer) List(prefix []byte, rights *sequence.Rights) (lines []string) {
 			continue
 		}
 		s.mu.Lock()
-		if s.known.Kind() == Sequence && strings.HasPrefix(s.name, string(prefix)) {
+		if s.known.Kind() == record.Sequence && strings.HasPrefix(s.name, string(prefix)) {
 			lines = append(lines, s.describe(s.name))
 		}
 		s.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -22,7 +23,7 @@ func TestReport(t *testing.T) {
 		r.Sequences[0].PerSecond == 0 {
 		t.Errorf("%+v", r.Sequences)
 	}
-	if r.Issued != 10 || r.Blocks < 1 || r.Waits != 2 || r.Changes != 2 || r.Refused[NoSequence] != 1 ||
+	if r.Issued != 10 || r.Blocks < 1 || r.Waits != 2 || r.Changes != 2 || r.Refused[record.NoSequence] != 1 ||
 		r.ReadAgo < 0 || r.ReadAgo > 4*time.Second || r.State.Cluster != "c" || r.FrozenTemplates != 0 {
 		t.Errorf("%+v", r)
 	}

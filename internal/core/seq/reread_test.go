@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
 )
@@ -20,7 +22,7 @@ func (s *stage) readBefore(copied *memzk.Snapshot, name string, a, b *actor) {
 	s.lose(copied, 9)
 	read := false
 	a.calls = func(c memzk.Call) memzk.Fault {
-		if !read && c.Op == "multi" && c.Touches(Path(name)) {
+		if !read && c.Op == "multi" && c.Touches(record.Path(name)) {
 			b.is.named(name).mark(true) // a request asks for it
 			_ = b.round()
 			read = b.is.named(name).known != nil
@@ -37,28 +39,28 @@ func (s *stage) readBefore(copied *memzk.Snapshot, name string, a, b *actor) {
 }
 
 // deletedOr is a life of a name, and the next one. Without a name, that is none.
-type deletedOr struct{ first, then Definition }
+type deletedOr struct{ first, then operator.Definition }
 
 func livesToPutBack() map[string]deletedOr {
-	one := func(d Definition) Definition {
+	one := func(d operator.Definition) operator.Definition {
 		d.Name, d.StartGiven, d.Settings = cmp.Or(d.Name, "n"), true, settings(1000)
-		if d.Mode == Ordered {
-			d.HoldMs = DefaultLease.Milliseconds()
+		if d.Mode == record.Ordered {
+			d.HoldMs = record.DefaultLease.Milliseconds()
 		}
 		return d
 	}
-	family := func(sections int) Definition { return familyOf(sections, DefaultLease) }
+	family := func(sections int) operator.Definition { return familyOf(sections, record.DefaultLease) }
 	apart := scattered()
 	apart.Start += 1 << apart.Scatter
 	return map[string]deletedOr{
-		"a sequence, deleted": {first: one(Definition{Map: plain()})},
-		"a template, deleted": {first: one(Definition{Name: "t:*", Map: plain(), MaxNames: 9})},
+		"a sequence, deleted": {first: one(operator.Definition{Map: plain()})},
+		"a template, deleted": {first: one(operator.Definition{Name: "t:*", Map: plain(), MaxNames: 9})},
 		"a family, deleted":   {first: family(2)},
-		"another mode":        {one(Definition{Map: plain()}), one(Definition{Map: plain(), Mode: Ordered})},
-		"another salt":        {one(Definition{Map: salted()}), one(Definition{Map: salted()})},
-		"another scatter":     {one(Definition{Map: scattered()}), one(Definition{Map: apart})},
-		"strict again":        {one(Definition{Map: plain(), Mode: Strict}), one(Definition{Map: plain(), Mode: Strict})},
-		"ordered again":       {one(Definition{Map: plain(), Mode: Ordered}), one(Definition{Map: plain(), Mode: Ordered})},
+		"another mode":        {one(operator.Definition{Map: plain()}), one(operator.Definition{Map: plain(), Mode: record.Ordered})},
+		"another salt":        {one(operator.Definition{Map: salted()}), one(operator.Definition{Map: salted()})},
+		"another scatter":     {one(operator.Definition{Map: scattered()}), one(operator.Definition{Map: apart})},
+		"strict again":        {one(operator.Definition{Map: plain(), Mode: record.Strict}), one(operator.Definition{Map: plain(), Mode: record.Strict})},
+		"ordered again":       {one(operator.Definition{Map: plain(), Mode: record.Ordered}), one(operator.Definition{Map: plain(), Mode: record.Ordered})},
 		"more sections":       {family(2), family(5)},
 		"fewer sections":      {family(5), family(2)},
 	}
@@ -96,7 +98,7 @@ func TestNodeReadsWhatOthersPutBack(t *testing.T) {
 }
 
 // knows fails the test unless the node knows this life of a name.
-func (s *stage) knows(a *actor, title, name string, r Record) {
+func (s *stage) knows(a *actor, title, name string, r record.Record) {
 	s.t.Helper()
 	one := a.is.find([]byte(name))
 	if one == nil || one.known == nil || one.known.ID != r.ID || one.known.Kind() != r.Kind() {
@@ -116,7 +118,7 @@ func TestNodeReadsAgainWhatIsPutBackLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.run(5 * time.Second)
-	s.write(Path("order"), late.Marshal())
+	s.write(record.Path("order"), late.Marshal())
 	s.run(stageConfirm)
 	s.knows(a, "put back late", "order", late)
 }
@@ -136,15 +138,15 @@ func TestNodesHearOfALatePutBack(t *testing.T) {
 	b.noteLoss()
 	s.run(2 * stageConfirm)
 	for k := range 5 { // so the changes that a has followed are no more than those that ZooKeeper has
-		s.set("other", Change{Settings: func(set *Settings) { set.SupplyMs += int64(1 + k) }})
+		s.set("other", operator.Change{Settings: func(set *record.Settings) { set.SupplyMs += int64(1 + k) }})
 	}
-	if one := b.is.find([]byte("order")); one == nil || one.known.Kind() != Sequence {
+	if one := b.is.find([]byte("order")); one == nil || one.known.Kind() != record.Sequence {
 		t.Fatalf("the node knows %+v", one)
 	}
 	a.store.Heal()
 	s.run(10 * time.Second)
 	s.knows(b, "put back late", "order", *a.is.find([]byte("order")).known)
-	if k := s.view("order").Record.Kind(); k != Tombstone {
+	if k := s.view("order").Record.Kind(); k != record.Tombstone {
 		t.Error("a has put back nothing")
 	}
 }
@@ -152,19 +154,19 @@ func TestNodesHearOfALatePutBack(t *testing.T) {
 // newerFamily makes two nodes put back a family. b has read its first life, of two sections, before a has put back the
 // second one, of five.
 func (s *stage) newerFamily(a, b *actor) {
-	s.creates(familyOf(2, DefaultLease))
+	s.creates(familyOf(2, record.DefaultLease))
 	s.run(15 * time.Second)
 	copied := s.mem.Snapshot()
 	s.remove("f:*")
 	s.run(time.Minute)
-	s.creates(familyOf(5, DefaultLease))
+	s.creates(familyOf(5, record.DefaultLease))
 	s.run(5 * time.Second)
 	s.readBefore(copied, "f:*", a, b)
 }
 
 // Two nodes are asked for the names of a family, one after the other, and both look for a name in the same section.
 func TestFamilyIsAskedInItsPresentSections(t *testing.T) {
-	s, nodes := newLinked(t, DefaultLease, 2)
+	s, nodes := newLinked(t, record.DefaultLease, 2)
 	a, b := nodes[0], nodes[1]
 	s.newerFamily(a, b)
 	s.run(2 * stageConfirm)
@@ -192,7 +194,7 @@ func TestFamilyIsReadBeforeItsSections(t *testing.T) {
 		joined, _ := b.Cluster()
 		b.calls = func(c memzk.Call) memzk.Fault {
 			// before, it would wait for the lease of an owner that it does not know (O8)
-			if left := b.is.putBackLeft(joined); inARound && c.Touches(Path(SectionName("f:*", was))) && left > 0 &&
+			if left := b.is.putBackLeft(joined); inARound && c.Touches(record.Path(record.SectionName("f:*", was))) && left > 0 &&
 				left < 3*time.Second {
 				s.now += left.Milliseconds() + 1
 			}
@@ -203,7 +205,7 @@ func TestFamilyIsReadBeforeItsSections(t *testing.T) {
 			one.again()
 			_ = b.round()
 		}
-		if m := b.is.named(SectionName("f:*", want)).owned(); !one.done || m == nil || was == want {
+		if m := b.is.named(record.SectionName("f:*", want)).owned(); !one.done || m == nil || was == want {
 			t.Errorf("in a round %v: answered %v, not by section %d", inARound, one.done, want)
 		}
 	}

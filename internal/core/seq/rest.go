@@ -8,6 +8,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
@@ -54,7 +55,7 @@ func (i *Issuer) giveBackRests(ctx context.Context) error {
 type rest struct {
 	s    *series
 	keep held
-	give Remainder
+	give record.Remainder
 	// may: the node could give that back. returns is the step that does so. nil: the journal keeps it.
 	may     bool
 	returns *step
@@ -115,11 +116,11 @@ func (i *Issuer) lookAtRests(ctx context.Context, rests []rest) (views []view, e
 		if err != nil {
 			return views, err
 		}
-		if i.known.judge(v) != Good || v.Record == nil {
+		if i.known.judge(v) != record.Good || v.Record == nil {
 			continue
 		}
 		if after, possible := v.Record.ReturnOf(r.give, v.Incarnation()); possible {
-			st := blockWrite{Write: Write{Record: after}}.step(r.s.name, v, i.cfg.Nonce(), i.cfg.By)
+			st := blockWrite{Write: record.Write{Record: after}}.step(r.s.name, v, i.cfg.Nonce(), i.cfg.By)
 			rests[k].returns, views[k] = &st, v
 		}
 	}

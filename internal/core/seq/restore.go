@@ -3,6 +3,7 @@ package seq
 import (
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
@@ -21,16 +22,16 @@ func (s *series) restores(v view) bool {
 func (s *series) restore(v view, e situation) step {
 	r, ops := v.Record, []store.Op(nil)
 	if s.restores(v) {
-		switch next, due := PutBack(v.Record, *s.known, s.highest); {
+		switch next, due := record.PutBack(v.Record, *s.known, s.highest); {
 		case !due:
 			ops = s.restoreKeys(v)
 		case v.Record == nil:
 			next.Gen = max(next.Gen, v.State.Purged)
 			r = new(next.Written(e.nonce, e.by))
-			ops = []store.Op{CreateOp(s.name, *r)}
+			ops = []store.Op{record.CreateOp(s.name, *r)}
 		default:
 			r = new(next.Written(e.nonce, e.by))
-			ops = SetOps(s.name, *r, v.Stat.Version)
+			ops = record.SetOps(s.name, *r, v.Stat.Version)
 		}
 	}
 	if r == nil {
@@ -42,7 +43,7 @@ func (s *series) restore(v view, e situation) step {
 	}
 	st := step{kind: restoreStep, ops: ops, dirs: r.Dirs(s.name)}
 	if r.Mode.HasKeys() {
-		st.dirs = append(st.dirs, KeysDir)
+		st.dirs = append(st.dirs, record.KeysDir)
 	}
 	st.done = func(log hclog.Logger) {
 		if r != v.Record {
@@ -58,7 +59,7 @@ func (s *series) restore(v view, e situation) step {
 // restoreKeys returns the operations that put back the keys of requests that ZooKeeper has lost. The strict sequence
 // itself goes on only when an operator says where.
 func (s *series) restoreKeys(v view) []store.Op {
-	if v.keys == nil || s.known.ID != v.Record.ID || v.Record.Kind() == Tombstone {
+	if v.keys == nil || s.known.ID != v.Record.ID || v.Record.Kind() == record.Tombstone {
 		return nil
 	}
 	if merged, due := v.keys.Merged(s.keys); due {

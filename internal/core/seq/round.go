@@ -11,6 +11,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
@@ -147,7 +148,7 @@ func (i *Issuer) noteSession() {
 }
 
 // refuseAll refuses the requests that wait, of all sequences. Those that wait only for the disk wait on: see await.
-func (i *Issuer) refuseAll(r *Refusal) {
+func (i *Issuer) refuseAll(r *record.Refusal) {
 	now := i.now()
 	for _, s := range i.list() {
 		s.change(func() {
@@ -183,7 +184,7 @@ func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 				lost.CompareAndSwap(nil, sign)
 				s.change(func() { s.refuse(confirming(time.Second), i.now()) })
 				err = nil
-			case errors.Is(err, ErrDamaged), errors.Is(err, ErrUnknownMode):
+			case errors.Is(err, record.ErrDamaged), errors.Is(err, record.ErrUnknownMode):
 				i.unusable(s, err)
 				return nil
 			case errors.As(err, new(noRoomError)): // what others need may be allowed
@@ -232,13 +233,13 @@ func (i *Issuer) overQuota(s *series, err error) {
 
 // unusable refuses requests for a series whose record cannot be used.
 func (i *Issuer) unusable(s *series, err error) {
-	path, news := Path(s.name), false
-	var other DamagedError
+	path, news := record.Path(s.name), false
+	var other record.DamagedError
 	if errors.As(err, &other) {
 		path = other.Path
 	}
 	refusal, text := damaged(s.name, path), "a record in ZooKeeper is damaged"
-	if errors.Is(err, ErrUnknownMode) {
+	if errors.Is(err, record.ErrUnknownMode) {
 		refusal, text = unknownMode(s.name, path), "this node does not know the mode of a sequence. Upgrade the node"
 	}
 	if s.change(func() { news = s.freeze(refusal, i.now()) }); news {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
@@ -18,7 +20,7 @@ func TestNameCreatedAgainHasNoMoreCredit(t *testing.T) {
 	s.remove("order")
 	s.create("order", plain(), settings(10))
 	s.run(4 * time.Second)
-	if r := a.ask("order", 90, true).reason(); r != CeilingReached {
+	if r := a.ask("order", 90, true).reason(); r != record.CeilingReached {
 		t.Error(r)
 	}
 }
@@ -39,7 +41,7 @@ func TestLossIsNoticedBeforeSeqIsRead(t *testing.T) {
 			t.Errorf("%s: the incarnation is %d, not 1", name, e)
 		}
 		if _, err := s.operator().Create(context.Background(),
-			Definition{Name: "order", Map: plain(), Settings: settings(1000)}); !errors.Is(err, ErrStartNeeded) {
+			operator.Definition{Name: "order", Map: plain(), Settings: settings(1000)}); !errors.Is(err, operator.ErrStartNeeded) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -76,7 +78,7 @@ func TestNoBlockIsTakenInAnEarlierIncarnation(t *testing.T) {
 	a.store.Lag()
 	b.noteLoss()
 	_ = b.round()
-	if r := a.ask("order", 1, false).reason(); r != Confirming {
+	if r := a.ask("order", 1, false).reason(); r != record.Confirming {
 		t.Error(r)
 	}
 	if v := s.view("order"); v.State.Incarnation != 1 || v.Record.Next != 0 {
@@ -105,13 +107,13 @@ func TestDamagedRecordConcernsOneSequence(t *testing.T) {
 	s.create("bad", plain(), settings(1000))
 	s.run(5 * time.Second)
 	a.ask("bad", 1, false).first()
-	s.write(Path("bad"), []byte("x"))
+	s.write(record.Path("bad"), []byte("x"))
 	a.noteLoss()
 	s.run(time.Hour) // longer than the hold
 	if v := a.ask("good", 1, false).first(); v < 1 {
 		t.Error(v)
 	}
-	if r := a.ask("bad", 1, false).reason(); r != Frozen {
+	if r := a.ask("bad", 1, false).reason(); r != record.Frozen {
 		t.Error(r)
 	}
 }
@@ -130,7 +132,7 @@ func TestLossInTheMiddleOfARound(t *testing.T) {
 	}
 	armed := true
 	a.calls = func(call memzk.Call) memzk.Fault {
-		if armed && call.Path == Path("order") {
+		if armed && call.Path == record.Path("order") {
 			armed = false
 			s.mem.Restore(c)
 			s.mem.SetEpoch(9)

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -73,7 +74,7 @@ func TestWaitReturnsAfterTheLastWrite(t *testing.T) {
 		is.keep = func(w Witness) error { return saveWitness(dir, w) }
 		is.savedAs, is.saved = nil, 0
 		s.run(time.Second)
-		if is.saveWitnessIfDue(following{state: State{Jumped: 1}}); is.saving == nil {
+		if is.saveWitnessIfDue(following{state: record.State{Jumped: 1}}); is.saving == nil {
 			t.Fatal("nothing is written")
 		}
 		<-dir.hangs

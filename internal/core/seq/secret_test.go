@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"path"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -20,7 +23,7 @@ func scattered() sequence.Map {
 }
 
 // valuesOf returns the map of a sequence, with the key that is in ZooKeeper.
-func (s *stage) valuesOf(r Record) sequence.Values {
+func (s *stage) valuesOf(r record.Record) sequence.Values {
 	s.t.Helper()
 	k, err := s.operator().Key(context.Background(), r)
 	if err != nil {
@@ -45,8 +48,8 @@ func (c *call) positions(v sequence.Values) (all []int64) {
 	return all
 }
 
-func (s *stage) keyIsThere(r Record) bool {
-	_, _, err := s.mem.Peek(SecretPath(r.ID))
+func (s *stage) keyIsThere(r record.Record) bool {
+	_, _, err := s.mem.Peek(record.SecretPath(r.ID))
 	return err == nil
 }
 
@@ -68,7 +71,7 @@ func TestKeyedSequencesOnTwoNodes(t *testing.T) {
 			}
 		}
 		for _, n := range []int{1, 10} {
-			if c := a.ask("ticket", n, true); c.reason() != WrongMode || !strings.Contains(c.err.Error(), "NEXT") {
+			if c := a.ask("ticket", n, true); c.reason() != record.WrongMode || !strings.Contains(c.err.Error(), "NEXT") {
 				t.Error(c.err)
 			}
 		}
@@ -82,7 +85,7 @@ func TestKeyIsPutBackBeforeTheRecord(t *testing.T) {
 	r := s.create("ticket", salted(), settings(1000))
 	a.ask("ticket", 10, false).first()
 	s.run(5 * time.Second)
-	s.erase(Path("ticket"), BucketPath("ticket"), RecordsDir, SecretPath(r.ID), SecretsDir, StatePath)
+	s.erase(record.Path("ticket"), record.BucketPath("ticket"), record.RecordsDir, record.SecretPath(r.ID), path.Dir(record.SecretPath(r.ID)), record.StatePath)
 	a.inCreation(func() {
 		a.inCreation(func() {
 			if s.exists("ticket") || !s.keyIsThere(r) {
@@ -108,11 +111,11 @@ func TestNobodyKnowsTheKey(t *testing.T) {
 		r := s.create("ticket", salted(), settings(1000))
 		a.ask("ticket", 1, false).first()
 		a.gone()
-		harm(s, SecretPath(r.ID))
+		harm(s, record.SecretPath(r.ID))
 		b := s.node()
 		before := s.view("ticket").Record.Next
 		for range 5 {
-			if reason := b.ask("ticket", 1, false).reason(); reason != Frozen {
+			if reason := b.ask("ticket", 1, false).reason(); reason != record.Frozen {
 				t.Fatal(name, reason)
 			}
 			s.run(time.Minute)
@@ -120,7 +123,7 @@ func TestNobodyKnowsTheKey(t *testing.T) {
 		if next := s.view("ticket").Record.Next; next != before {
 			t.Errorf("%s: the next position is %d, not %d", name, next, before)
 		}
-		if _, err := s.operator().Key(context.Background(), r); !errors.Is(err, ErrNoKey) {
+		if _, err := s.operator().Key(context.Background(), r); !errors.Is(err, operator.ErrNoKey) {
 			t.Error(name, err)
 		}
 		s.remove("ticket")
@@ -139,7 +142,7 @@ func TestDamagedKeyIsPutBack(t *testing.T) {
 	r := s.create("ticket", salted(), settings(1000))
 	v := s.valuesOf(r)
 	a.ask("ticket", 1, false).first()
-	s.write(SecretPath(r.ID), []byte("x"))
+	s.write(record.SecretPath(r.ID), []byte("x"))
 	s.run(2 * renewAfter)
 	if s.valuesOf(r) != v {
 		t.Error("there is another key")
@@ -179,7 +182,7 @@ func TestSetOfAScatteredSequence(t *testing.T) {
 	m.Max = 1 << 40
 	r := s.create("ticket", m, settings(1000))
 	a.ask("ticket", 10, false).first()
-	for text, c := range map[string]Change{
+	for text, c := range map[string]operator.Change{
 		"max of a scattered":          {Max: new(int64(1<<40 + 1))},
 		"not for scattered":           {Next: new(int64(1000))},
 		"must be 32 to 1099511627775": {NextPosition: new(int64(31))},
@@ -190,7 +193,7 @@ func TestSetOfAScatteredSequence(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
-	s.set("ticket", Change{NextPosition: new(int64(5000))})
+	s.set("ticket", operator.Change{NextPosition: new(int64(5000))})
 	s.run(5 * time.Second)
 	if p := a.ask("ticket", 1, false).positions(s.valuesOf(r))[0]; p != 5000 {
 		t.Errorf("position %d, not 5000", p)
@@ -201,7 +204,7 @@ func TestTemplateOfKeyedSequences(t *testing.T) {
 	s := newStage(t)
 	a := s.node()
 	m := scattered()
-	s.creates(Definition{Name: "t:*", Map: m, Settings: settings(1000), MaxNames: 9})
+	s.creates(operator.Definition{Name: "t:*", Map: m, Settings: settings(1000), MaxNames: 9})
 	checks := map[string]bool{"": true}
 	for _, name := range []string{"t:1", "t:2"} {
 		c := a.ask(name, 5, false)
@@ -216,17 +219,17 @@ func TestTemplateOfKeyedSequences(t *testing.T) {
 	a.noteLoss()
 	s.run(2 * stageConfirm)
 	c := a.ask("t:3", 1, false)
-	if c.reason() != Frozen || !strings.Contains(c.err.Error(), "a start above 1099511627776") {
+	if c.reason() != record.Frozen || !strings.Contains(c.err.Error(), "a start above 1099511627776") {
 		t.Fatal(c.err)
 	}
 	if _, err := s.operator().Set(context.Background(), "t:*",
-		Change{NextPosition: new(int64(5)), VouchedIn: s.incarnation()}); err == nil ||
+		operator.Change{NextPosition: new(int64(5)), VouchedIn: s.incarnation()}); err == nil ||
 		!strings.Contains(err.Error(), "template of scattered") {
 		t.Error(err)
 	}
 	s.remove("t:*")
 	m.Start = 1<<40 + 1
-	s.creates(Definition{Name: "t:*", Map: m, Settings: settings(1000), MaxNames: 9, StartGiven: true})
+	s.creates(operator.Definition{Name: "t:*", Map: m, Settings: settings(1000), MaxNames: 9, StartGiven: true})
 	s.run(5 * time.Second)
 	if v := a.ask("t:3", 1, false).first(); v < m.Start {
 		t.Error(v)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
@@ -138,7 +139,7 @@ func (s *segment) lacks() bool { return s.needs().lacking }
 // saw finds out which of the attempts was written. At most one was, because all were made at one version (S2). If
 // another write followed, the blocks of all attempts are lost. Then saw obeys an operator who has raised the next
 // value.
-func (s *segment) saw(v view, before *Record, _ situation) {
+func (s *segment) saw(v view, before *record.Record, _ situation) {
 	s.unread = false
 	// If nothing was written, an attempt may still arrive: the next one is made at the same version.
 	if len(s.attempts) > 0 && (v.Stat.Version != s.tried || v.Record.Nonce != before.Nonce) {
@@ -173,7 +174,7 @@ func (s *segment) nextWrite(v view, e situation) *blockWrite {
 		return &blockWrite{Write: c}
 	}
 	if r, due := s.known.Renewal(v.Incarnation(), e.now, s.renewAfter(e)); due {
-		return &blockWrite{Write: Write{Record: r}}
+		return &blockWrite{Write: record.Write{Record: r}}
 	}
 	return nil
 }
@@ -258,12 +259,12 @@ func (s *segment) drop() { _, _ = s.takeRest() }
 
 // takeRest drops the positions that the node holds. It returns those at the end of the stock that follow each other, if
 // the node can give them back.
-func (s *segment) takeRest() (rest Remainder, ok bool) {
+func (s *segment) takeRest() (rest record.Remainder, ok bool) {
 	tail := s.stock.Tail()
 	s.stock.Drop()
 	ok = len(s.attempts) == 0 && tail.Len() > 0 && tail.End == s.lastBlock.End
 	s.lastBlock, s.attempts, s.unread = positions.Block{}, nil, false
-	return Remainder{ID: s.known.ID, Incarnation: s.lastIncarnation, Block: tail}, ok
+	return record.Remainder{ID: s.known.ID, Incarnation: s.lastIncarnation, Block: tail}, ok
 }
 
 func (s *segment) report(u *Use) string {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
@@ -31,14 +32,14 @@ type series struct {
 
 	mu sync.Mutex // guards all that follows
 	// known is the latest record that the node has read or written, nil for none.
-	known *Record
+	known *record.Record
 	// highest is the highest next position that a record with this ID had.
 	highest int64
 	// values is the map of known. A keyed one is of no use without secret, the key of known.
 	values sequence.Values
-	secret *Secret // nil: the node does not know it, or there is none
+	secret *secret // nil: the node does not know it, or there is none
 	// keys are those of requests of a strict sequence, as the node last read or wrote them.
-	keys []KeyEntry
+	keys []record.KeyEntry
 	// mode issues the sequence known. nil if none is known.
 	mode mode
 
@@ -49,7 +50,7 @@ type series struct {
 	// waiting are the requests that wait. Who takes some out wakes them when mu is released: see change and
 	// Issuer.wrote.
 	waiting []request
-	refusal *Refusal // of the last try to get positions
+	refusal *record.Refusal // of the last try to get positions
 	// refusedAt is when the refusal was set, and retryAt the earliest time for another try, in
 	// ns of AtMost.
 	refusedAt, retryAt int64
@@ -112,7 +113,7 @@ func (s *series) serve(r request, now, readAt int64, to []worker.Run) (_ []worke
 		return to, false, errForgotten
 	case r.w.Passed != nil && (s.absent(now) || !s.concerns(r.w.Passed)):
 		return to, false, notOwner(s.name)
-	case s.absent(now), s.known != nil && s.known.Kind() != Sequence:
+	case s.absent(now), s.known != nil && s.known.Kind() != record.Sequence:
 		return to, false, noSequence(s.name)
 	case s.known == nil:
 		return s.wait(r, now, to)
@@ -157,7 +158,7 @@ func (s *series) wait(r request, now int64, to []worker.Run) ([]worker.Run, bool
 }
 
 // tooMany is that of all modes but strict: no block is larger than the burst.
-func (s *series) tooMany(n int64) *Refusal {
+func (s *series) tooMany(n int64) *record.Refusal {
 	if most := s.known.CeilingInForce().Burst(); n > most {
 		return tooMany(most, ", or raise its ceiling")
 	}
@@ -180,12 +181,12 @@ func (s *series) queue(r request, now int64, late string) error {
 // refuses reports whether a new request is refused at once. One with a key may have its value already, although the
 // sequence is exhausted.
 func (s *series) refuses(r request, now int64) bool {
-	return s.refusal != nil && now < s.retryAt && (r.w.Key == "" || s.refusal.Reason != Exhausted)
+	return s.refusal != nil && now < s.retryAt && (r.w.Key == "" || s.refusal.Reason != record.Exhausted)
 }
 
 // refuse sets the refusal for requests that wait, and for new ones until the next try. nil: there is
 // no reason to refuse.
-func (s *series) refuse(r *Refusal, now int64) {
+func (s *series) refuse(r *record.Refusal, now int64) {
 	if s.refusal, s.refusedAt = r, now; r != nil {
 		s.retryAt = now + int64(min(cmp.Or(r.RetryAfter, time.Second), time.Second))
 	}
@@ -198,7 +199,7 @@ type mode interface {
 	// readAt is when the node last knew that nothing had changed.
 	serve(r request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error)
 	// tooMany returns the refusal of a request for n values if no request ever gets so many, else nil.
-	tooMany(n int64) *Refusal
+	tooMany(n int64) *record.Refusal
 	// lacks reports whether requests wait that the node cannot answer without a write.
 	lacks() bool
 	// used reports whether the node takes blocks of the sequence also when nobody waits.
@@ -206,7 +207,7 @@ type mode interface {
 	// urgency returns how soon a round must work on a sequence for which nobody waits.
 	urgency(e situation) urgency
 	// saw takes over what was read, after the series has taken over the record. before is what it knew until then.
-	saw(v view, before *Record, e situation)
+	saw(v view, before *record.Record, e situation)
 	// nextWrite returns the write that is due, or nil. It takes the requests of the write out of those that wait.
 	nextWrite(v view, e situation) *blockWrite
 	// wrote ends a write that was sent at this time with the error err: see notMade. It returns the requests that must
@@ -221,11 +222,11 @@ type mode interface {
 }
 
 // start returns the mode of a series whose record the node has met just now.
-func (s *series) start(m Mode) mode {
+func (s *series) start(m record.Mode) mode {
 	switch m {
-	case Strict:
+	case record.Strict:
 		return &strict{series: s}
-	case Ordered:
+	case record.Ordered:
 		return newOrdered(s)
 	}
 	return newSegment(s)
@@ -233,9 +234,9 @@ func (s *series) start(m Mode) mode {
 
 // blockWrite is the write of a mode, with what the node knows of it.
 type blockWrite struct {
-	Write
-	requests []request // that it answers
-	keys     *Keyring  // as the write leaves them, nil if it does not write them
+	record.Write
+	requests []request       // that it answers
+	keys     *record.Keyring // as the write leaves them, nil if it does not write them
 	// renews: the owner of an ordered sequence makes the write, in this session. It may before the node may take
 	// positions.
 	renews  bool
@@ -294,15 +295,15 @@ func (w *window) roll(issued, now int64) {
 	}
 }
 
-// Secret is the key of a sequence as a node knows it. checked is when the node last found the key in ZooKeeper, in ns
+// secret is the key of a sequence as a node knows it. checked is when the node last found the key in ZooKeeper, in ns
 // of AtMost.
-type Secret struct {
+type secret struct {
 	key     sequence.Key
 	checked int64
 }
 
-// ValuesOf returns a record's map with its key. A plain map needs none.
-func (s *Secret) ValuesOf(r Record) sequence.Values {
+// valuesOf returns a record's map with its key. A plain map needs none.
+func (s *secret) valuesOf(r record.Record) sequence.Values {
 	if s == nil {
 		return sequence.NewValues(r.Map, sequence.Key{})
 	}
@@ -322,21 +323,21 @@ func appendRuns(to []worker.Run, v *sequence.Values, b positions.Block) []worker
 }
 
 // secretDue reports whether the node must look for the key of a record in ZooKeeper. mu is held.
-func (s *series) secretDue(r Record, now int64) bool {
+func (s *series) secretDue(r record.Record, now int64) bool {
 	learned := s.known != nil && s.known.ID == r.ID && s.secret != nil
 	return !learned || s.stale || now-s.secret.checked >= int64(renewAfter)
 }
 
 // putBackSecret returns the operation that puts back the key of a record, if ZooKeeper has lost it and the node
 // knows it. mu is held.
-func (s *series) putBackSecret(v view, r Record) []store.Op {
+func (s *series) putBackSecret(v view, r record.Record) []store.Op {
 	if v.secret == nil || s.secret == nil || s.known.ID != r.ID {
 		return nil
 	}
 	if _, ok := r.SecretIn(*v.secret); ok {
 		return nil
 	}
-	write := WriteSecret(r.ID, s.secret.key)
+	write := record.WriteSecret(r.ID, s.secret.key)
 	if v.secret.Found {
 		return []store.Op{store.SetOp{Path: write.Path, Data: write.Data, Version: v.secret.Stat.Version}}
 	}
@@ -350,7 +351,7 @@ func (s *series) learnSecret(v view, sent int64) {
 		return
 	}
 	if k, ok := s.known.SecretIn(*v.secret); ok {
-		s.secret = &Secret{k, sent}
-		s.values = s.secret.ValuesOf(*s.known)
+		s.secret = &secret{k, sent}
+		s.values = s.secret.valuesOf(*s.known)
 	}
 }

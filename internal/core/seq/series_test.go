@@ -6,15 +6,31 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 )
+
+// usual returns a record with a ceiling of 1000 a second, of which 5000 positions may be taken at time 0.
+// change changes it.
+func usual(change func(*record.Record)) record.Record {
+	r := record.Record{
+		ID: "id", Map: sequence.Map{Start: 1, Increment: 1, Max: 1_000_000_000}, Settings: settings(1000),
+		Next: 100, Credit: 5000, Gen: 10, Nonce: "nonce", Incarnation: 1,
+	}
+	if change != nil {
+		change(&r)
+	}
+	return r
+}
+
+func ptr[T any](v T) *T { return &v }
 
 const second = int64(time.Second)
 
 // owner returns a series with a record and the positions from 0 to n-1.
 func owner(n int64) *series {
-	r := usual(func(r *Record) { r.Next = n })
+	r := usual(func(r *record.Record) { r.Next = n })
 	s := knowing(r)
 	if m := s.segment(); n > 0 {
 		m.lastBlock, m.lastIncarnation = positions.Block{End: n}, r.Incarnation
@@ -25,35 +41,35 @@ func owner(n int64) *series {
 
 func TestTake(t *testing.T) {
 	inTwo := func(s *series) { s.segment().stock.Add(positions.Block{First: 200, End: 250}) }
-	refusal := &Refusal{Reason: CeilingReached}
+	refusal := &record.Refusal{Reason: record.CeilingReached}
 	for name, c := range map[string]takeCase{
 		"enough in stock":                   {n: 100, now: second},
 		"not enough in stock":               {n: 101, now: second, want: "waits"},
-		"more than the ceiling ever allows": {n: 10_001, now: second, want: string(TooMany)},
+		"more than the ceiling ever allows": {n: 10_001, now: second, want: string(record.TooMany)},
 		"nothing is known": {change: func(s *series) { s.vanish(0) }, n: 1, now: second,
 			want: "waits"},
 		"it was absent a second ago": {change: func(s *series) { s.vanish(second) }, n: 1, now: 2 * second,
-			want: string(NoSequence)},
+			want: string(record.NoSequence)},
 		"it was absent long ago": {change: func(s *series) { s.vanish(second) }, n: 1, now: 4 * second,
 			want: "waits"},
 		"it is deleted": {change: func(s *series) { s.known.DeletedAt = 1 }, n: 1,
-			now: second, want: string(NoSequence)},
+			now: second, want: string(record.NoSequence)},
 		"others wait":                    {change: wait(1, false), n: 1, now: second, want: "waits"},
 		"others wait, and it has waited": {change: wait(1, false), since: 1, n: 1, now: second},
 		"at the end of the hold":         {n: 1, now: 600*second - 1},
-		"after the hold":                 {n: 1, now: 600*second + 1, want: string(NoBlock)},
+		"after the hold":                 {n: 1, now: 600*second + 1, want: string(record.NoBlock)},
 		"refused a moment ago": {change: func(s *series) { s.refuse(refusal, second) }, n: 101,
-			now: second, want: string(CeilingReached)},
+			now: second, want: string(record.CeilingReached)},
 		"refused a moment ago, but in stock": {change: func(s *series) { s.refuse(refusal, second) }, n: 1,
 			now: second},
 		"refused long ago": {change: func(s *series) { s.refuse(refusal, second) }, n: 101,
 			now: 3 * second, want: "waits"},
 		"refused since it waits": {change: func(s *series) { s.refuse(refusal, second) },
-			since: second, n: 101, now: 3 * second, want: string(CeilingReached)},
+			since: second, n: 101, now: 3 * second, want: string(record.CeilingReached)},
 		"refused before it waited": {change: func(s *series) { s.refuse(refusal, second) },
 			since: second + 1, n: 101, now: 3 * second, want: "waits"},
 		"it has waited for a while":            {since: second, n: 101, now: 6*second - 1, want: "waits"},
-		"it has waited too long":               {since: second, n: 101, now: 6 * second, want: string(NoBlock)},
+		"it has waited too long":               {since: second, n: 101, now: 6 * second, want: string(record.NoBlock)},
 		"whole, from one block":                {n: 100, whole: true, now: second},
 		"whole, but the stock is in two parts": {change: inTwo, n: 120, whole: true, now: second, want: "waits"},
 		"not whole, and the stock is in two":   {change: inTwo, n: 120, now: second},
@@ -80,7 +96,7 @@ func (c takeCase) run(t *testing.T) {
 	before := len(s.waiting)
 	w := sequence.Wait{Since: c.since}
 	runs, low, err := s.serve(request{w: &w, n: c.n, whole: c.whole, wake: func() {}}, c.now, 1, nil)
-	var refused *Refusal
+	var refused *record.Refusal
 	switch errors.As(err, &refused); {
 	case c.want == "waits":
 		if !errors.Is(err, sequence.ErrPending) || !low || len(s.waiting) != before+1 || w.Since == 0 {
@@ -149,24 +165,24 @@ func TestDecide(t *testing.T) {
 		"a request waits": {series: waiting(150), found: ptr(usual(nil)), e: good,
 			block: positions.Block{First: 100, End: 250}, left: 100},
 		"others have taken a block": {series: waiting(150),
-			found: ptr(usual(func(r *Record) { r.Gen, r.Next = 11, 500 })), e: good,
+			found: ptr(usual(func(r *record.Record) { r.Gen, r.Next = 11, 500 })), e: good,
 			block: positions.Block{First: 500, End: 650}, left: 100},
 		"too early after a reconnection": {series: waiting(150), found: ptr(usual(nil)), e: unconfirmed,
-			reason: Confirming, left: 100},
+			reason: record.Confirming, left: 100},
 		"too early, but nobody waits": {series: used(11), found: ptr(usual(nil)), e: unconfirmed, left: 89},
 		"the ceiling": {series: waiting(6000), found: ptr(usual(nil)), e: good,
-			reason: CeilingReached, left: 100},
-		"an older record": {series: waiting(150), found: ptr(usual(func(r *Record) { r.Gen = 9 })),
+			reason: record.CeilingReached, left: 100},
+		"an older record": {series: waiting(150), found: ptr(usual(func(r *record.Record) { r.Gen = 9 })),
 			e: good, lost: true, left: 100},
 		"a missing record": {series: waiting(150), e: good, lost: true, left: 100},
 		"an unknown name":  {series: func() *series { return &series{name: "order"} }, e: good},
 		"it is deleted": {series: waiting(150),
-			found: ptr(usual(func(r *Record) { r.Gen, r.DeletedAt = 11, 1 })), e: good},
+			found: ptr(usual(func(r *record.Record) { r.Gen, r.DeletedAt = 11, 1 })), e: good},
 		"it was created again": {series: waiting(150),
-			found: ptr(usual(func(r *Record) { r.Gen, r.ID, r.Next = 11, "new", 3 })), e: good,
+			found: ptr(usual(func(r *record.Record) { r.Gen, r.ID, r.Next = 11, "new", 3 })), e: good,
 			block: positions.Block{First: 3, End: 153}},
 		"next was raised": {series: waiting(150),
-			found: ptr(usual(func(r *Record) { r.Gen, r.Next, r.From = 11, 700, 700 })), e: good,
+			found: ptr(usual(func(r *record.Record) { r.Gen, r.Next, r.From = 11, 700, 700 })), e: good,
 			block: positions.Block{First: 700, End: 850}},
 	} {
 		t.Run(name, c.run)
@@ -176,10 +192,10 @@ func TestDecide(t *testing.T) {
 // decideCase is what a node reads of a series, and what it decides.
 type decideCase struct {
 	series func() *series
-	found  *Record // nil: missing
+	found  *record.Record // nil: missing
 	e      situation
 	block  positions.Block
-	reason Reason
+	reason record.Reason
 	lost   bool
 	left   int64
 }
@@ -187,7 +203,7 @@ type decideCase struct {
 func (c decideCase) run(t *testing.T) {
 	s := c.series()
 	v := view{before: s.known}
-	v.Found = Found{Cluster: &Cluster{Incarnation: 1}, State: &State{Incarnation: 1}, Record: c.found,
+	v.Found = record.Found{Cluster: &record.Cluster{Incarnation: 1}, State: &record.State{Incarnation: 1}, Record: c.found,
 		Stat: store.Stat{Version: 3}}
 	taken, err := s.decide(v, c.e)
 	var lost *lostError
@@ -231,11 +247,11 @@ func waiting(n int64) func() *series {
 // The outcome of a write is not known. Later the record shows it.
 func TestResolve(t *testing.T) {
 	attempt := func(nonce string) blockWrite {
-		return blockWrite{Write: Write{Record: usual(func(r *Record) { r.Gen, r.Next, r.Nonce = 11, 200, nonce }),
+		return blockWrite{Write: record.Write{Record: usual(func(r *record.Record) { r.Gen, r.Next, r.Nonce = 11, 200, nonce }),
 			Block: positions.Block{First: 100, End: 200}}}
 	}
 	for name, c := range map[string]struct {
-		found   Record
+		found   record.Record
 		version int32
 		left    int64
 		open    int
@@ -243,14 +259,14 @@ func TestResolve(t *testing.T) {
 		"not written yet":       {usual(nil), 3, 100, 2},
 		"the first was written": {attempt("a").Record, 4, 200, 0},
 		"the other was written": {attempt("b").Record, 4, 200, 0},
-		"another node's write":  {usual(func(r *Record) { r.Gen, r.Next, r.Nonce = 11, 150, "x" }), 4, 100, 0},
-		"a write after ours":    {usual(func(r *Record) { r.Gen, r.Next, r.Nonce = 12, 250, "x" }), 5, 100, 0},
-		"put back":              {usual(func(r *Record) { r.Gen, r.Nonce = 11, "x" }), 3, 100, 0},
+		"another node's write":  {usual(func(r *record.Record) { r.Gen, r.Next, r.Nonce = 11, 150, "x" }), 4, 100, 0},
+		"a write after ours":    {usual(func(r *record.Record) { r.Gen, r.Next, r.Nonce = 12, 250, "x" }), 5, 100, 0},
+		"put back":              {usual(func(r *record.Record) { r.Gen, r.Nonce = 11, "x" }), 3, 100, 0},
 	} {
 		s := owner(100)
 		m := s.segment()
 		m.attempts, m.tried = []blockWrite{attempt("a"), attempt("b")}, 3
-		v := view{Found: Found{Cluster: &Cluster{Incarnation: 1}, State: &State{Incarnation: 1},
+		v := view{Found: record.Found{Cluster: &record.Cluster{Incarnation: 1}, State: &record.State{Incarnation: 1},
 			Record: &c.found, Stat: store.Stat{Version: c.version}}}
 		if _, err := s.decide(v, situation{sent: 1}); err != nil || m.stock.Left() != c.left ||
 			len(m.attempts) != c.open {

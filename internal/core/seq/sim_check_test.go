@@ -4,18 +4,19 @@ import (
 	"fmt"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
 // recordOf returns the record that a call overwrites, and false if it overwrites none.
-func (h *history) recordOf(c memzk.Call) (name string, set store.SetOp, r Record, ok bool) {
+func (h *history) recordOf(c memzk.Call) (name string, set store.SetOp, r record.Record, ok bool) {
 	for _, op := range c.Ops {
 		if set, ok = op.(store.SetOp); !ok {
 			continue
 		}
 		for _, name := range h.names {
-			if r, err := Parse(set.Data); err == nil && set.Path == Path(name) {
+			if r, err := record.Parse(set.Data); err == nil && set.Path == record.Path(name) {
 				return name, set, r, true
 			}
 		}
@@ -30,7 +31,7 @@ func (n *simNode) intend(c memzk.Call) {
 	if !ok || err != nil || stat.Version != set.Version {
 		return
 	}
-	old, err := Parse(data)
+	old, err := record.Parse(data)
 	if err != nil {
 		n.h.violated("record", "%v", err)
 	}
@@ -64,7 +65,7 @@ func (n *simNode) done(c memzk.Call, result, told error) {
 		h.created(c)
 	}
 	for _, op := range c.Ops {
-		if set, ok := op.(store.SetOp); ok && set.Path == StatePath && result == nil {
+		if set, ok := op.(store.SetOp); ok && set.Path == record.StatePath && result == nil {
 			h.note("node %d, told %v: %s", n.id, told, set.Data)
 		}
 	}
@@ -81,7 +82,7 @@ func (h *history) checkCeiling() {
 			var sum, extra, ceiling int64
 			for _, t := range all[i:] {
 				sum, extra, ceiling = sum+t.n, extra+t.extra, max(ceiling, t.ceiling)
-				ms := t.at - first.at + (positions.Burst + MostRaise).Milliseconds() + h.lossesIn(first.at,
+				ms := t.at - first.at + (positions.Burst + record.MostRaise).Milliseconds() + h.lossesIn(first.at,
 					t.at)*positions.Burst.Milliseconds()
 				if allowed := extra + ceiling*ms/1000 + 1; sum > allowed {
 					h.violated("ceiling", "%d positions of %s are taken from %d to %d ms, allowed are %d", sum, name,
@@ -114,12 +115,12 @@ func (h *history) lossesIn(from, to int64) (n int64) {
 
 // checkIncarnation checks that no node has seen a loss of data in a history without one.
 func (h *history) checkIncarnation() {
-	data, stat, err := h.mem.Peek(ClusterPath)
+	data, stat, err := h.mem.Peek(record.ClusterPath)
 	if err != nil || len(h.lostAt) > 0 {
 		return
 	}
-	if v, err := ParseFound([]store.Record{{Found: true, Data: data, Stat: stat}, {}}); err != nil ||
+	if v, err := record.ParseFound([]store.Record{{Found: true, Data: data, Stat: stat}, {}}); err != nil ||
 		v.Cluster.Incarnation > 0 {
-		h.violated("no loss", "%s is %s: %v", ClusterPath, data, err)
+		h.violated("no loss", "%s is %s: %v", record.ClusterPath, data, err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
@@ -129,16 +130,16 @@ func (h *history) able(at int64) (able []*simNode) {
 }
 
 // peek returns /cluster and /seq.
-func (h *history) peek() (Found, error) {
-	cluster, _, err := h.mem.Peek(ClusterPath)
+func (h *history) peek() (record.Found, error) {
+	cluster, _, err := h.mem.Peek(record.ClusterPath)
 	if err != nil {
-		return Found{}, err
+		return record.Found{}, err
 	}
-	state, _, err := h.mem.Peek(StatePath)
+	state, _, err := h.mem.Peek(record.StatePath)
 	if err != nil {
-		return Found{}, err
+		return record.Found{}, err
 	}
-	return ParseFound([]store.Record{{Found: true, Data: cluster}, {Found: true, Data: state}})
+	return record.ParseFound([]store.Record{{Found: true, Data: cluster}, {Found: true, Data: state}})
 }
 
 // mustNotice reports whether a node must notice the last loss of data, or is about to put back what it knows.
@@ -170,8 +171,8 @@ func (h *history) checkLives() {
 			continue
 		}
 		for _, s := range n.is.list() {
-			data, _, _ := h.mem.Peek(Path(s.name))
-			r, err := Parse(data)
+			data, _, _ := h.mem.Peek(record.Path(s.name))
+			r, err := record.Parse(data)
 			if known := s.known; err == nil && known == nil && strings.HasPrefix(s.name, "t:") {
 				continue
 			} else if err == nil && (known == nil || known.ID != r.ID || known.Kind() != r.Kind()) {

@@ -3,6 +3,8 @@ package seq
 import (
 	"context"
 
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
@@ -54,8 +56,8 @@ func (h *history) expect(st store.Store, name string) (end func()) {
 		if result != nil || c.Op != "multi" {
 			return
 		}
-		data, _, _ := h.mem.Peek(Path(name))
-		if r, err := Parse(data); err != nil {
+		data, _, _ := h.mem.Peek(record.Path(name))
+		if r, err := record.Parse(data); err != nil {
 			h.violated("record", "%v", err)
 		} else {
 			h.born(h.operator(h.mem.Session()), r)
@@ -65,7 +67,7 @@ func (h *history) expect(st store.Store, name string) (end func()) {
 }
 
 // born remembers the key of a sequence that was created.
-func (h *history) born(op Sequences, r Record) {
+func (h *history) born(op operator.Sequences, r record.Record) {
 	k, err := op.Key(context.Background(), r)
 	if err != nil {
 		h.violated("key", "a new sequence has no key: %v", err)
@@ -106,9 +108,9 @@ func (h *history) shown(name string, runs []worker.Run) any {
 
 // loseKey deletes the key alone. Nodes that know it put it back some time.
 func (h *history) loseKey() {
-	data, _, err := h.mem.Peek(Path(simKeyed))
-	if r, broken := Parse(data); err == nil && broken == nil {
-		err = h.mem.Session().Delete(context.Background(), SecretPath(r.ID), store.AnyVersion)
+	data, _, err := h.mem.Peek(record.Path(simKeyed))
+	if r, broken := record.Parse(data); err == nil && broken == nil {
+		err = h.mem.Session().Delete(context.Background(), record.SecretPath(r.ID), store.AnyVersion)
 		h.note("the key of %s is deleted: %v", simKeyed, err)
 	}
 }

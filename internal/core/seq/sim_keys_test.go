@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -33,8 +34,8 @@ func (h *history) askKeyed(n *simNode, name string) {
 	if h.now < n.pauseTill {
 		return
 	}
-	data, _, err := h.mem.Peek(Path(name))
-	r, parseErr := Parse(data)
+	data, _, err := h.mem.Peek(record.Path(name))
+	r, parseErr := record.Parse(data)
 	if err != nil || parseErr != nil {
 		return
 	}
@@ -102,10 +103,10 @@ func (s *simStrict) keysAreLost(heard *simNode, losses int) {
 		return
 	}
 	life := heard.disk.witness.Records["x0"].ID
-	known, _ := ParseKeys(heard.disk.witness.Keys["x0"]) // as the node wrote them
+	known, _ := record.ParseKeys(heard.disk.witness.Keys["x0"]) // as the node wrote them
 	for _, k := range s.keys {
 		if k.losses == losses-1 && k.life == life &&
-			slices.ContainsFunc(known, func(e KeyEntry) bool { return e.Key == HashKey(k.key) }) {
+			slices.ContainsFunc(known, func(e record.KeyEntry) bool { return e.Key == record.HashKey(k.key) }) {
 			k.losses = losses
 		}
 	}

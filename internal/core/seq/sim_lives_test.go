@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -15,7 +17,7 @@ type livesWorld struct {
 	*stage
 	rng     *rand.Rand
 	issued  map[int64]string // the life
-	life    Record
+	life    record.Record
 	highest int64
 	// scattered: some life was scattered, so that values have no order.
 	scattered     bool
@@ -37,8 +39,8 @@ func (w *livesWorld) wrong(format string, args ...any) {
 }
 
 // definition returns a random life.
-func (w *livesWorld) definition() Definition {
-	d := Definition{Name: "n", StartGiven: true, Settings: settings([]int64{50, 1000}[w.rng.IntN(2)])}
+func (w *livesWorld) definition() operator.Definition {
+	d := operator.Definition{Name: "n", StartGiven: true, Settings: settings([]int64{50, 1000}[w.rng.IntN(2)])}
 	d.HoldMs = []int64{1000, 30_000, 80_000}[w.rng.IntN(3)]
 	d.Map = sequence.Map{Start: []int64{0, 1, w.rng.Int64N(1000), w.highest + 1,
 		w.highest + w.rng.Int64N(1000)}[w.rng.IntN(5)], Increment: 1, Max: sequence.MaxJavaScript}
@@ -58,7 +60,7 @@ func (w *livesWorld) definition() Definition {
 		d.Max = max(d.Start+1, w.highest+w.rng.Int64N(300)) << d.Salt
 	}
 	if w.rng.IntN(3) == 0 {
-		d.Mode = Strict
+		d.Mode = record.Strict
 	}
 	if _, lost, _ := forgotten(w.operator(), "n"); lost {
 		d.Start, d.Max = w.top+1, sequence.MaxJavaScript
@@ -86,7 +88,7 @@ func (w *livesWorld) ask(a *actor, n int) {
 			}
 			w.top = max(w.top, v+100_000)
 			w.highest, w.since = max(w.highest, v), max(w.since, v)
-			if w.life.Mode == Strict {
+			if w.life.Mode == record.Strict {
 				w.strictHighest = w.since
 			}
 		}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
@@ -60,7 +62,7 @@ func (h *history) loseBusy() {
 	gone, x := h.nodes[0], h.nodes[1]
 	c := simCopy{h.now, h.mem.Snapshot()}
 	r, _, err := h.operator(h.mem.Session()).Show(context.Background(), name)
-	if err != nil || r.DeletedAt != 0 || r.Mode == Strict || r.HardCeiling > 1000 {
+	if err != nil || r.DeletedAt != 0 || r.Mode == record.Strict || r.HardCeiling > 1000 {
 		return
 	}
 	for range 50 {
@@ -91,7 +93,7 @@ func (h *history) loseChange() {
 	}
 	h.run(2*h.heartbeat.Milliseconds() + 1000)
 	p := r.Next + 1_000_000
-	if _, err := op.Set(context.Background(), name, Change{NextPosition: &p}); err != nil {
+	if _, err := op.Set(context.Background(), name, operator.Change{NextPosition: &p}); err != nil {
 		return
 	}
 	h.note("by hand: next position of %s is %d", name, p)
@@ -120,7 +122,7 @@ func (h *history) loseRaise() {
 		return
 	}
 	next := r.Value(r.Next + 1_000_000)
-	if _, err := op.Set(ctx, name, Change{Next: &next}); err != nil {
+	if _, err := op.Set(ctx, name, operator.Change{Next: &next}); err != nil {
 		return
 	}
 	h.note("by hand: next of %s is %d", name, next)
@@ -133,7 +135,7 @@ func (h *history) loseRaise() {
 	}
 	h.putBack(c, x)
 	for i := range 20 {
-		_, err = op.Set(ctx, name, Change{Settings: func(s *Settings) { s.SupplyMs += int64(i) }})
+		_, err = op.Set(ctx, name, operator.Change{Settings: func(s *record.Settings) { s.SupplyMs += int64(i) }})
 	}
 	h.note("by hand: 20 notes for %s: %v", name, err)
 	highest := s.highest
@@ -170,7 +172,7 @@ func (h *history) readEarly() {
 	x.start(true)
 	h.putBack(c, y)
 	y.delay = func(c memzk.Call) int64 {
-		if c.Op != "multi" || c.Touches(StatePath) && c.Write() {
+		if c.Op != "multi" || c.Touches(record.StatePath) && c.Write() {
 			return 0
 		}
 		return h.rng.Int64N(h.heartbeat.Milliseconds() / 4)

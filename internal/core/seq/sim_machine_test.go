@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
 // trusted is the clock that is right in a history. The others may be wrong, all of them at once.
@@ -117,7 +119,7 @@ func (h *history) loseStanding() {
 	name := h.names[h.rng.IntN(len(h.names))]
 	gone, x := h.nodes[0], h.nodes[1]
 	r, _, err := h.operator(h.mem.Session()).Show(context.Background(), name)
-	if err != nil || r.DeletedAt != 0 || r.Mode != Segment || r.HardCeiling > 1000 {
+	if err != nil || r.DeletedAt != 0 || r.Mode != record.Segment || r.HardCeiling > 1000 {
 		return
 	}
 	c := simCopy{h.now, h.mem.Snapshot()}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/localcache"
@@ -207,11 +208,11 @@ func (n *simNode) beat() {
 	if n.store.Sync(ctx, "/") != nil {
 		return
 	}
-	found, err := n.store.GetAll(ctx, ClusterPath, n.slot)
+	found, err := n.store.GetAll(ctx, record.ClusterPath, n.slot)
 	if err != nil {
 		return
 	}
-	v, err := ParseFound([]store.Record{found[0], {}})
+	v, err := record.ParseFound([]store.Record{found[0], {}})
 	if err != nil {
 		n.h.violated("cluster", "%v", err)
 		return
@@ -224,9 +225,9 @@ func (n *simNode) beat() {
 			return
 		}
 		n.owed = 0
-		if data, _, err := n.store.Get(ctx, ClusterPath); err != nil {
+		if data, _, err := n.store.Get(ctx, record.ClusterPath); err != nil {
 			return
-		} else if v, err = ParseFound([]store.Record{{Found: true, Data: data}, {}}); err != nil {
+		} else if v, err = record.ParseFound([]store.Record{{Found: true, Data: data}, {}}); err != nil {
 			return
 		}
 	}

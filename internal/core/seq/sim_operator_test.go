@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
@@ -27,9 +29,9 @@ func (h *history) create(st store.Store, name string) {
 		hold = h.lease
 	}
 	end := h.expect(st, name)
-	r, err := op.Create(context.Background(), Definition{
+	r, err := op.Create(context.Background(), operator.Definition{
 		Name: name, Mode: h.modeOf(name), Map: m,
-		Settings:   Settings{Block: 32, SupplyMs: 60_000, HoldMs: hold, Ceiling: ceiling, HardCeiling: ceiling},
+		Settings:   record.Settings{Block: 32, SupplyMs: 60_000, HoldMs: hold, Ceiling: ceiling, HardCeiling: ceiling},
 		StartGiven: true,
 	})
 	end()
@@ -40,9 +42,9 @@ func (h *history) create(st store.Store, name string) {
 }
 
 // forgotten reports whether there is no record of a name, and whether data were lost of which its record does not know.
-func forgotten(op Sequences, name string) (missing, lost bool, err error) {
+func forgotten(op operator.Sequences, name string) (missing, lost bool, err error) {
 	r, state, err := op.Show(context.Background(), name)
-	if errors.Is(err, ErrNotFound) {
+	if errors.Is(err, operator.ErrNotFound) {
 		return true, state.Incarnation > 0, nil
 	}
 	return false, r.Incarnation < state.Incarnation, err
@@ -65,8 +67,8 @@ func (h *history) setClocks(n *simNode) {
 	h.note("the machine of node %d %v. The leader's clock is off by %d ms", n.id, n.machine, h.leader)
 }
 
-func (h *history) operator(st store.Store) Sequences {
-	return Sequences{Store: st, Clock: simOperator{h}}
+func (h *history) operator(st store.Store) operator.Sequences {
+	return operator.Sequences{Store: st, Clock: simOperator{h}}
 }
 
 // simOperator is the clock of an operator: the nodes go on while a command waits.
@@ -81,7 +83,7 @@ func (c simOperator) Sleep(ctx context.Context, d time.Duration) error {
 
 // made reports whether a command has made its change, also if nodes have not followed.
 func made(err error) bool {
-	late, is := errors.AsType[*NotFollowedError](err)
+	late, is := errors.AsType[*operator.NotFollowedError](err)
 	return err == nil || is && late.Made
 }
 
@@ -119,7 +121,7 @@ func (h *history) jump() {
 	switch k {
 	case 3:
 		for i := range 1 + h.rng.IntN(4) {
-			_, err := op.Set(ctx, name, Change{Settings: func(s *Settings) { s.SupplyMs += int64(i) }})
+			_, err := op.Set(ctx, name, operator.Change{Settings: func(s *record.Settings) { s.SupplyMs += int64(i) }})
 			h.note("by hand: other settings for %s: %v", name, err)
 		}
 		return
@@ -129,9 +131,9 @@ func (h *history) jump() {
 			return
 		}
 		p := r.Next + h.rng.Int64N(3000)
-		change := Change{NextPosition: &p}
+		change := operator.Change{NextPosition: &p}
 		if next := r.Value(p); r.Scatter == 0 {
-			change = Change{Next: &next}
+			change = operator.Change{Next: &next}
 		}
 		_, err = op.Set(ctx, name, change)
 		h.note("by hand: next position of %s is %d: %v", name, p, err)
@@ -145,14 +147,14 @@ func (h *history) jump() {
 	h.wait()
 }
 
-func (h *history) remove(op Sequences, name string) {
+func (h *history) remove(op operator.Sequences, name string) {
 	r, err := op.Delete(context.Background(), name)
 	h.note("by hand: delete %s, wait %d from %d: %v", name, r.WaitMs, r.WaitFrom, err)
 }
 
 // live gives a name some lives in a row, mostly unused ones. Meanwhile nodes that are cut off issue values of an
 // earlier one.
-func (h *history) live(op Sequences, name string) {
+func (h *history) live(op operator.Sequences, name string) {
 	for range 1 + h.rng.IntN(3) {
 		if n := h.nodes[h.rng.IntN(len(h.nodes))]; h.rng.IntN(2) == 0 && !h.mustNotice(n) {
 			h.ask(n, name, 1, false)
@@ -177,7 +179,7 @@ func (h *history) live(op Sequences, name string) {
 }
 
 // purge removes a tombstone. From then on, the values of the name may come again.
-func (h *history) purge(op Sequences, name string) {
+func (h *history) purge(op operator.Sequences, name string) {
 	if h.inOrder(name) || name == simKeyed {
 		return
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/internal/core/replies"
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -25,11 +27,11 @@ func isOrdered(name string) bool { return name == simOrdered || strings.HasPrefi
 func (h *history) inOrder(name string) bool { return h.strict[name] != nil || isOrdered(name) }
 
 // createFamily creates a family. Its values begin at start, or above those of earlier lives.
-func (h *history) createFamily(op Sequences, sections int, start int64) {
-	_, err := op.Create(context.Background(), Definition{
-		Name: simFamily + "*", Mode: Ordered, Sections: sections,
+func (h *history) createFamily(op operator.Sequences, sections int, start int64) {
+	_, err := op.Create(context.Background(), operator.Definition{
+		Name: simFamily + "*", Mode: record.Ordered, Sections: sections,
 		Map:        sequence.Map{Start: start, Increment: 1, Max: sequence.MaxJavaScript},
-		Settings:   Settings{Block: 32, SupplyMs: 1, HoldMs: h.lease, Ceiling: 1000, HardCeiling: 1000},
+		Settings:   record.Settings{Block: 32, SupplyMs: 1, HoldMs: h.lease, Ceiling: 1000, HardCeiling: 1000},
 		StartGiven: true,
 	})
 	h.note("by hand: create a family of %d sections from %d on: %v", sections, start, err)
@@ -37,7 +39,7 @@ func (h *history) createFamily(op Sequences, sections int, start int64) {
 
 // changeFamily lets an operator raise the next value of a family, delete the family, or create it again with another
 // number of sections. k says what, as in jump.
-func (h *history) changeFamily(op Sequences, k int) {
+func (h *history) changeFamily(op operator.Sequences, k int) {
 	var highest int64
 	for _, name := range simFamilyNames {
 		highest = max(highest, h.highest[name])
@@ -48,7 +50,7 @@ func (h *history) changeFamily(op Sequences, k int) {
 		return
 	case k == 0:
 		next := highest + 10_000 + h.rng.Int64N(3000)
-		_, err = op.Set(context.Background(), simFamily+"*", Change{Next: &next})
+		_, err = op.Set(context.Background(), simFamily+"*", operator.Change{Next: &next})
 		h.note("by hand: next value of the family is %d: %v", next, err)
 	case k == 1 || k == 4:
 		h.remove(op, simFamily+"*")

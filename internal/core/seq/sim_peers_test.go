@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
 )
@@ -140,8 +142,8 @@ func (h *history) loseSecond() {
 		n.round()
 	}
 	s := x.is.byName[name]
-	data, _, _ := h.mem.Peek(Path(name))
-	r, err := Parse(data)
+	data, _, _ := h.mem.Peek(record.Path(name))
+	r, err := record.Parse(data)
 	if s == nil || err != nil || r.DeletedAt != 0 {
 		return
 	}
@@ -182,7 +184,7 @@ func (h *history) delays(how simReturn) func(memzk.Call) int64 {
 	heartbeat := h.heartbeat.Milliseconds()
 	return func(c memzk.Call) int64 {
 		switch {
-		case how == comparesOn && strings.HasPrefix(c.Path, RecordsDir):
+		case how == comparesOn && strings.HasPrefix(c.Path, record.RecordsDir):
 			return heartbeat / 5
 		case how == isSlow && h.rng.IntN(3) == 0:
 			return h.rng.Int64N(2 * heartbeat / 3)
@@ -196,7 +198,7 @@ func (h *history) meet(n *simNode, names int) string {
 	st := h.mem.Session()
 	for k := range names {
 		name := fmt.Sprint("many", k)
-		_, err := h.operator(st).Create(context.Background(), Definition{Name: name, StartGiven: true,
+		_, err := h.operator(st).Create(context.Background(), operator.Definition{Name: name, StartGiven: true,
 			Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}, Settings: settings(50)})
 		if err == nil {
 			n.is.named(name).mark(true)

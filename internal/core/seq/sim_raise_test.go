@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
@@ -50,11 +52,11 @@ func (h *history) raiseUnheard() {
 func (h *history) raise(name string) (p, ceiling int64, ok bool) {
 	op, ctx := h.operator(h.mem.Session()), context.Background()
 	r, st, err := op.Show(ctx, name)
-	if err != nil || !r.Exists() || r.Mode == Strict {
+	if err != nil || !r.Exists() || r.Mode == record.Strict {
 		return 0, 0, false
 	}
 	p = r.Next + r.Credit + r.HardCeiling*(max(0, st.Time-r.At)/1000+60+h.rng.Int64N(30))
-	_, err = op.Set(ctx, name, Change{NextPosition: &p})
+	_, err = op.Set(ctx, name, operator.Change{NextPosition: &p})
 	h.note("by hand: next position of %s is %d: %v", name, p, err)
 	return p, r.HardCeiling, err == nil
 }
@@ -64,7 +66,7 @@ func (h *history) reach(n *simNode, name string, p, ceiling int64) {
 	h.run(2 * h.confirm.Milliseconds())
 	for range 200 {
 		r, _, err := h.operator(h.mem.Session()).Show(context.Background(), name)
-		if h.wrong != "" || errors.Is(err, ErrNotFound) || err == nil && r.Next > p+10*ceiling {
+		if h.wrong != "" || errors.Is(err, operator.ErrNotFound) || err == nil && r.Next > p+10*ceiling {
 			return
 		}
 		h.ask(n, name, int(1+h.rng.Int64N(min(3000, max(ceiling, 1)))), false)
@@ -85,7 +87,7 @@ func (h *history) loseWitnesses() {
 			older[k] = n.disk.witness
 		}
 	}
-	if h.modeOf(name) != Segment { // the journal has no others
+	if h.modeOf(name) != record.Segment { // the journal has no others
 		return
 	}
 	p, ceiling, ok := h.raise(name)

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -100,14 +102,14 @@ func (h *history) loseUnknown() {
 	name, other := h.names[0], "other"
 	op := h.operator(h.mem.Session())
 	ctx := context.Background()
-	if _, _, err := h.mem.Peek(Path(other)); err != nil {
-		if _, err := op.Create(ctx, Definition{Name: other, Map: sequence.Map{Increment: 1, Max: 10},
+	if _, _, err := h.mem.Peek(record.Path(other)); err != nil {
+		if _, err := op.Create(ctx, operator.Definition{Name: other, Map: sequence.Map{Increment: 1, Max: 10},
 			Settings: settings(50), StartGiven: true}); err != nil {
 			return
 		}
 	}
-	for i := range MaxChanged {
-		if _, err := op.Set(ctx, other, Change{Settings: func(s *Settings) { s.SupplyMs += int64(i) }}); err != nil {
+	for i := range record.MaxChanged {
+		if _, err := op.Set(ctx, other, operator.Change{Settings: func(s *record.Settings) { s.SupplyMs += int64(i) }}); err != nil {
 			return
 		}
 	}
@@ -166,7 +168,7 @@ func (h *history) putBackLate() {
 	ctx := context.Background()
 	gone, x, y := h.nodes[0], h.nodes[1], h.nodes[len(h.nodes)-1]
 	r, st, err := op.Show(ctx, name)
-	if err != nil || x == y || r.DeletedAt != 0 || r.Mode == Strict {
+	if err != nil || x == y || r.DeletedAt != 0 || r.Mode == record.Strict {
 		return
 	}
 	h.inside = true
@@ -178,7 +180,7 @@ func (h *history) putBackLate() {
 	c := simCopy{h.now, h.mem.Snapshot()}
 	p := r.Next + r.Credit + r.HardCeiling*(max(0, st.Time-r.At)/1000+20+h.rng.Int64N(30))
 	op.Clock = simHasty{simOperator{h}}
-	if _, err := op.Set(ctx, name, Change{NextPosition: &p}); !errors.Is(err, errHasty) {
+	if _, err := op.Set(ctx, name, operator.Change{NextPosition: &p}); !errors.Is(err, errHasty) {
 		return
 	} else if r, _, err := op.Show(ctx, name); err != nil || r.Next < p { // nodes have not followed the last change
 		return

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -17,18 +19,18 @@ type simStrict struct {
 	// counts: no data were lost since then was the record. Then answered and unanswered positions were answeredThen
 	// and unansweredThen.
 	counts                       bool
-	then                         Record
+	then                         record.Record
 	answeredThen, unansweredThen int64
 }
 
-func (h *history) modeOf(name string) Mode {
+func (h *history) modeOf(name string) record.Mode {
 	if h.strict[name] != nil {
-		return Strict
+		return record.Strict
 	}
 	if isOrdered(name) {
-		return Ordered
+		return record.Ordered
 	}
-	return Segment
+	return record.Segment
 }
 
 func (s *simStrict) answer(n int64) {
@@ -74,8 +76,8 @@ func (h *history) countGaps(name string) {
 		return
 	}
 	h.mem.Deliver() // what is counted as unanswered must not be written later
-	data, _, err := h.mem.Peek(Path(name))
-	r, parseErr := Parse(data)
+	data, _, err := h.mem.Peek(record.Path(name))
+	r, parseErr := record.Parse(data)
 	if s.counts = err == nil && parseErr == nil && h.now >= h.noticeBy; s.counts {
 		s.then, s.answeredThen, s.unansweredThen = r, s.answered, h.unanswered(s)
 	}
@@ -87,8 +89,8 @@ func (h *history) checkGaps(name string) {
 	if s == nil || !s.counts {
 		return
 	}
-	data, _, err := h.mem.Peek(Path(name))
-	r, parseErr := Parse(data)
+	data, _, err := h.mem.Peek(record.Path(name))
+	r, parseErr := record.Parse(data)
 	if err != nil || parseErr != nil {
 		h.violated("gaps", "the record of %s: %v, %v", name, err, parseErr)
 		return
@@ -104,7 +106,7 @@ func (h *history) checkGaps(name string) {
 }
 
 // vouch says where a strict sequence goes on after a loss of data: above all that was committed.
-func (h *history) vouch(op Sequences, name string) {
+func (h *history) vouch(op operator.Sequences, name string) {
 	s := h.strict[name]
 	if s == nil || h.now < h.noticeBy {
 		return
@@ -115,7 +117,7 @@ func (h *history) vouch(op Sequences, name string) {
 		return
 	}
 	next := max(r.Value(r.Next), s.committed, h.highest[name]+1) + h.rng.Int64N(1000)
-	_, err = op.Set(ctx, name, Change{Next: &next, VouchedIn: st.Incarnation})
+	_, err = op.Set(ctx, name, operator.Change{Next: &next, VouchedIn: st.Incarnation})
 	h.note("by hand: %s goes on at %d: %v", name, next, err)
 	h.countGaps(name)
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
@@ -14,7 +16,7 @@ const simTemplate = "t:*"
 
 // createTemplate creates a template, and adds names that it matches to those that are asked for.
 func (h *history) createTemplate(st store.Store) {
-	_, err := h.operator(st).Create(context.Background(), Definition{
+	_, err := h.operator(st).Create(context.Background(), operator.Definition{
 		Name: simTemplate, MaxNames: 2 + h.rng.Int64N(20),
 		Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}, Settings: settings(1000),
 		StartGiven: true,
@@ -25,7 +27,7 @@ func (h *history) createTemplate(st store.Store) {
 
 // confirmTemplate says where the sequences of a template begin after a loss of data: above all that was issued. Nodes
 // that are cut off may hold some that nobody has got yet.
-func (h *history) confirmTemplate(op Sequences) {
+func (h *history) confirmTemplate(op operator.Sequences) {
 	ctx := context.Background()
 	r, st, err := op.Show(ctx, simTemplate)
 	if err != nil || r.Incarnation == st.Incarnation || r.DeletedAt != 0 {
@@ -37,7 +39,7 @@ func (h *history) confirmTemplate(op Sequences) {
 			next = max(next, v+1_000_000)
 		}
 	}
-	_, err = op.Set(ctx, simTemplate, Change{Next: &next, VouchedIn: st.Incarnation})
+	_, err = op.Set(ctx, simTemplate, operator.Change{Next: &next, VouchedIn: st.Incarnation})
 	h.note("by hand: sequences of %s begin at %d: %v", simTemplate, next, err)
 }
 
@@ -45,11 +47,11 @@ func (h *history) confirmTemplate(op Sequences) {
 func (h *history) created(c memzk.Call) {
 	for _, op := range c.Ops {
 		made, ok := op.(store.CreateOp)
-		if set, isSet := c.Ops[1].(store.SetOp); !ok || !isSet || set.Path != Path(simTemplate) {
+		if set, isSet := c.Ops[1].(store.SetOp); !ok || !isSet || set.Path != record.Path(simTemplate) {
 			continue
 		}
 		for _, name := range h.names {
-			if made.Path == Path(name) {
+			if made.Path == record.Path(name) {
 				h.note("%s has created %s: %s", simTemplate, name, made.Data)
 				h.takings[name] = append(h.takings[name], simTaking{at: h.now, extra: positions.Ceiling(1000).Burst()})
 			}

@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
@@ -280,19 +282,19 @@ func (a *actor) gone() {
 func (s *series) segment() *segment { return s.mode.(*segment) }
 
 // knowing returns a series that knows a record.
-func knowing(r Record) *series {
+func knowing(r record.Record) *series {
 	s := &series{name: "order", incarnation: 1}
 	s.know(r)
 	return s
 }
 
-func (s *stage) operator() Sequences {
-	return Sequences{Store: s.mem.Session(), Clock: simClock{&s.now, func() {}}}
+func (s *stage) operator() operator.Sequences {
+	return operator.Sequences{Store: s.mem.Session(), Clock: simClock{&s.now, func() {}}}
 }
 
 // settings returns the settings of a sequence with this ceiling.
-func settings(ceiling int64) Settings {
-	return Settings{Block: 32, SupplyMs: 60_000, HoldMs: 600_000, Ceiling: ceiling, HardCeiling: ceiling}
+func settings(ceiling int64) record.Settings {
+	return record.Settings{Block: 32, SupplyMs: 60_000, HoldMs: 600_000, Ceiling: ceiling, HardCeiling: ceiling}
 }
 
 func plain() sequence.Map {
@@ -300,12 +302,12 @@ func plain() sequence.Map {
 }
 
 // create creates a sequence. The first value is 1, unless m says otherwise.
-func (s *stage) create(name string, m sequence.Map, set Settings) Record {
+func (s *stage) create(name string, m sequence.Map, set record.Settings) record.Record {
 	s.t.Helper()
-	return s.creates(Definition{Name: name, Map: m, Settings: set, StartGiven: true})
+	return s.creates(operator.Definition{Name: name, Map: m, Settings: set, StartGiven: true})
 }
 
-func (s *stage) creates(d Definition) Record {
+func (s *stage) creates(d operator.Definition) record.Record {
 	s.t.Helper()
 	r, err := s.operator().Create(context.Background(), d)
 	if err != nil {
@@ -342,7 +344,7 @@ func faultsOf(fault memzk.Fault, is func(memzk.Call) bool) func(memzk.Call) memz
 	}
 }
 
-func (s *stage) set(name string, c Change) {
+func (s *stage) set(name string, c operator.Change) {
 	s.t.Helper()
 	if _, err := s.operator().Set(context.Background(), name, c); err != nil {
 		s.t.Fatal(err)
@@ -351,7 +353,7 @@ func (s *stage) set(name string, c Change) {
 
 func (s *stage) setNext(name string, next int64) {
 	s.t.Helper()
-	s.set(name, Change{Next: &next})
+	s.set(name, operator.Change{Next: &next})
 }
 
 func (s *stage) remove(name string) {
@@ -367,19 +369,19 @@ func (s *stage) incarnation() int64 {
 	return s.view("x").State.Incarnation
 }
 
-func (s *stage) view(name string) Found {
+func (s *stage) view(name string) record.Found {
 	s.t.Helper()
 	return readAll(s.t, s.mem.Session(), name)
 }
 
 // readAll reads /cluster, /seq and the record of a name.
-func readAll(t testing.TB, st store.Store, name string) Found {
+func readAll(t testing.TB, st store.Store, name string) record.Found {
 	t.Helper()
-	read, err := st.GetAll(context.Background(), ClusterPath, StatePath, Path(name))
+	read, err := st.GetAll(context.Background(), record.ClusterPath, record.StatePath, record.Path(name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := ParseFound(read)
+	all, err := record.ParseFound(read)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -448,9 +450,9 @@ func (c *call) first() int64 {
 }
 
 // reason returns the reason of the refusal, and fails the test if there is none.
-func (c *call) reason() Reason {
+func (c *call) reason() record.Reason {
 	c.a.t.Helper()
-	var refusal *Refusal
+	var refusal *record.Refusal
 	if c.finish(); !errors.As(c.err, &refusal) {
 		c.a.t.Fatalf("%s %d: answered %v: %v, %v", c.name, c.n, c.done, c.runs, c.err)
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
@@ -31,7 +32,7 @@ type situation struct {
 const mostVolatile = time.Minute
 
 // supply returns how long a block should last.
-func (e situation) supply(r *Record) time.Duration {
+func (e situation) supply(r *record.Record) time.Duration {
 	if e.volatile {
 		return min(r.Supply(), mostVolatile)
 	}
@@ -63,8 +64,8 @@ const (
 func (t blockWrite) step(name string, v view, nonce, by string) step {
 	t.Record = t.Record.Written(nonce, by)
 	st := step{kind: takeStep, blockWrite: t}
-	//mutant:s2-any-version by seqsim -> st.ops = SetOps(name, t.Record, store.AnyVersion)
-	st.ops = SetOps(name, t.Record, v.Stat.Version)
+	//mutant:s2-any-version by seqsim -> st.ops = record.SetOps(name, t.Record, store.AnyVersion)
+	st.ops = record.SetOps(name, t.Record, v.Stat.Version)
 	if t.keys != nil {
 		st.ops = append(st.ops, t.keys.Ops(t.Record.ID)...)
 		st.dirs = t.keys.Dirs()
@@ -123,7 +124,7 @@ func (s *series) urgency(e situation) urgency {
 		return awaited
 	case s.stale, s.unsure():
 		return needed
-	case s.known.Kind() != Sequence, e.sent < s.retryAt && s.owned() == nil:
+	case s.known.Kind() != record.Sequence, e.sent < s.retryAt && s.owned() == nil:
 		return idle
 	}
 	return s.mode.urgency(e)
@@ -173,7 +174,7 @@ func (s *series) decide(v view, e situation) (st step, err error) {
 	}
 	s.change(func() {
 		s.takeOver(v, e, refusal)
-		if s.known.Kind() == Sequence {
+		if s.known.Kind() == record.Sequence {
 			st = s.nextStep(v, e)
 		}
 	})
@@ -186,15 +187,15 @@ var errReadBefore = errors.New("read before it was written")
 
 // owed returns the step that comes before all others, if any: it puts back what ZooKeeper has lost, or creates the
 // sequence. If there is a template that must not create it now, owed returns the refusal.
-func (s *series) owed(v view, e situation) (st step, refusal *Refusal, err error) {
+func (s *series) owed(v view, e situation) (st step, refusal *record.Refusal, err error) {
 	if st := s.restore(v, e); st.kind != noStep {
 		return st, nil, nil
 	}
 	if st, err := s.raise(v, e.nonce, e.by); err != nil || st.kind != noStep {
 		return st, nil, err
 	}
-	if Compare(v.Record, s.known, v.State.Purged) == Lost {
-		if Compare(v.Record, v.before, v.State.Purged) != Lost {
+	if record.Compare(v.Record, s.known, v.State.Purged) == record.Lost {
+		if record.Compare(v.Record, v.before, v.State.Purged) != record.Lost {
 			return step{}, nil, errReadBefore
 		}
 		//mutant:s12-keeps-a-rivals-block by TestBlockThatARivalHasTakenIsDropped -> if false {
@@ -211,9 +212,9 @@ func (s *series) owed(v view, e situation) (st step, refusal *Refusal, err error
 }
 
 // takeOver takes over what was read. refusal is why a template does not create the sequence.
-func (s *series) takeOver(v view, e situation, refusal *Refusal) {
+func (s *series) takeOver(v view, e situation, refusal *record.Refusal) {
 	s.stale, s.journaled, s.incarnation, s.readAt = false, nil, v.Incarnation(), max(s.readAt, v.read)
-	if Compare(v.Record, s.known, v.State.Purged) == Absent {
+	if record.Compare(v.Record, s.known, v.State.Purged) == record.Absent {
 		s.vanish(e.sent)
 		if refusal != nil {
 			s.absentAt = 0
@@ -226,7 +227,7 @@ func (s *series) takeOver(v view, e situation, refusal *Refusal) {
 	s.know(*v.Record)
 	s.mode.saw(v, before, e)
 	s.learnSecret(v, e.sent)
-	if s.known.Kind() == Tombstone {
+	if s.known.Kind() == record.Tombstone {
 		s.drop()
 	}
 }
@@ -241,8 +242,8 @@ func (s *series) drop() {
 
 // freeze notes that the record cannot be used. Until it can, the node issues no value of this sequence. news
 // means that the series was not frozen before.
-func (s *series) freeze(r *Refusal, at int64) (news bool) {
-	news = s.refusal.Why() != Frozen
+func (s *series) freeze(r *record.Refusal, at int64) (news bool) {
+	news = s.refusal.Why() != record.Frozen
 	s.stale = false
 	s.drop()
 	s.refuse(r, at)
@@ -257,12 +258,12 @@ func (s *series) vanish(at int64) {
 }
 
 // know takes over a record. Another node may have written it, or an operator.
-func (s *series) know(r Record) {
+func (s *series) know(r record.Record) {
 	if s.known == nil || s.known.ID != r.ID { // its positions have nothing to do with the old ones
 		s.highest, s.secret, s.keys, s.mode = 0, nil, nil, s.start(r.Mode)
 	}
 	s.last = view{}
-	s.values = s.secret.ValuesOf(r)
+	s.values = s.secret.valuesOf(r)
 	s.known, s.highest = &r, max(s.highest, r.Next)
 	s.families.know(s.name, &r)
 	s.restock()
@@ -287,7 +288,7 @@ func (s *series) nextStep(v view, e situation) step {
 		return step{}
 	}
 	if e.unconfirmed > 0 && s.owned() == nil {
-		var refusal *Refusal
+		var refusal *record.Refusal
 		if s.mode.lacks() {
 			refusal = confirming(e.unconfirmed)
 		}
@@ -305,19 +306,19 @@ func (s *series) nextStep(v view, e situation) step {
 // template is a template as it was read.
 type template struct {
 	series  *series
-	record  Record
+	record  record.Record
 	version int32
-	before  *Record // what the node knew of it when the read was sent
+	before  *record.Record // what the node knew of it when the read was sent
 }
 
 // create returns the step that creates the sequence name, or the refusal if the template must not.
-func (t *template) create(name string, v view, e situation) (step, *Refusal, error) {
+func (t *template) create(name string, v view, e situation) (step, *record.Refusal, error) {
 	t.series.mu.Lock()
-	older := Compare(&t.record, t.series.known, v.State.Purged) == Lost
+	older := record.Compare(&t.record, t.series.known, v.State.Purged) == record.Lost
 	lost := v.Incarnation() > t.series.incarnation // the node is about to put its own template back
 	t.series.mu.Unlock()
 	switch {
-	case older && !lost && Compare(&t.record, t.before, v.State.Purged) != Lost: // written since, in this round
+	case older && !lost && record.Compare(&t.record, t.before, v.State.Purged) != record.Lost: // written since, in this round
 		return step{}, nil, errReadBefore
 	case older && !lost:
 		return step{}, nil, &lostError{reason: "the record of template " + t.series.name + " is older than before"}
@@ -330,8 +331,8 @@ func (t *template) create(name string, v view, e situation) (step, *Refusal, err
 	}
 	after = after.Written(e.nonce, e.by)
 	created, ops := created.Written(e.nonce, e.by).WithSecret()
-	ops = append(ops, CreateOp(name, created))
-	ops = append(ops, SetOps(t.series.name, after, t.version)...)
+	ops = append(ops, record.CreateOp(name, created))
+	ops = append(ops, record.SetOps(t.series.name, after, t.version)...)
 	return step{kind: createStep, dirs: created.Dirs(name), ops: ops, done: func(log hclog.Logger) {
 		t.series.change(func() {
 			t.series.know(after)

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/internal/testkit/story"
 	"github.com/flaked/flaked/sequence"
@@ -46,9 +48,9 @@ func newTale(nodes int) *tale {
 			n.machine.offset, n.machine.rate, n.machine.boot = 0, 1, 0
 		}
 		a.lasts(20 * time.Second)
-		_, err := h.operator(h.mem.Session()).Create(context.Background(), Definition{Name: simOrdered, Mode: Ordered,
+		_, err := h.operator(h.mem.Session()).Create(context.Background(), operator.Definition{Name: simOrdered, Mode: record.Ordered,
 			Map:      sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript},
-			Settings: Settings{Block: 32, SupplyMs: 1000, HoldMs: h.lease, Ceiling: 1000, HardCeiling: 1000}, StartGiven: true})
+			Settings: record.Settings{Block: 32, SupplyMs: 1000, HoldMs: h.lease, Ceiling: 1000, HardCeiling: 1000}, StartGiven: true})
 		if err != nil {
 			h.violated("create", "%v", err)
 		}

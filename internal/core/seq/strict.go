@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -51,7 +52,7 @@ func (s *strict) serve(r request, _, _ int64, to []worker.Run) (_ []worker.Run, 
 	return appendRuns(to, &got.values, got.block), false, nil
 }
 
-func (s *strict) tooMany(n int64) *Refusal {
+func (s *strict) tooMany(n int64) *record.Refusal {
 	if n > maxCommit {
 		return tooMany(maxCommit, "")
 	}
@@ -134,7 +135,7 @@ func (b *batch) add(r request, most int64) bool {
 	if r.w.Key != "" {
 		withKeys++
 	}
-	if b.n+r.n > most || withKeys > MaxKeys {
+	if b.n+r.n > most || withKeys > record.MaxKeys {
 		return false
 	}
 	b.requests, b.n, b.withKeys = append(b.requests, r), b.n+r.n, withKeys
@@ -177,7 +178,7 @@ func (s *strict) others(now int64) int {
 }
 
 // saw also notes the node that has written the record.
-func (s *strict) saw(v view, _ *Record, e situation) {
+func (s *strict) saw(v view, _ *record.Record, e situation) {
 	if v.keys != nil {
 		s.keys = v.keys.Entries
 	}
@@ -238,7 +239,7 @@ func (s *strict) repeat(v view) (fresh, rest []request) {
 		}
 		p, found := int64(0), v.keys != nil
 		if found {
-			p, found = v.keys.Find(HashKey(key))
+			p, found = v.keys.Find(record.HashKey(key))
 		}
 		switch {
 		case found:
@@ -256,11 +257,11 @@ func (s *strict) repeat(v view) (fresh, rest []request) {
 
 // keysAfter returns the keys after a write that gives the positions from first on to requests. It returns nil if none
 // of them has a key.
-func keysAfter(k *Keyring, requests []request, first int64) *Keyring {
-	var added []KeyEntry
+func keysAfter(k *record.Keyring, requests []request, first int64) *record.Keyring {
+	var added []record.KeyEntry
 	for _, r := range requests {
 		if r.w.Key != "" {
-			added = append(added, KeyEntry{Key: HashKey(r.w.Key), Position: first})
+			added = append(added, record.KeyEntry{Key: record.HashKey(r.w.Key), Position: first})
 		}
 		first += r.n
 	}

@@ -5,18 +5,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
 )
 
 // strictly returns a series in strict mode with left positions, and requests for these numbers of values that wait.
 func strictly(left int64, waiting ...int64) (*strict, view, situation) {
-	r := usual(func(r *Record) { r.Mode, r.Max, r.Next = Strict, r.Start+99, 100-left })
+	r := usual(func(r *record.Record) { r.Mode, r.Max, r.Next = record.Strict, r.Start+99, 100-left })
 	s := knowing(r)
 	for _, n := range waiting {
 		wait(n, false)(s)
 	}
-	v := view{Found: Found{Cluster: &Cluster{Incarnation: 1}}}
+	v := view{Found: record.Found{Cluster: &record.Cluster{Incarnation: 1}}}
 	return s.mode.(*strict), v, situation{sent: 1000, now: 1000, nonce: "mine"}
 }
 
@@ -57,7 +58,7 @@ func TestStrictBatch(t *testing.T) {
 		if len(refused) != len(c.refused) {
 			t.Errorf("%s: %v are refused", name, refused)
 		}
-		if exhausted := s.refusal.Why() == Exhausted; exhausted != (c.left == 0) {
+		if exhausted := s.refusal.Why() == record.Exhausted; exhausted != (c.left == 0) {
 			t.Errorf("%s: %v", name, s.refusal)
 		}
 	}
@@ -76,8 +77,8 @@ func TestStrictAnswerIsGivenOnceAndInTime(t *testing.T) {
 		s.relay = &relay{now: func() int64 { return now }}
 		const late = 0 // the clock of a node that stood still, for a moment
 		runs, _, err := s.serve(r, late, 0, nil)
-		var refused *Refusal
-		if tooLate && (!errors.As(err, &refused) || refused.Reason != Unknown || s.unanswered != 3) {
+		var refused *record.Refusal
+		if tooLate && (!errors.As(err, &refused) || refused.Reason != record.Unknown || s.unanswered != 3) {
 			t.Errorf("late: %v, %v, %d unanswered", runs, err, s.unanswered)
 		}
 		if !tooLate && (err != nil || len(runs) != 1 || runs[0].Len != 3 || s.unanswered != 0) {
@@ -112,8 +113,8 @@ func TestKeysOfRequestsArePutBack(t *testing.T) {
 	s.lose(copied, 9)
 	a.noteLoss()
 	s.run(2 * stageConfirm)
-	data, _, err := s.mem.Peek(KeysPath(s.view("invoice").Record.ID))
-	keys, _ := ParseKeys(data)
+	data, _, err := s.mem.Peek(record.KeysPath(s.view("invoice").Record.ID))
+	keys, _ := record.ParseKeys(data)
 	if err != nil || len(keys) != 1 || keys[0].Position != 0 {
 		t.Errorf("%v, keys %v", err, keys)
 	}
@@ -142,7 +143,7 @@ func TestKeyGetsItsValueAlthoughTheSequenceIsExhausted(t *testing.T) {
 	s.run(4 * time.Second)
 	a.ask("invoice", 1, false).first()
 	v := a.askKey("k").first()
-	if r := a.ask("invoice", 1, false).reason(); r != Exhausted {
+	if r := a.ask("invoice", 1, false).reason(); r != record.Exhausted {
 		t.Fatal(r)
 	}
 	if again := a.askKey("k").first(); again != v {

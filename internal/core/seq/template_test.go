@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
@@ -15,7 +17,7 @@ import (
 // createTemplate creates a template for at most most sequences, which begin at start.
 func (s *stage) createTemplate(name string, start, most int64) {
 	s.t.Helper()
-	s.creates(Definition{
+	s.creates(operator.Definition{
 		Name: name, MaxNames: most, Settings: settings(1000), StartGiven: true,
 		Map: sequence.Map{Start: start, Increment: 1, Max: sequence.MaxJavaScript},
 	})
@@ -36,7 +38,7 @@ func TestTemplateCreatesASequenceAtItsFirstUse(t *testing.T) {
 		t.Errorf("the longest template begins at 500, not at %d", v)
 	}
 	for _, name := range []string{"order", "order:", "orders:1"} {
-		if r := a.ask(name, 1, false).reason(); r != NoSequence {
+		if r := a.ask(name, 1, false).reason(); r != record.NoSequence {
 			t.Errorf("%s: %s", name, r)
 		}
 	}
@@ -52,7 +54,7 @@ func TestTemplateGivesNoValues(t *testing.T) {
 	s.createTemplate("order:*", 1, 3)
 	a.ask("order:1", 1, false).first()
 	for range 2 {
-		if r := a.ask("order:*", 1, false).reason(); r != NoSequence {
+		if r := a.ask("order:*", 1, false).reason(); r != record.NoSequence {
 			t.Error(r)
 		}
 		a.is.named("order:*") // as a change of the template makes it known
@@ -63,9 +65,9 @@ func TestDamagedTemplateIsNamed(t *testing.T) {
 	s := newStage(t)
 	a := s.node()
 	s.createTemplate("order:*", 1, 3)
-	s.write(Path("order:*"), []byte("x"))
+	s.write(record.Path("order:*"), []byte("x"))
 	c := a.ask("order:1", 1, false)
-	if r := c.reason(); r != Frozen || !strings.Contains(c.err.Error(), Path("order:*")) {
+	if r := c.reason(); r != record.Frozen || !strings.Contains(c.err.Error(), record.Path("order:*")) {
 		t.Error(c.err)
 	}
 }
@@ -77,11 +79,11 @@ func TestTemplateCreatesNoMoreThanItMay(t *testing.T) {
 	a.ask("order:1", 1, false).first()
 	a.ask("order:2", 1, false).first()
 	c := a.ask("order:3", 1, false)
-	if r := c.reason(); r != NoSequence || !strings.Contains(c.err.Error(), "as many as it may") {
+	if r := c.reason(); r != record.NoSequence || !strings.Contains(c.err.Error(), "as many as it may") {
 		t.Error(c.err)
 	}
 	three := int64(3)
-	s.set("order:*", Change{MaxNames: &three})
+	s.set("order:*", operator.Change{MaxNames: &three})
 	s.run(4 * time.Second)
 	if v := a.ask("order:3", 1, false).first(); v != 1 {
 		t.Error(v)
@@ -95,13 +97,13 @@ func TestTemplateLeavesADeletedNameAlone(t *testing.T) {
 	a.ask("order:1", 1, false).first()
 	s.remove("order:1")
 	s.run(4 * time.Second)
-	if r := a.ask("order:1", 1, false).reason(); r != NoSequence {
+	if r := a.ask("order:1", 1, false).reason(); r != record.NoSequence {
 		t.Error(r)
 	}
 }
 
 func (s *stage) exists(name string) bool {
-	_, _, err := s.mem.Peek(Path(name))
+	_, _, err := s.mem.Peek(record.Path(name))
 	return err == nil
 }
 
@@ -112,7 +114,7 @@ func TestTemplateCreatesNothingBeforeTheConfirmingTimeIsOver(t *testing.T) {
 	s.createTemplate("order:*", 1, 5)
 	a := s.newNode()
 	a.hold = func() Hold { return Hold{Record: a.slot, Version: store.AnyVersion, Wait: time.Second} }
-	if r := a.ask("order:1", 1, false).reason(); r != Confirming || s.exists("order:1") {
+	if r := a.ask("order:1", 1, false).reason(); r != record.Confirming || s.exists("order:1") {
 		t.Error(r)
 	}
 }
@@ -121,7 +123,7 @@ func TestTemplateCreatesNothingBeforeTheConfirmingTimeIsOver(t *testing.T) {
 func (a *actor) inCreation(f func()) {
 	a.calls = func(c memzk.Call) memzk.Fault {
 		for _, op := range c.Ops {
-			if made, ok := op.(store.CreateOp); ok && made.Path != StatePath {
+			if made, ok := op.(store.CreateOp); ok && made.Path != record.StatePath {
 				a.calls = nil
 				f()
 			}
@@ -136,7 +138,7 @@ func TestTemplateDoesNotCreateWhatIsLost(t *testing.T) {
 	a := s.node()
 	s.createTemplate("order:*", 1, 5)
 	v := a.ask("order:1", 100, false).first()
-	s.erase(Path("order:1"))
+	s.erase(record.Path("order:1"))
 	for range 5 {
 		c := a.ask("order:1", 500, false).finish()
 		if c.err == nil && int64(c.runs[0].First) <= v+99 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/timeguard"
 )
@@ -25,13 +26,13 @@ type reading struct {
 
 // atMost returns a sequence time that is above all that any node has used until now (S24). leader is a time of
 // ZooKeeper's leader since, Unix ms. When the read was sent, another node may have been about to raise the time by
-// mostRaise, for what had passed before. And a node that reads a raise counts on from there.
+// record.MostRaise, for what had passed before. And a node that reads a raise counts on from there.
 func (r reading) atMost(now timeguard.Moment, leader int64) int64 {
 	//mutant:s24-at-least by TestTimeIsPutBackByThreeClocks -> passed := time.Duration(now.Least - r.Sent.Least).Milliseconds()
 	passed := time.Duration(now.Most - r.Sent.Most).Milliseconds()
 	//mutant:s24-leader-not-asked by TestTimeIsPutBackByThreeClocks ->
 	passed = max(passed, leader-r.Leader)
-	return r.Time + max(passed, 0) + 2*MostRaise.Milliseconds()
+	return r.Time + max(passed, 0) + 2*record.MostRaise.Milliseconds()
 }
 
 // now returns the present time of AtMost.
@@ -44,7 +45,7 @@ func (k knowledge) now(least int64) int64 {
 
 // raisedTime returns /seq with the present sequence time. due is false if its time is young, or if nobody needs the
 // time: the cluster has had no sequences.
-func (k knowledge) raisedTime(now timeguard.Moment) (next State, due bool) {
+func (k knowledge) raisedTime(now timeguard.Moment) (next record.State, due bool) {
 	//mutant:s23-at-most by TestFastBootClock -> age := time.Duration(now.Most - k.seq().first)
 	age := time.Duration(now.Least - k.seq().first)
 	next = k.seq().state
@@ -65,7 +66,7 @@ func (i *Issuer) raiseTime(ctx context.Context, cluster ClusterInfo, v view) err
 
 // raise writes a state that is as it was read, but for times. If another write was faster, the next round sees it.
 // sure: see seqRead.
-func (i *Issuer) raise(ctx context.Context, v view, next State, sure bool, checks ...store.Op) error {
+func (i *Issuer) raise(ctx context.Context, v view, next record.State, sure bool, checks ...store.Op) error {
 	sent := i.cfg.Elapsed.Now()
 	ops := append(append(v.SetState(next), v.CheckCluster()), checks...)
 	err := i.cfg.Store.Multi(store.OnSession(ctx, i.session), ops...)

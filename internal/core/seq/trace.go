@@ -5,13 +5,14 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
 // traceWrite traces a write that is about to be sent over what was read: one that takes a block, gives positions back,
 // or changes the owner. The writes of a strict sequence are no steps, because each is an answer.
 func (i *Issuer) traceWrite(s *series, v view, t blockWrite, hold Hold) {
 	r, was := t.Record, v.Record
-	if i.trace == nil || was == nil || r.Mode == Strict || r.Next == was.Next && r.Owner == was.Owner {
+	if i.trace == nil || was == nil || r.Mode == record.Strict || r.Next == was.Next && r.Owner == was.Owner {
 		return
 	}
 	about := []any{
@@ -32,7 +33,7 @@ func (i *Issuer) traceWrite(s *series, v view, t blockWrite, hold Hold) {
 
 // traceBlock traces a block that is the node's from now on. s.mu is held.
 func (s *series) traceBlock(t blockWrite) {
-	if t.Block.Len() > 0 && t.Record.Mode != Strict {
+	if t.Block.Len() > 0 && t.Record.Mode != record.Strict {
 		s.trace.Step("block", "name", s.name, "id", t.Record.ID, "inc", t.Record.Incarnation,
 			"first", t.Block.First, "end", t.Block.End, "nonce", t.Record.Nonce)
 	}

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
@@ -53,8 +55,8 @@ func TestNewNodesLearnOfOldChanges(t *testing.T) {
 	s.setNext("order", 50_000)
 	s.run(4 * time.Second)
 	a.issue("order", 1, 20*time.Second, seen, "a after the change")
-	for range MaxChanged {
-		s.set("other", Change{Settings: func(set *Settings) { set.SupplyMs++ }})
+	for range record.MaxChanged {
+		s.set("other", operator.Change{Settings: func(set *record.Settings) { set.SupplyMs++ }})
 		s.run(time.Second)
 	}
 	b := s.node()
@@ -159,8 +161,8 @@ func TestReturningNodeLearnsOfChanges(t *testing.T) {
 	s.setNext("order", 50_000)
 	s.run(4 * time.Second)
 	a.issue("order", 1, 20*time.Second, seen, "a after the change")
-	for range MaxChanged {
-		s.set("other", Change{Settings: func(set *Settings) { set.SupplyMs++ }})
+	for range record.MaxChanged {
+		s.set("other", operator.Change{Settings: func(set *record.Settings) { set.SupplyMs++ }})
 		s.run(time.Second)
 	}
 	last := s.mem.Snapshot()

@@ -1,18 +1,19 @@
 package seq
 
 import (
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/timeguard"
 )
 
 // view is the records that a decision needs, as they were read together.
 type view struct {
-	Found
+	record.Found
 	leader   int64            // a time of ZooKeeper's leader before the read, Unix ms: see Issuer.look
 	read     int64            // when the read was sent, ns of AtMost
 	got      timeguard.Moment // when it was answered
-	before   *Record          // what the node knew of the record when the read was sent
-	keys     *Keyring         // nil: they were not read
+	before   *record.Record   // what the node knew of the record when the read was sent
+	keys     *record.Keyring  // nil: they were not read
 	secret   *store.Record    // the key of record, nil: it was not read
 	template *template        // that may create the sequence, nil: there is none
 }

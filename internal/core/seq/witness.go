@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -19,10 +20,10 @@ import (
 type Witness struct {
 	// Incarnation is that of /cluster when all of this was compared with ZooKeeper. Entered is when the node entered it,
 	// nil for the first one.
-	Incarnation int64             `json:"incarnation"`
-	Entered     *timeguard.Moment `json:"entered,omitempty"`
-	State       State             `json:"state"`
-	Records     map[string]Record `json:"records"`
+	Incarnation int64                    `json:"incarnation"`
+	Entered     *timeguard.Moment        `json:"entered,omitempty"`
+	State       record.State             `json:"state"`
+	Records     map[string]record.Record `json:"records"`
 	// Keys are those of requests, by the name of the strict sequence, as they are in ZooKeeper.
 	Keys map[string][]byte `json:"keys,omitempty"`
 	// Met are the other nodes that this one has met.
@@ -45,7 +46,7 @@ func (i *Issuer) witness() (w Witness, ok bool) {
 	w = Witness{
 		Incarnation: k.seq().state.Incarnation, State: k.seq().state,
 		Boot: i.cfg.Boot, Sure: k.seq().sure, Last: k.seq().last,
-		Records: make(map[string]Record), Keys: make(map[string][]byte),
+		Records: make(map[string]record.Record), Keys: make(map[string][]byte),
 	}
 	if k.entered != longAgo {
 		w.Entered = &k.entered
@@ -61,7 +62,7 @@ func (i *Issuer) witness() (w Witness, ok bool) {
 			w.Records[s.name] = r.Raised(max(r.Next, s.highest))
 			ok = ok && !(s.stale && s.incarnation < k.seq().state.Incarnation)
 			if len(s.keys) > 0 {
-				w.Keys[s.name] = (&Keyring{Entries: s.keys}).Marshal()
+				w.Keys[s.name] = (&record.Keyring{Entries: s.keys}).Marshal()
 			}
 		}
 		s.mu.Unlock()
@@ -170,7 +171,7 @@ func (i *Issuer) remember(w Witness) {
 		s.mu.Lock()
 		s.stale, s.incarnation = true, w.Incarnation
 		s.know(w.Records[name])
-		s.keys, _ = ParseKeys(w.Keys[name]) // loadWitness has checked them
+		s.keys, _ = record.ParseKeys(w.Keys[name]) // loadWitness has checked them
 		s.mu.Unlock()
 	}
 }
@@ -190,7 +191,7 @@ func loadWitness(dir Dir) (w Witness, ok bool) {
 		}
 	}
 	for _, keys := range w.Keys {
-		if _, err := ParseKeys(keys); err != nil {
+		if _, err := record.ParseKeys(keys); err != nil {
 			return Witness{}, false
 		}
 	}
@@ -199,7 +200,9 @@ func loadWitness(dir Dir) (w Witness, ok bool) {
 
 // saveWitness replaces the file, and waits for the disk: what a node reports to have followed must not be lost with the
 // power (S25).
-func saveWitness(dir Dir, w Witness) error { return dir.Replace(witnessName, checked(MustMarshal(w))) }
+func saveWitness(dir Dir, w Witness) error {
+	return dir.Replace(witnessName, checked(record.MustMarshal(w)))
+}
 
 // Dir is the state directory. *localcache.Dir implements it.
 type Dir interface {

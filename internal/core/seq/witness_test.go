@@ -10,6 +10,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
 // The disk changes one byte of what a node remembers. A wrong next position would be put back, or a wrong write count
@@ -66,7 +67,7 @@ func TestWitnessRemembersPeersAfterALoss(t *testing.T) {
 	old.Met = []coordinator.Peer{{Node: "b", Worker: 1, Term: 2, Name: "b", Address: "b:7609", SeenMs: 3}}
 	is := New(Config{Elapsed: elapsedOf(new(int64)), Dir: dir, Met: func() []coordinator.Peer { return old.Met }})
 	is.saveLast()
-	if got, ok := loadWitness(dir); !ok || !bytes.Equal(MustMarshal(got), MustMarshal(old)) {
+	if got, ok := loadWitness(dir); !ok || !bytes.Equal(record.MustMarshal(got), record.MustMarshal(old)) {
 		t.Errorf("%+v, want %+v", got, old)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/timeguard"
 )
@@ -72,15 +73,15 @@ func (i *Issuer) gather(ctx context.Context, s *series, reuse bool) (v view, err
 		v = s.last
 	}
 	s.mu.Unlock()
-	if v.State == nil || i.known.judge(v) != Good { // not foundLost: a view from before shows no loss
+	if v.State == nil || i.known.judge(v) != record.Good { // not record.Lost: a view from before shows no loss
 		if v, err = i.look(ctx, s, false); err != nil {
 			return view{}, err
 		}
 	}
 	switch i.known.judge(v) {
-	case Lost:
-		return view{}, &lostError{reason: ClusterPath + " or " + StatePath + " is missing, or older than before"}
-	case Later:
+	case record.Lost:
+		return view{}, &lostError{reason: record.ClusterPath + " or " + record.StatePath + " is missing, or older than before"}
+	case record.Later:
 		return view{}, &lostError{later: true}
 	}
 	if v.State == nil { // nobody has put it back in this incarnation yet: a node that stops may ask so early
@@ -94,9 +95,9 @@ func (i *Issuer) gather(ctx context.Context, s *series, reuse bool) (v view, err
 // the keys of requests, the record's own key, or both.
 func (i *Issuer) readMore(ctx context.Context, v *view, w wants) error {
 	var paths []string
-	before := make([]*Record, len(w.templates))
+	before := make([]*record.Record, len(w.templates))
 	for k, name := range w.templates {
-		paths = append(paths, Path(name))
+		paths = append(paths, record.Path(name))
 		if t := i.find([]byte(name)); t != nil {
 			t.mu.Lock()
 			before[k] = t.known
@@ -104,10 +105,10 @@ func (i *Issuer) readMore(ctx context.Context, v *view, w wants) error {
 		}
 	}
 	if w.keys != "" {
-		paths = append(paths, KeysPath(w.keys))
+		paths = append(paths, record.KeysPath(w.keys))
 	}
 	if w.secret != "" {
-		paths = append(paths, SecretPath(w.secret))
+		paths = append(paths, record.SecretPath(w.secret))
 	}
 	if len(paths) == 0 {
 		return nil
@@ -120,24 +121,24 @@ func (i *Issuer) readMore(ctx context.Context, v *view, w wants) error {
 		v.secret, found = &found[len(found)-1], found[:len(found)-1]
 	}
 	if w.keys != "" {
-		v.keys = &Keyring{Exists: found[0].Found, Version: found[0].Stat.Version}
-		v.keys.Entries, err = ParseKeys(found[0].Data)
-		return DamagedAt(KeysPath(w.keys), err)
+		v.keys = &record.Keyring{Exists: found[0].Found, Version: found[0].Stat.Version}
+		v.keys.Entries, err = record.ParseKeys(found[0].Data)
+		return record.DamagedAt(record.KeysPath(w.keys), err)
 	}
 	for k, name := range w.templates {
 		if !found[k].Found {
 			continue
 		}
-		if r, err := Parse(found[k].Data); err != nil {
-			return DamagedAt(Path(name), err)
-		} else if r.Kind() == Family { // the requests that wait find it when they look again
+		if r, err := record.Parse(found[k].Data); err != nil {
+			return record.DamagedAt(record.Path(name), err)
+		} else if r.Kind() == record.Family { // the requests that wait find it when they look again
 			i.families.know(name, &r)
 			i.named(name).mark(true)
 			return nil
 			//mutant:s22-name-of-a-deleted-family by TestTemplateCreatesNoNameOfADeletedFamily -> } else if false {
 		} else if r.Sections > 0 { // a family that was deleted has issued values of this name
 			return nil
-		} else if r.Kind() == Template {
+		} else if r.Kind() == record.Template {
 			v.template = &template{i.named(name), r, found[k].Stat.Version, before[k]}
 			return nil
 		}
@@ -193,14 +194,14 @@ func (i *Issuer) putBackLeft(cluster ClusterInfo) time.Duration {
 // ZooKeeper's leader has stamped the last heartbeat. look reads again after a sync if the first look seems to show a
 // loss of data, or if an outcome must be known: a server may lag behind.
 func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error) {
-	var known *Record
-	paths, slots := []string{ClusterPath, StatePath}, 0
+	var known *record.Record
+	paths, slots := []string{record.ClusterPath, record.StatePath}, 0
 	if hold := i.cfg.Tenure.Hold(i.session); s == nil && hold.Record != "" {
 		paths, slots = append(paths, hold.Record), 1
 	}
 	if s != nil {
 		s.mu.Lock()
-		known, paths = s.known, append(paths, Path(s.name))
+		known, paths = s.known, append(paths, record.Path(s.name))
 		synced = synced || s.unsure() || s.journaled != nil || i.known.incarnation > s.incarnation
 		s.mu.Unlock()
 	}
@@ -216,14 +217,14 @@ func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error)
 			return view{}, err
 		}
 		v := view{before: known, read: sent, got: i.cfg.Elapsed.Now()}
-		if v.Found, err = ParseFound(found[:len(paths)-slots]); err != nil {
+		if v.Found, err = record.ParseFound(found[:len(paths)-slots]); err != nil {
 			return view{}, err
 		}
 		v.leader = v.Written
 		for _, slot := range found[len(paths)-slots:] {
 			v.leader = max(v.leader, slot.Stat.Mtime)
 		}
-		if i.known.judge(v) == Good && v.State != nil && Compare(v.Record, known, v.State.Purged) != Lost {
+		if i.known.judge(v) == record.Good && v.State != nil && record.Compare(v.Record, known, v.State.Purged) != record.Lost {
 			return v, nil
 		}
 		// twice, because GetAll is not atomic: a purge may have come between /seq and the record

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/zkstore"
 	"github.com/flaked/flaked/internal/testkit/zktest"
@@ -39,8 +41,8 @@ func newHouse(t *testing.T, open func() store.Store) *house {
 	return h
 }
 
-func (h *house) operator() Sequences {
-	return Sequences{Store: h.admin, Clock: simClock{&h.now, func() {}}}
+func (h *house) operator() operator.Sequences {
+	return operator.Sequences{Store: h.admin, Clock: simClock{&h.now, func() {}}}
 }
 
 // door is a node's store. The test ends its session by putting another client in.
@@ -66,7 +68,7 @@ func (h *house) node() *guest {
 }
 
 func (*guest) Hold(int64) Hold {
-	return Hold{Record: ClusterPath, Version: store.AnyVersion, Incarnation: anyIncarnation}
+	return Hold{Record: record.ClusterPath, Version: store.AnyVersion, Incarnation: anyIncarnation}
 }
 
 func (*guest) Leaves() bool { return false }
@@ -130,13 +132,13 @@ func (g *guest) try(name string, n int) (int64, error) {
 
 func (h *house) create(name string) {
 	h.Helper()
-	if _, err := h.operator().Create(h.Context(), Definition{Name: name, Map: plain(), Settings: settings(1000),
+	if _, err := h.operator().Create(h.Context(), operator.Definition{Name: name, Map: plain(), Settings: settings(1000),
 		StartGiven: true}); err != nil {
 		h.Fatal(err)
 	}
 }
 
-func (h *house) record(name string) (Record, State) {
+func (h *house) record(name string) (record.Record, record.State) {
 	h.Helper()
 	r, st, err := h.operator().Show(h.Context(), name)
 	if err != nil {
@@ -148,7 +150,7 @@ func (h *house) record(name string) (Record, State) {
 // wipe removes the records of a sequence and of all sequences. The sessions of the nodes end.
 func (h *house) wipe(name string, nodes ...*guest) {
 	h.Helper()
-	for _, path := range []string{Path(name), BucketPath(name), RecordsDir, StatePath} {
+	for _, path := range []string{record.Path(name), record.BucketPath(name), record.RecordsDir, record.StatePath} {
 		if err := h.admin.Delete(h.Context(), path, store.AnyVersion); err != nil {
 			h.Fatal(err)
 		}

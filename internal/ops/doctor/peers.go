@@ -13,7 +13,8 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/internal/ops/peer"
@@ -29,7 +30,7 @@ const (
 func checkPeers(ctx context.Context, cfg Config, zk store.Store) (found []Finding) {
 	ctx, cancel := context.WithTimeout(ctx, peerTime)
 	defer cancel()
-	nodes, err := seq.Sequences{Store: zk}.Nodes(ctx)
+	nodes, err := operator.Sequences{Store: zk}.Nodes(ctx)
 	if err != nil {
 		return []Finding{failed("peers", err)}
 	}
@@ -54,8 +55,8 @@ func checkPeers(ctx context.Context, cfg Config, zk store.Store) (found []Findin
 
 // hasOrdered reports whether the cluster has an ordered sequence, as far as that can be read in time.
 func hasOrdered(ctx context.Context, zk store.Store) bool {
-	all, _, _ := seq.Sequences{Store: zk}.List(ctx, "")
-	return slices.ContainsFunc(all, func(n seq.Named) bool { return n.Mode == seq.Ordered && n.DeletedAt == 0 })
+	all, _, _ := operator.Sequences{Store: zk}.List(ctx, "")
+	return slices.ContainsFunc(all, func(n record.Named) bool { return n.Mode == record.Ordered && n.DeletedAt == 0 })
 }
 
 // judgeAddress judges where other nodes reach this one. nodes are their addresses.

@@ -7,18 +7,19 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
 // checkFollowers judges which nodes have followed the changes of named sequences.
 func checkFollowers(ctx context.Context, zk store.Store, all coordinator.Roster) []Finding {
-	st, err := seq.Sequences{Store: zk}.State(ctx)
+	st, err := operator.Sequences{Store: zk}.State(ctx)
 	switch {
-	case errors.Is(err, seq.ErrNoState):
+	case errors.Is(err, operator.ErrNoState):
 		return nil
-	case errors.Is(err, seq.ErrDamaged):
+	case errors.Is(err, record.ErrDamaged):
 		return []Finding{{Check: "sequences", Level: Fail, Text: err.Error(), Advice: "Restore or remove this record " +
 			"with ZooKeeper's own client. Nodes issue no values by a damaged record"}}
 	case err != nil:
@@ -29,7 +30,7 @@ func checkFollowers(ctx context.Context, zk store.Store, all coordinator.Roster)
 
 // notFollowed judges whether the nodes that run and serve sequences have followed the changes of operators. A node has
 // until three heartbeats after the last change.
-func notFollowed(all coordinator.Roster, st seq.State) []Finding {
+func notFollowed(all coordinator.Roster, st record.State) []Finding {
 	now := all.LeaderNow
 	changed := now - max(0, st.Time-st.ChangedAt)
 	var behind []string

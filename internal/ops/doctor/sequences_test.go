@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
 func TestNodesThatHaveNotFollowed(t *testing.T) {
@@ -33,7 +33,7 @@ func TestNodesThatHaveNotFollowed(t *testing.T) {
 		{"its live lock is missing for a moment", reports, time.Hour, true},
 	} {
 		found := notFollowed(coordinator.Roster{Entries: []coordinator.Entry{tc.entry}, Now: now, LeaderNow: now},
-			seq.State{Changes: 7, Incarnation: 1, Time: 1e9, ChangedAt: 1e9 - tc.ago.Milliseconds()})
+			record.State{Changes: 7, Incarnation: 1, Time: 1e9, ChangedAt: 1e9 - tc.ago.Milliseconds()})
 		if len(found) > 0 != tc.want {
 			t.Errorf("%s: %+v", tc.name, found)
 		}

@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
 // Together returns sequences with the sections of each family as one.
 func Together(all []Sequence) (out []Sequence) {
 	families := map[string][]Sequence{}
 	for _, s := range all {
-		if family, _, is := seq.SectionOf(s.Name); is {
+		if family, _, is := record.SectionOf(s.Name); is {
 			families[family] = append(families[family], s)
 		} else {
 			out = append(out, s)
@@ -73,6 +73,6 @@ func OfSections(some, all int) string {
 
 // OwnerGone reports whether an ordered sequence has an owner that has not renewed its lease, so that another node may
 // take its place. now is Unix ms.
-func OwnerGone(n seq.Named, now int64) bool {
+func OwnerGone(n record.Named, now int64) bool {
 	return n.HasOwner() && now-n.Written > 2*n.HoldMs
 }

@@ -4,13 +4,14 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
 
-func section(name string, next, written int64) seq.Named {
-	return seq.Named{Name: name, Written: written, Record: seq.Record{
-		Map: sequence.Map{Start: 1, Increment: 1, Max: 1000}, Mode: seq.Ordered, Next: next, Credit: 100,
-		Settings: seq.Settings{Block: 32, SupplyMs: 1, HoldMs: 3000, Ceiling: 10, HardCeiling: 10},
+func section(name string, next, written int64) record.Named {
+	return record.Named{Name: name, Written: written, Record: record.Record{
+		Map: sequence.Map{Start: 1, Increment: 1, Max: 1000}, Mode: record.Ordered, Next: next, Credit: 100,
+		Settings: record.Settings{Block: 32, SupplyMs: 1, HoldMs: 3000, Ceiling: 10, HardCeiling: 10},
 		Owner:    "n", Address: "10.0.0.1:7609", Term: 1,
 	}}
 }
@@ -20,8 +21,8 @@ func TestOwnerThatIsGoneIsAProblem(t *testing.T) {
 	const now = 1_790_000_000_000
 	ticks, free := section("ticks", 5, now-6001), section("free", 5, now-6001)
 	free.Owner = ""
-	family := func(name string, written ...int64) seq.Named {
-		n := seq.Named{Name: name, Record: section("", 7, 0).Record}
+	family := func(name string, written ...int64) record.Named {
+		n := record.Named{Name: name, Record: section("", 7, 0).Record}
 		n.Owner, n.Record.Sections = "", len(written)
 		for _, at := range written {
 			n.Sections = append(n.Sections, section(name+"0", 7, at))
@@ -30,13 +31,13 @@ func TestOwnerThatIsGoneIsAProblem(t *testing.T) {
 	}
 	lost, broken := family("lost:*", now, now), family("broken:*", now)
 	lost.Sections = lost.Sections[1:]
-	broken.Err = seq.ErrDamaged
+	broken.Err = record.ErrDamaged
 	var all []Sequence
-	for _, n := range []seq.Named{
+	for _, n := range []record.Named{
 		ticks, free, section("kept", 5, now-6000), family("msg:*", now-7000, now, now-9000), family("all:*", now),
 		lost, broken,
 	} {
-		all = append(all, Recorded(n, seq.State{}, now))
+		all = append(all, Recorded(n, record.State{}, now))
 	}
 	const want = "Damaged records of sequences: broken:* (not a sequence record of flaked), lost:* (1 of 2 sections " +
 		"missing in ZooKeeper). Ordered sequences whose owner has not renewed its lease: msg:* (2 of 3 sections), " +
@@ -52,25 +53,25 @@ func TestOwnerThatIsGoneIsAProblem(t *testing.T) {
 
 // A node says what it knows of all sections of a family as of one sequence.
 func TestSectionsAreOneFamily(t *testing.T) {
-	use := func(name string, next int64, refusal seq.Reason) Sequence {
+	use := func(name string, next int64, refusal record.Reason) Sequence {
 		return InUse(seq.Use{Name: name, Record: section(name, next, 0).Record, Held: 3, PerSecond: 2, Passed: 5,
-			Lapses: 1, Owns: next == 7, Refusal: refusal}, seq.State{})
+			Lapses: 1, Owns: next == 7, Refusal: refusal}, record.State{})
 	}
 	all := Together([]Sequence{
-		use("ticks", 7, ""), use("msg:*0", 7, ""), use("msg:*1", 999, seq.NoOwner), use("msg:*2", 1000, ""),
+		use("ticks", 7, ""), use("msg:*0", 7, ""), use("msg:*1", 999, record.NoOwner), use("msg:*2", 1000, ""),
 	})
 	if len(all) != 2 || all[0].Name != "ticks" || all[1].Name != "msg:*" {
 		t.Fatalf("%+v", all)
 	}
 	f := all[1]
-	if r := f.Record; r.Next != 1000 || r.Term != 3 || r.Kind() != seq.Family || r.Owner+r.Address != "" {
+	if r := f.Record; r.Next != 1000 || r.Term != 3 || r.Kind() != record.Family || r.Owner+r.Address != "" {
 		t.Errorf("%+v", r)
 	}
 	if f.Held != 9 || f.PerSecond != 6 || f.Passed != 15 || f.Lapses != 3 || f.Owned != 1 || f.Sections != 3 ||
-		f.Owns || f.State != SeqExhausted || f.Why != "1 of 3 sections" || f.Refusal != seq.NoOwner {
+		f.Owns || f.State != SeqExhausted || f.Why != "1 of 3 sections" || f.Refusal != record.NoOwner {
 		t.Errorf("%+v", f)
 	}
-	f = Together([]Sequence{use("msg:*0", 7, ""), use("msg:*1", 8, seq.NoOwner)})[0]
+	f = Together([]Sequence{use("msg:*0", 7, ""), use("msg:*1", 8, record.NoOwner)})[0]
 	if p, _ := f.Problem(); f.State != SeqFamily || p.Cause != sequencesNoOwner.Cause || p.Severity != Critical {
 		t.Errorf("%+v", f)
 	}
@@ -84,11 +85,11 @@ func TestOwnerThatIsGoneIsNoProblemWhileANodeServes(t *testing.T) {
 	}{
 		{nil, 1}, {&Answer{Cause: "confirming"}, 1}, {&Answer{Ready: true}, 0},
 		{&Answer{Ready: true, Sequences: CountSequences([]Sequence{
-			InUse(seq.Use{Name: "ticks", Record: section("ticks", 5, 0).Record, Refusal: seq.NoOwner}, seq.State{}),
+			InUse(seq.Use{Name: "ticks", Record: section("ticks", 5, 0).Record, Refusal: record.NoOwner}, record.State{}),
 		})}, 1},
 	} {
 		r := Report{Source: SourceZooKeeper, Workers: []WorkerReport{{State: Live, Says: row.says}},
-			Sequences: CountSequences([]Sequence{Recorded(section("ticks", 5, 0), seq.State{}, 9000)})}
+			Sequences: CountSequences([]Sequence{Recorded(section("ticks", 5, 0), record.State{}, 9000)})}
 		r.Judge()
 		if n := len(r.Sequences.Problems()); n != row.problems {
 			t.Errorf("%+v: %v", row.says, r.Sequences.Problems())

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
 // The states of a named sequence.
@@ -23,20 +24,20 @@ const (
 )
 
 // SequenceState returns the state of a sequence by its record.
-func SequenceState(r seq.Record, st seq.State) string {
+func SequenceState(r record.Record, st record.State) string {
 	s := r.Standing(st)
 	switch {
-	case r.Kind() == seq.Tombstone:
+	case r.Kind() == record.Tombstone:
 		return SeqDeleted
-	case r.Next >= r.Positions(), s.Refusal == seq.NoSequence:
+	case r.Next >= r.Positions(), s.Refusal == record.NoSequence:
 		return SeqExhausted
-	case s.Refusal == seq.Frozen:
+	case s.Refusal == record.Frozen:
 		return SeqFrozen
 	case r.Incarnation < st.Incarnation:
 		return SeqAfterLoss
-	case r.Kind() == seq.Template:
+	case r.Kind() == record.Template:
 		return SeqTemplate
-	case r.Kind() == seq.Family:
+	case r.Kind() == record.Family:
 		return SeqFamily
 	}
 	return SeqInUse
@@ -55,16 +56,16 @@ type Sequence struct {
 }
 
 // InUse returns a sequence as a node knows it.
-func InUse(u seq.Use, st seq.State) Sequence {
+func InUse(u seq.Use, st record.State) Sequence {
 	s := Sequence{Use: u, State: SequenceState(u.Record, st)}
-	if u.Refusal == seq.Frozen && s.State != SeqFrozen {
+	if u.Refusal == record.Frozen && s.State != SeqFrozen {
 		s.State, s.Why = SeqFrozen, "its record or key is damaged or missing"
 	}
 	return s
 }
 
 // Recorded returns a sequence as ZooKeeper has it. now is Unix ms.
-func Recorded(n seq.Named, st seq.State, now int64) Sequence {
+func Recorded(n record.Named, st record.State, now int64) Sequence {
 	s := Sequence{Use: seq.Use{Name: n.Name, Record: n.Record}}
 	switch {
 	case n.Err != nil:
@@ -79,7 +80,7 @@ func Recorded(n seq.Named, st seq.State, now int64) Sequence {
 	default:
 		s.State, s.Gone = SequenceState(n.Record, st), truth(OwnerGone(n, now))
 	}
-	if missing := n.Record.Sections - len(n.Sections); missing > 0 && n.Record.Kind() == seq.Family && n.Err == nil {
+	if missing := n.Record.Sections - len(n.Sections); missing > 0 && n.Record.Kind() == record.Family && n.Err == nil {
 		s.State, s.Why = SeqDamaged, OfSections(missing, n.Record.Sections)+" missing in ZooKeeper"
 	}
 	return s
@@ -96,11 +97,11 @@ func (s Sequence) Problem() (p Problem, is bool) {
 		return sequencesExhausted, true
 	case s.State == SeqDeleted:
 		return p, false
-	case s.Refusal == seq.CeilingReached:
+	case s.Refusal == record.CeilingReached:
 		return sequencesCeiling, true
-	case s.Refusal == seq.NoOwner:
+	case s.Refusal == record.NoOwner:
 		return sequencesNoOwner, true
-	case s.Refusal == seq.NoBlock, s.Refusal == seq.Confirming, s.Refusal == seq.Unknown:
+	case s.Refusal == record.NoBlock, s.Refusal == record.Confirming, s.Refusal == record.Unknown:
 		return sequencesUnserved, true
 	case s.Gone > 0:
 		return sequencesOwnerGone, true
@@ -113,7 +114,7 @@ const nearlyUsed = 0.8
 
 // Taken returns how many of all values nodes have taken. For a template, it is how many of the
 // sequences that it may create exist.
-func Taken(r seq.Record) (done, all int64) {
+func Taken(r record.Record) (done, all int64) {
 	if r.MaxNames > 0 {
 		return r.Names, r.MaxNames
 	}
@@ -202,7 +203,7 @@ func CountSequences(all []Sequence) *Sequences {
 	for _, q := range all {
 		switch {
 		case q.State == SeqDeleted, q.State == SeqDamaged:
-		case q.Record.Kind() == seq.Template:
+		case q.Record.Kind() == record.Template:
 			s.Templates++
 		default:
 			s.Count++

@@ -7,6 +7,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -30,10 +31,10 @@ func TestPartText(t *testing.T) {
 
 func TestSequencesAreCounted(t *testing.T) {
 	const now = 1_790_000_000_000
-	one := func(next, at, incarnation int64) seq.Record {
-		return seq.Record{
+	one := func(next, at, incarnation int64) record.Record {
+		return record.Record{
 			Map:      sequence.Map{Start: 1, Increment: 1, Max: 1000},
-			Settings: seq.Settings{Block: 32, SupplyMs: 1, HoldMs: 1, Ceiling: 10, HardCeiling: 10},
+			Settings: record.Settings{Block: 32, SupplyMs: 1, HoldMs: 1, Ceiling: 10, HardCeiling: 10},
 			Next:     next, At: at, Credit: 100, PeakAt: at, Incarnation: incarnation,
 		}
 	}
@@ -41,19 +42,19 @@ func TestSequencesAreCounted(t *testing.T) {
 	deleted.DeletedAt = now
 	full.MaxNames, full.Names = 5, 5
 	frozen.MaxNames = 5
-	found := []seq.Named{
+	found := []record.Named{
 		{Name: "deleted", Record: deleted}, {Name: "full:*", Record: full}, {Name: "frozen:*", Record: frozen},
 		{Name: "some", Record: one(799, now, 2)}, {Name: "many", Record: one(800, now, 2)},
 		{Name: "all", Record: one(1000, now, 2)},
 		{Name: "old", Record: one(100, now-1_000_000, 1)},
 	}
 	for n := range 5 {
-		found = append(found, seq.Named{Name: fmt.Sprint("more-", n), Record: one(900, now, 2)})
+		found = append(found, record.Named{Name: fmt.Sprint("more-", n), Record: one(900, now, 2)})
 	}
-	found = append(found, seq.Named{Name: "broken", Err: seq.ErrDamaged})
-	in := func(found []seq.Named) (all []Sequence) {
+	found = append(found, record.Named{Name: "broken", Err: record.ErrDamaged})
+	in := func(found []record.Named) (all []Sequence) {
 		for _, n := range found {
-			all = append(all, Recorded(n, seq.State{Incarnation: 2, Time: now}, now))
+			all = append(all, Recorded(n, record.State{Incarnation: 2, Time: now}, now))
 		}
 		return all
 	}
@@ -77,10 +78,10 @@ func TestSequencesAreCounted(t *testing.T) {
 // Nodes say how fast sequences are used up, and which they cannot serve. A problem that records show, too, is named
 // once.
 func TestNodesSayWhatRecordsOfSequencesDoNot(t *testing.T) {
-	use := func(name string, next int64, perSecond float64, refusal seq.Reason) Sequence {
-		r := seq.Record{Map: sequence.Map{Start: 1, Increment: 1, Max: 1000}, Next: next, Credit: 100,
-			Settings: seq.Settings{Block: 32, SupplyMs: 1, HoldMs: 1, Ceiling: 10, HardCeiling: 10}}
-		return InUse(seq.Use{Name: name, Record: r, PerSecond: perSecond, Refusal: refusal}, seq.State{})
+	use := func(name string, next int64, perSecond float64, refusal record.Reason) Sequence {
+		r := record.Record{Map: sequence.Map{Start: 1, Increment: 1, Max: 1000}, Next: next, Credit: 100,
+			Settings: record.Settings{Block: 32, SupplyMs: 1, HoldMs: 1, Ceiling: 10, HardCeiling: 10}}
+		return InUse(seq.Use{Name: name, Record: r, PerSecond: perSecond, Refusal: refusal}, record.State{})
 	}
 	says := func(ready bool, all ...Sequence) *Answer {
 		return &Answer{Ready: ready, Sequences: CountSequences(all)}
@@ -88,12 +89,12 @@ func TestNodesSayWhatRecordsOfSequencesDoNot(t *testing.T) {
 	r := Assess("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0), liveEntry(2, 0)},
 		local(t0))
 	r.Sequences = CountSequences([]Sequence{use("near", 900, 0, ""), use("order", 5, 0, ""), use("all", 1000, 0, "")})
-	holds := use("all", 1000, 2, seq.Exhausted)
+	holds := use("all", 1000, 2, record.Exhausted)
 	holds.Held = 1200
-	r.Workers[0].Says = says(true, holds, use("near", 900, 0.5, ""), use("order", 5, 9, seq.NoBlock))
-	r.Workers[1].Says = says(true, use("near", 900, 1.5, ""), use("order", 5, 9, seq.Confirming),
-		use("busy", 5, 9, seq.CeilingReached), use("lost", 5, 9, seq.Frozen), use("deleted", 1000, 9, seq.Exhausted))
-	r.Workers[2].Says = says(false, use("order", 5, 0, seq.NoBlock))
+	r.Workers[0].Says = says(true, holds, use("near", 900, 0.5, ""), use("order", 5, 9, record.NoBlock))
+	r.Workers[1].Says = says(true, use("near", 900, 1.5, ""), use("order", 5, 9, record.Confirming),
+		use("busy", 5, 9, record.CeilingReached), use("lost", 5, 9, record.Frozen), use("deleted", 1000, 9, record.Exhausted))
+	r.Workers[2].Says = says(false, use("order", 5, 0, record.NoBlock))
 	r.Workers[2].Says.Cause = "confirming"
 	r.Judge()
 	const want = "Frozen sequences, which issue no values: lost (its record or key is damaged or missing at worker 1 " +

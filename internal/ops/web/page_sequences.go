@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
@@ -68,7 +69,7 @@ func (v seqView) Trouble() bool {
 // if the node gets some.
 func (v seqView) Waits() string {
 	switch v.Refusal {
-	case seq.Frozen, seq.Exhausted:
+	case record.Frozen, record.Exhausted:
 		return ""
 	}
 	return string(v.Refusal)

@@ -12,6 +12,7 @@ import (
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/sequence"
@@ -81,7 +82,7 @@ func (s *Server) use(r *http.Request, name string) (u seq.Use, err error) {
 
 // noSequence returns the error for an unknown sequence. advice is a sentence behind a full stop, or empty.
 func noSequence(name, advice string) error {
-	return &seq.Refusal{Reason: seq.NoSequence, Text: "there is no sequence " + name + advice}
+	return &record.Refusal{Reason: record.NoSequence, Text: "there is no sequence " + name + advice}
 }
 
 // valuesOf returns all values of runs.
@@ -136,7 +137,7 @@ func showSequence(name string, u seq.Use) shownSequence {
 		math.Round(1000*r.Used(r.Next)) / 10, u.Held, string(u.Refusal), nil}
 	if r.Mode.Owned() {
 		shown.shownOwner = &shownOwner{r.Address, u.Owns, r.Term, r.HoldMs, u.Passed, "", nil, 0, 0}
-		if family, section, is := seq.SectionOf(u.Name); is {
+		if family, section, is := record.SectionOf(u.Name); is {
 			shown.Family, shown.Section = family, &section
 		}
 	}
@@ -181,7 +182,7 @@ func takesValues(path string) bool {
 
 func (s *Server) showOne(w http.ResponseWriter, r *http.Request, name string) {
 	u, err := s.use(r, name)
-	if refusal, is := errors.AsType[*seq.Refusal](err); is && refusal.Reason == seq.NoSequence && takesValues(name) {
+	if refusal, is := errors.AsType[*record.Refusal](err); is && refusal.Reason == record.NoSequence && takesValues(name) {
 		err = noSequence(name, ". To take values, send POST, not GET")
 	}
 	if err != nil {
@@ -231,10 +232,10 @@ func count(text string, most int) (int, error) {
 // act with 409.
 func writeSequenceError(w http.ResponseWriter, err error) {
 	e := replies.Of(err)
-	switch seq.Reason(e.Reason()) {
-	case seq.NoSequence:
+	switch record.Reason(e.Reason()) {
+	case record.NoSequence:
 		writeProblem(w, http.StatusNotFound, e)
-	case seq.Frozen:
+	case record.Frozen:
 		writeProblem(w, http.StatusConflict, e)
 	default:
 		writeError(w, e)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
@@ -51,9 +53,9 @@ func issuer(t *testing.T) *seq.Issuer {
 	ended := make(chan struct{})
 	go func() { defer close(ended); is.Run(ctx) }()
 	t.Cleanup(func() { stop(); <-ended })
-	o := seq.Sequences{Store: mem.Session()}
+	o := operator.Sequences{Store: mem.Session()}
 	for deadline := time.Now().Add(10 * time.Second); ; {
-		if _, _, err := o.Show(t.Context(), "order"); err == seq.ErrNotFound {
+		if _, _, err := o.Show(t.Context(), "order"); err == operator.ErrNotFound {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -61,17 +63,17 @@ func issuer(t *testing.T) *seq.Issuer {
 		}
 	}
 	long := sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}
-	for _, d := range []seq.Definition{
+	for _, d := range []operator.Definition{
 		{Name: "order", Map: long},
 		{Name: "eights", Map: sequence.Map{Start: 1, Increment: 8, Max: sequence.MaxJavaScript}},
 		{Name: "small", Map: sequence.Map{Start: 1, Increment: 1, Max: 3}},
-		{Name: "slow", Map: long, Settings: seq.Settings{Ceiling: 50, HardCeiling: 50}},
-		{Name: "large", Map: long, Settings: seq.Settings{Block: 1 << 21}},
+		{Name: "slow", Map: long, Settings: record.Settings{Ceiling: 50, HardCeiling: 50}},
+		{Name: "large", Map: long, Settings: record.Settings{Block: 1 << 21}},
 		{Name: "hidden", Map: sequence.Map{Start: 1, Increment: 1, Salt: 16, Max: math.MaxInt64}},
 		{Name: "a/b", Map: sequence.Map{Start: 5, Increment: 1, Max: sequence.MaxJavaScript}},
-		{Name: "invoice", Mode: seq.Strict, Map: long},
-		{Name: "ticks", Mode: seq.Ordered, Map: long, Settings: seq.Settings{HoldMs: 3000}},
-		{Name: "msg:*", Mode: seq.Ordered, Sections: 4, Map: long, Settings: seq.Settings{HoldMs: 3000}},
+		{Name: "invoice", Mode: record.Strict, Map: long},
+		{Name: "ticks", Mode: record.Ordered, Map: long, Settings: record.Settings{HoldMs: 3000}},
+		{Name: "msg:*", Mode: record.Ordered, Sections: 4, Map: long, Settings: record.Settings{HoldMs: 3000}},
 	} {
 		s := &d.Settings
 		s.Block, s.SupplyMs, s.HoldMs = cmp.Or(s.Block, 32), 900_000, cmp.Or(s.HoldMs, 3_600_000)

@@ -1,7 +1,6 @@
 package seq
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -9,14 +8,15 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
-	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
-func ofFamily(name string, sections int) Definition {
+func ofFamily(name string, sections int) operator.Definition {
 	set := settings(1000)
-	set.HoldMs = DefaultLease.Milliseconds()
-	return Definition{Name: name, Map: plain(), Settings: set, Mode: Ordered, Sections: sections}
+	set.HoldMs = record.DefaultLease.Milliseconds()
+	return operator.Definition{Name: name, Map: plain(), Settings: set, Mode: record.Ordered, Sections: sections}
 }
 
 // After a loss of data, what a family has issued is known if all its sections have taken blocks since.
@@ -33,7 +33,7 @@ func TestFamilyAfterALossNeedsAStart(t *testing.T) {
 	s.run(stageConfirm)
 	s.remove("msg:*")
 	s.setTime(100_000)
-	if err := create(); !errors.Is(err, ErrStartNeeded) {
+	if err := create(); !errors.Is(err, operator.ErrStartNeeded) {
 		t.Error(err)
 	}
 	d.StartGiven, d.Start = true, 500
@@ -50,18 +50,18 @@ func TestFamilyAfterALossNeedsAStart(t *testing.T) {
 func TestNothingIsCreatedInTheNamesOfAFamily(t *testing.T) {
 	s := newStage(t)
 	s.node()
-	create := func(d Definition) error {
+	create := func(d operator.Definition) error {
 		_, err := s.operator().Create(t.Context(), d)
 		return err
 	}
-	one := func(name string) Definition {
-		d := Definition{Name: name, Map: plain(), Settings: settings(1000)}
+	one := func(name string) operator.Definition {
+		d := operator.Definition{Name: name, Map: plain(), Settings: settings(1000)}
 		if positions.IsTemplate(name) {
 			d.MaxNames = 9
 		}
 		return d
 	}
-	for _, d := range []Definition{
+	for _, d := range []operator.Definition{
 		one("order"), one("a:b"), one("a:"), one("b:c:*"), one("gone:x"), ofFamily("msg:*", 2), ofFamily("c:d:*", 1),
 		one("e:*"), ofFamily("e:f:*", 1), one("msg"), one("msg:"), ofFamily("a-*", 1), one("msg_x"),
 	} {
@@ -71,10 +71,10 @@ func TestNothingIsCreatedInTheNamesOfAFamily(t *testing.T) {
 	}
 	s.run(3 * time.Second)
 	s.remove("gone:x")
-	refused := func(d Definition, family string, within ...string) {
+	refused := func(d operator.Definition, family string, within ...string) {
 		t.Helper()
 		err := create(d)
-		e, is := errors.AsType[*FamilyError](err)
+		e, is := errors.AsType[*operator.FamilyError](err)
 		if !is || e.Family != family || !slices.Equal(e.Within, within) {
 			t.Errorf("%s: %v", d.Name, err)
 		}
@@ -87,7 +87,7 @@ func TestNothingIsCreatedInTheNamesOfAFamily(t *testing.T) {
 	refused(ofFamily("b:*", 2), "b:*", "b:c:*")
 	refused(ofFamily("c:*", 2), "c:*", "c:d:*")
 	refused(ofFamily("gone:*", 2), "gone:*", "gone:x")
-	if err := create(ofFamily("e:*", 1)); !errors.Is(err, ErrExists) {
+	if err := create(ofFamily("e:*", 1)); !errors.Is(err, operator.ErrExists) {
 		t.Error(err)
 	}
 	s.run(3 * time.Second)
@@ -115,28 +115,7 @@ func TestFamilyIsNotCreatedAroundANewSequence(t *testing.T) {
 	})
 	o.Store = session
 	_, err := o.Create(t.Context(), ofFamily("a:b:*", 2))
-	if e, is := errors.AsType[*FamilyError](err); !is || len(e.Within) != 1 || !asked {
+	if e, is := errors.AsType[*operator.FamilyError](err); !is || len(e.Within) != 1 || !asked {
 		t.Error(err, asked)
 	}
-}
-
-// endsASession is a store whose session ends at its first GetAll, as that of ZooKeeper before 3.6 does.
-type endsASession struct {
-	store.Store
-	ended bool
-}
-
-func (s *endsASession) SessionID() int64 {
-	if s.ended {
-		return 2
-	}
-	return 1
-}
-
-func (s *endsASession) GetAll(ctx context.Context, paths ...string) ([]store.Record, error) {
-	if !s.ended {
-		s.ended = true
-		return nil, store.ErrUnreachable
-	}
-	return s.Store.GetAll(store.OnSession(ctx, s.Store.SessionID()), paths...)
 }

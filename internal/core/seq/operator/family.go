@@ -1,4 +1,4 @@
-package seq
+package operator
 
 import (
 	"cmp"
@@ -8,13 +8,14 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
 // entry is the record of a name as an operator has read it.
 type entry struct {
 	name    string
-	record  *Record // nil: there is none
+	record  *record.Record // nil: there is none
 	version int32
 	written int64 // Unix ms of ZooKeeper's leader
 }
@@ -23,7 +24,7 @@ type entry struct {
 func (o Sequences) readEntries(ctx context.Context, names []string) ([]entry, error) {
 	paths := make([]string, len(names))
 	for k, name := range names {
-		paths[k] = Path(name)
+		paths[k] = record.Path(name)
 	}
 	found, err := o.Store.GetAll(ctx, paths...)
 	if err != nil {
@@ -34,9 +35,9 @@ func (o Sequences) readEntries(ctx context.Context, names []string) ([]entry, er
 		if all[k].name = names[k]; !f.Found {
 			continue
 		}
-		r, err := Parse(f.Data)
+		r, err := record.Parse(f.Data)
 		if err != nil {
-			return nil, DamagedAt(paths[k], err)
+			return nil, record.DamagedAt(paths[k], err)
 		}
 		all[k].record, all[k].version, all[k].written = &r, f.Stat.Version, f.Stat.Mtime
 	}
@@ -47,7 +48,7 @@ func (o Sequences) readEntries(ctx context.Context, names []string) ([]entry, er
 func (o Sequences) readSections(ctx context.Context, family string) ([]entry, error) {
 	var names []string
 	for k := range positions.MaxSections {
-		names = append(names, SectionName(family, k))
+		names = append(names, record.SectionName(family, k))
 	}
 	return o.readEntries(ctx, names)
 }
@@ -68,7 +69,7 @@ func (v seen) highest() int64 {
 
 // asOne returns the record of a family with what its sections have together: the furthest next position, the number of
 // ownerships, and the earliest incarnation.
-func asOne(r Record, sections []entry) Record {
+func asOne(r record.Record, sections []entry) record.Record {
 	var incarnations []int64
 	for _, e := range sections {
 		if e.record.Exists() {
@@ -86,17 +87,17 @@ func asOne(r Record, sections []entry) Record {
 // before are the operations that come before these writes.
 type changed struct {
 	before   []store.Op
-	own      Record
+	own      record.Record
 	sections []changedSection
 }
 
 type changedSection struct {
 	entry
-	after Record
+	after record.Record
 }
 
 // eachSection returns what change makes of all sections that exist.
-func (v seen) eachSection(change func(Record) (Record, error)) (all []changedSection, err error) {
+func (v seen) eachSection(change func(record.Record) (record.Record, error)) (all []changedSection, err error) {
 	for _, e := range v.sections {
 		if e.record.Exists() {
 			after, err := change(*e.record)
@@ -115,7 +116,7 @@ func (v seen) deleteFamily(now int64) changed {
 	st := *v.State
 	all := changed{own: asOne(*v.Record, v.sections).Deleted(st, now)}
 	wait := all.own.IssuableFor(st)
-	all.sections, _ = v.eachSection(func(s Record) (Record, error) {
+	all.sections, _ = v.eachSection(func(s record.Record) (record.Record, error) {
 		s = s.Deleted(st, now)
 		wait = max(wait, s.IssuableFor(st))
 		return s, nil
@@ -130,7 +131,7 @@ func (c Change) setFamily(v seen) (all changed, err error) {
 	if _, err := c.Apply(asOne(*v.Record, v.sections), *v.State); err != nil {
 		return changed{}, err
 	}
-	all.sections, err = v.eachSection(func(s Record) (Record, error) { return c.Apply(s, *v.State) })
+	all.sections, err = v.eachSection(func(s record.Record) (record.Record, error) { return c.Apply(s, *v.State) })
 	if err != nil {
 		return changed{}, err
 	}
@@ -140,15 +141,15 @@ func (c Change) setFamily(v seen) (all changed, err error) {
 }
 
 // ApplyTo returns a sequence after the change, with all sections of a family.
-func (c Change) ApplyTo(n Named, st State) (after Named, err error) {
+func (c Change) ApplyTo(n record.Named, st record.State) (after record.Named, err error) {
 	after = n
 	if after.Record, err = c.Apply(n.Record, st); err != nil {
-		return Named{}, err
+		return record.Named{}, err
 	}
 	after.Sections = nil
 	for _, s := range n.Sections {
 		if s, err = c.ApplyTo(s, st); err != nil {
-			return Named{}, err
+			return record.Named{}, err
 		}
 		after.Sections = append(after.Sections, s)
 	}
@@ -165,8 +166,8 @@ func (o Sequences) createFamily(ctx context.Context, d Definition, v seen, lost 
 		return changed{}, err
 	}
 	above := v.highest()
-	begin := func(sections int, old *Record) (Record, error) {
-		r := Fresh(d.Map, d.Settings, *v.State)
+	begin := func(sections int, old *record.Record) (record.Record, error) {
+		r := record.Fresh(d.Map, d.Settings, *v.State)
 		r.Mode, r.Sections, r.Above = d.Mode, sections, above
 		if old != nil {
 			old = new(*old)
@@ -226,15 +227,15 @@ func (o Sequences) outer(ctx context.Context, name string) ([]entry, error) {
 
 // FindInFamily is Find of the section that issues the values of a name of a family. It returns ErrNotFound if no family
 // has the name.
-func (o Sequences) FindInFamily(ctx context.Context, name string) (Named, State, error) {
+func (o Sequences) FindInFamily(ctx context.Context, name string) (record.Named, record.State, error) {
 	outer, err := o.outer(ctx, name)
 	for _, e := range outer {
-		if e.record.Kind() == Family {
+		if e.record.Kind() == record.Family {
 			section, _ := positions.Place(name, e.record.Sections)
-			return o.Find(ctx, SectionName(e.name, section))
+			return o.Find(ctx, record.SectionName(e.name, section))
 		}
 	}
-	return Named{}, State{}, cmp.Or(err, ErrNotFound)
+	return record.Named{}, record.State{}, cmp.Or(err, ErrNotFound)
 }
 
 // checkInner returns a *FamilyError if names exist, or were deleted, that lie in the prefix of a new family.
@@ -246,7 +247,7 @@ func (o Sequences) checkInner(ctx context.Context, family string) error {
 	}
 	refused := &FamilyError{Family: family}
 	for _, n := range all {
-		of, _, section := SectionOf(n.Name)
+		of, _, section := record.SectionOf(n.Name)
 		switch {
 		case n.Name == family, section && of == family, n.Name == prefix: // msg: is not a name of msg:*
 		case len(refused.Within) < 3:
@@ -270,7 +271,7 @@ func (o Sequences) beforeFamily(ctx context.Context, family string, sections []e
 	}
 	for _, e := range outer {
 		if e.record != nil {
-			ops = append(ops, store.CheckOp{Path: Path(e.name), Version: e.version})
+			ops = append(ops, store.CheckOp{Path: record.Path(e.name), Version: e.version})
 		}
 	}
 	if err := o.checkInner(ctx, family); err != nil {
@@ -278,7 +279,7 @@ func (o Sequences) beforeFamily(ctx context.Context, family string, sections []e
 	}
 	paths := []string{}
 	for _, e := range sections {
-		if path := BucketPath(e.name); path != BucketPath(family) { // commit creates that of the family
+		if path := record.BucketPath(e.name); path != record.BucketPath(family) { // commit creates that of the family
 			paths = append(paths, path)
 		}
 	}

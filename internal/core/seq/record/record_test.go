@@ -1,4 +1,4 @@
-package seq
+package record
 
 import (
 	"bytes"
@@ -22,15 +22,20 @@ func TestFrozenReasons(t *testing.T) {
 	upgrade.Names(t, "reasons", names)
 }
 
+// fresh returns the record of a new sequence.
+func fresh(m sequence.Map) Record {
+	return Record{ID: "i", Map: m, Settings: settings(1000), Gen: 1, Nonce: "n", KeyCheck: "k", Above: -1}
+}
+
 // FuzzRecords: a record of ZooKeeper is refused as damaged, or stays the same when it is written again. The next block
 // of any record begins after the blocks taken before, and its values are within the bounds of the sequence.
 func FuzzRecords(f *testing.F) {
 	for _, m := range []sequence.Map{plain(), {Start: 1, Increment: 1, Salt: 16, Max: 1 << 62},
 		{Increment: 1, Scatter: 31, Max: 1 << 31}} {
-		f.Add(goodRecord(m).Marshal(), int64(1), int64(1), int64(0))
+		f.Add(fresh(m).Marshal(), int64(1), int64(1), int64(0))
 	}
 	f.Add([]byte(`{"mode":"later"}`), int64(1), int64(1), int64(0))
-	f.Add(bytes.Replace(goodRecord(plain()).Marshal(), []byte(`"next":0`),
+	f.Add(bytes.Replace(fresh(plain()).Marshal(), []byte(`"next":0`),
 		[]byte(`"next":9223372036854775807,"sections":99`), 1),
 		int64(2), int64(50), int64(1e12))
 	f.Fuzz(func(t *testing.T, data []byte, incarnation, n, now int64) {
@@ -50,7 +55,7 @@ func FuzzRecords(f *testing.F) {
 			plan = func(r Record, in int64) (Write, *Refusal) { return r.PlanStrict(in, n, now) }
 		}
 		w, refusal := plan(r, incarnation)
-		if b, v := w.Block, (*Secret)(nil).ValuesOf(r); refusal == nil && (b.First < r.Next || b.Len() < 1 ||
+		if b, v := w.Block, sequence.NewValues(r.Map, sequence.Key{}); refusal == nil && (b.First < r.Next || b.Len() < 1 ||
 			b.End > r.Positions() || w.Record.Next != b.End || v.Value(b.First) < r.Start || v.Value(b.End-1) > r.Max) {
 			t.Fatalf("%+v gives %+v", r, w)
 		}

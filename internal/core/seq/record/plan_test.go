@@ -1,4 +1,4 @@
-package seq
+package record
 
 import (
 	"math"
@@ -23,6 +23,19 @@ func usual(change func(*Record)) Record {
 		change(&r)
 	}
 	return r
+}
+
+// settings returns those of a sequence with this ceiling.
+func settings(ceiling int64) Settings {
+	return Settings{Block: 32, SupplyMs: 60_000, HoldMs: 600_000, Ceiling: ceiling, HardCeiling: ceiling}
+}
+
+func plain() sequence.Map {
+	return sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}
+}
+
+func scattered() sequence.Map {
+	return sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript, Scatter: 40}
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -1,4 +1,4 @@
-package seq
+package operator
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 )
@@ -22,8 +23,8 @@ var ErrStartNeeded = errors.New("ZooKeeper has lost data before, so this name ma
 type Definition struct {
 	Name string
 	sequence.Map
-	Settings
-	Mode Mode
+	record.Settings
+	Mode record.Mode
 	// StartGiven: the operator has chosen Map.Start.
 	StartGiven bool
 	// MaxNames is the number of sequences that a template creates at most. It is 0 unless the name is that
@@ -66,8 +67,8 @@ func (d Definition) checkLease() error {
 		return errors.New("salt is not for ordered sequences, because their values must show their order. Leave it out")
 	case d.Scatter != 0:
 		return errors.New("scatter is not for ordered sequences, because scattered values have no order. Leave it out")
-	case lease < MinLease || lease > MaxLease:
-		return fmt.Errorf("lease must be %s to %s, not %s", MinLease, MaxLease, lease)
+	case lease < record.MinLease || lease > record.MaxLease:
+		return fmt.Errorf("lease must be %s to %s, not %s", record.MinLease, record.MaxLease, lease)
 	}
 	return nil
 }
@@ -84,9 +85,9 @@ func checkMaxNames(n int64) error {
 
 // Create creates a sequence and returns its record. A name that was deleted begins above all values
 // of its earlier lives. It returns ErrExists, ErrNoState, ErrStartNeeded, ErrTooEarly or a ChangeError.
-func (o Sequences) Create(ctx context.Context, d Definition) (Record, error) {
+func (o Sequences) Create(ctx context.Context, d Definition) (record.Record, error) {
 	if err := d.Check(); err != nil {
-		return Record{}, err
+		return record.Record{}, err
 	}
 	return o.update(ctx, d.Name, true, func(v seen) (all changed, err error) {
 		st, old := *v.State, v.Record
@@ -98,7 +99,7 @@ func (o Sequences) Create(ctx context.Context, d Definition) (Record, error) {
 			return changed{}, refused("sections must be given, because this name was a family. Or purge it first")
 		case lost && !d.StartGiven:
 			return changed{}, ErrStartNeeded
-		//mutant:s19-early-strict-life by TestNoValueOfAnyLifeComesTwice -> case false:
+		//mutant:s19-early-strict-life by internal/core/seq:TestNoValueOfAnyLifeComesTwice -> case false:
 		case d.Mode.Rises() && old != nil && old.Mode.Holds() && old.IssuableFor(st) > 0:
 			return changed{}, ErrTooEarly // its values would come after higher ones (S19)
 		}
@@ -108,7 +109,7 @@ func (o Sequences) Create(ctx context.Context, d Definition) (Record, error) {
 		case d.Sections > 0:
 			return o.createFamily(ctx, d, v, lost)
 		}
-		r := Fresh(d.Map, d.Settings, st)
+		r := record.Fresh(d.Map, d.Settings, st)
 		r.Mode, r.MaxNames = d.Mode, d.MaxNames
 		all.own, err = newLife(r, old, lost)
 		return all, err
@@ -118,7 +119,7 @@ func (o Sequences) Create(ctx context.Context, d Definition) (Record, error) {
 // newLife returns r, the record of a new life, as it begins after old, the tombstone of the last one. old is nil if
 // there is none. lost means that old does not know all values that were issued, so that the operator has given a start
 // above them.
-func newLife(r Record, old *Record, lost bool) (Record, error) {
+func newLife(r record.Record, old *record.Record, lost bool) (record.Record, error) {
 	if old != nil {
 		r.Gen, r.WaitMs, r.WaitFrom = old.Gen, old.WaitMs, old.WaitFrom
 		r.Credit, r.At = min(r.Credit, old.Credit), old.At // all lives together keep the ceiling (S6)
@@ -128,19 +129,19 @@ func newLife(r Record, old *Record, lost bool) (Record, error) {
 	r.Next = r.PositionAbove(r.Above) // (S17)
 	switch {
 	case lost && r.Next > 0:
-		return Record{}, refused("start must be above %d, the highest value that this name is known to have had",
+		return record.Record{}, refused("start must be above %d, the highest value that this name is known to have had",
 			r.Above)
 	case lost:
 		r.Above = r.Value(0) - 1
 	case goesOn(r, old):
 		r.Above, r.Next, r.KeyCheck = old.Above, old.Next, old.KeyCheck
 	case r.Next > 0 && r.Scatter > 0:
-		return Record{}, refused("start must be above %d, the highest value that this name could have before, "+
+		return record.Record{}, refused("start must be above %d, the highest value that this name could have before, "+
 			"because scattered values have no order. Or all of the map must be as before: "+
 			"then the name keeps its key and goes on", r.Above)
 	}
 	if r.Next >= r.Positions() {
-		return Record{}, refused("max must be above %d, the highest value that this name could have before "+
+		return record.Record{}, refused("max must be above %d, the highest value that this name could have before "+
 			"it was deleted", r.HighestIssued())
 	}
 	return r.WithPeak(), nil
@@ -148,19 +149,19 @@ func newLife(r Record, old *Record, lost bool) (Record, error) {
 
 // goesOn reports whether r, a scattered sequence, goes on with the key and the positions of its last life, old. The
 // values of still earlier lives are below the start, or that life would not have been created.
-func goesOn(r Record, old *Record) bool {
+func goesOn(r record.Record, old *record.Record) bool {
 	return old != nil && r.Scatter > 0 && r.Map == old.Map && old.KeyCheck != ""
 }
 
 // forgets reports whether values may have been issued of which old, the record of an earlier life, does not know: data
 // were lost. old is nil if there is no record.
-func forgets(old *Record, st State) bool {
+func forgets(old *record.Record, st record.State) bool {
 	return old == nil && st.Incarnation > 0 || old != nil && old.Incarnation < st.Incarnation
 }
 
 // secretFor returns a new record with the fingerprint of its key, and the operation that writes the key. old is
 // the record whose place it takes, or nil.
-func (o Sequences) secretFor(ctx context.Context, r Record, old *Record) (Record, []store.Op, error) {
+func (o Sequences) secretFor(ctx context.Context, r record.Record, old *record.Record) (record.Record, []store.Op, error) {
 	if r.KeyCheck == "" {
 		r, ops := r.WithSecret()
 		return r, ops, nil
@@ -170,13 +171,13 @@ func (o Sequences) secretFor(ctx context.Context, r Record, old *Record) (Record
 		err = refused("start must be above %d, because the key with which the name could go on is missing in ZooKeeper",
 			r.Highest(0))
 	}
-	return r, []store.Op{WriteSecret(r.ID, k)}, err
+	return r, []store.Op{record.WriteSecret(r.ID, k)}, err
 }
 
 // Change is what an operator changes about a sequence that is in use. nil leaves a value as it is. It has no map, which
 // never changes but for a higher max (S20).
 type Change struct {
-	Settings func(*Settings)
+	Settings func(*record.Settings)
 	// Max is a new max. It must not be lower than the old one.
 	Max *int64
 	// Next is the next value to be issued, or the first one of each sequence that a template creates. It must
@@ -204,12 +205,12 @@ func (e ChangeError) Error() string { return string(e) }
 func refused(format string, a ...any) error { return ChangeError(fmt.Sprintf(format, a...)) }
 
 // Set changes a sequence. Nodes follow at their next heartbeat. It returns ErrNotFound, ErrLostAgain or a ChangeError.
-func (o Sequences) Set(ctx context.Context, name string, c Change) (Record, error) {
+func (o Sequences) Set(ctx context.Context, name string, c Change) (record.Record, error) {
 	return o.update(ctx, name, c.jumps(), func(v seen) (all changed, err error) {
 		switch {
 		case !v.Record.Exists():
 			return changed{}, ErrNotFound
-		case v.Record.Kind() == Family:
+		case v.Record.Kind() == record.Family:
 			return c.setFamily(v)
 		}
 		all.own, err = c.Apply(*v.Record, *v.State)
@@ -220,48 +221,48 @@ func (o Sequences) Set(ctx context.Context, name string, c Change) (Record, erro
 func (c Change) jumps() bool { return c.Next != nil || c.NextPosition != nil }
 
 // Apply returns the record after the change, as Set writes it.
-func (c Change) Apply(r Record, st State) (Record, error) {
+func (c Change) Apply(r record.Record, st record.State) (record.Record, error) {
 	if c.VouchedIn != 0 && c.VouchedIn != st.Incarnation {
-		return Record{}, ErrLostAgain
+		return record.Record{}, ErrLostAgain
 	}
 	if c.Settings != nil {
 		before := r.Settings
 		r.EarlierHoldMs = r.LongestHoldMs()
 		c.Settings(&r.Settings)
 		if r.HardCeiling = before.HardCeiling; r.Mode.Owned() && r.HoldMs != before.HoldMs {
-			return Record{}, refused("lease is %s and cannot change. Delete the sequence, and create it again",
+			return record.Record{}, refused("lease is %s and cannot change. Delete the sequence, and create it again",
 				before.Hold())
 		}
 	}
 	if err := r.Settings.Check(); err != nil {
-		return Record{}, refused("%s", err)
+		return record.Record{}, refused("%s", err)
 	}
 	if c.MaxNames != nil {
-		if r.Kind() != Template {
-			return Record{}, refused("max-names is for templates only")
+		if r.Kind() != record.Template {
+			return record.Record{}, refused("max-names is for templates only")
 		}
 		if err := checkMaxNames(*c.MaxNames); err != nil {
-			return Record{}, refused("%s", err)
+			return record.Record{}, refused("%s", err)
 		}
 		r.MaxNames = *c.MaxNames
 	}
 	if c.Max != nil {
 		if *c.Max < r.Max {
-			return Record{}, refused("max is %d and cannot become lower, so it cannot be %d", r.Max, *c.Max)
+			return record.Record{}, refused("max is %d and cannot become lower, so it cannot be %d", r.Max, *c.Max)
 		}
 		if r.Scatter > 0 && *c.Max != r.Max {
-			return Record{}, refused("max of a scattered sequence cannot change: positions would get other values")
+			return record.Record{}, refused("max of a scattered sequence cannot change: positions would get other values")
 		}
 		r.Max = *c.Max
 	}
 	if c.jumps() {
 		p, err := c.position(r)
 		if err != nil {
-			return Record{}, err
+			return record.Record{}, err
 		}
 		if r = r.Raised(p); c.VouchedIn != 0 {
 			if r.Mode.Owned() && r.Incarnation < st.Incarnation { // the next one waits for a lost owner's lease (O4)
-				r.Owner, r.Address, r.OwnedAt = LostOwner, "", 0
+				r.Owner, r.Address, r.OwnedAt = record.LostOwner, "", 0
 			}
 			r.Incarnation = st.Incarnation // nothing needs to be skipped
 		}
@@ -271,9 +272,9 @@ func (c Change) Apply(r Record, st State) (Record, error) {
 }
 
 // position returns the position from which a sequence must go on.
-func (c Change) position(r Record) (p int64, err error) {
+func (c Change) position(r record.Record) (p int64, err error) {
 	switch {
-	case r.Scatter > 0 && r.Kind() == Template:
+	case r.Scatter > 0 && r.Kind() == record.Template:
 		return 0, refused("next cannot change for a template of scattered sequences. Delete it, and create it again "+
 			"with a start above %d", r.Highest(0))
 	case c.NextPosition != nil:

@@ -1,4 +1,16 @@
-package seq
+// Package operator has the commands of people on named sequences: create, set, delete, purge and list. A serving node
+// does not link it.
+//
+// The invariant: no command makes a value come twice, although nodes take blocks meanwhile. A command writes /seq and
+// all records that it changes in one transaction over what it has read. A jump that no skip after a loss of data covers
+// waits until the nodes know the last change of the name (S29), and a far one until all nodes know it (S34).
+//
+// Three types to read:
+//
+//   - Sequences has the commands.
+//   - Change is what a command changes, and record.Named a sequence as the commands show it.
+//   - NotFollowedError says which nodes do not know a change, and whether it was made.
+package operator
 
 import (
 	"context"
@@ -10,6 +22,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 )
@@ -36,12 +49,12 @@ var ErrNotFound = errors.New("sequence not found")
 
 // Delete deletes a sequence. Its record stays as a tombstone, so that the name does not begin again
 // with values that were issued.
-func (o Sequences) Delete(ctx context.Context, name string) (Record, error) {
+func (o Sequences) Delete(ctx context.Context, name string) (record.Record, error) {
 	r, err := o.update(ctx, name, true, func(v seen) (changed, error) {
 		switch {
 		case !v.Record.Exists():
 			return changed{}, ErrNotFound
-		case v.Record.Kind() == Family:
+		case v.Record.Kind() == record.Family:
 			return v.deleteFamily(o.Now()), nil
 		}
 		return changed{own: v.Record.Deleted(*v.State, o.Now())}, nil
@@ -65,16 +78,16 @@ func (o Sequences) Purge(ctx context.Context, name string) error {
 		switch {
 		case err != nil:
 			return err
-		case v.Record.Kind() == None:
+		case v.Record.Kind() == record.None:
 			return ErrNotFound
-		case v.Record.Kind() != Tombstone:
+		case v.Record.Kind() != record.Tombstone:
 			return errors.New("the sequence is in use. Delete it first")
-		//mutant:s18-early-purge by TestNoValueOfAnyLifeComesTwice -> case false:
+		//mutant:s18-early-purge by internal/core/seq:TestNoValueOfAnyLifeComesTwice -> case false:
 		case v.Record.IssuableFor(*v.State) > 0:
 			return ErrTooEarly
 		}
 		// A node that knows only the life that was deleted comes to the values of the next one (S34).
-		//mutant:s34-purged-alone by TestPurgeNeedsAllNodes -> if false {
+		//mutant:s34-purged-alone by internal/core/seq:TestPurgeNeedsAllNodes -> if false {
 		if err := o.guard(ctx, name, v, v.Record.GoesOnAlone()); err != nil {
 			return err
 		}
@@ -83,9 +96,9 @@ func (o Sequences) Purge(ctx context.Context, name string) error {
 		}
 		next, removed := v.State.After(name), []store.Op(nil)
 		for _, e := range append(v.sections, entry{name, v.Record, v.Stat.Version, 0}) {
-			if e.record.Kind() == Tombstone {
+			if e.record.Kind() == record.Tombstone {
 				next.Purged = max(next.Purged, e.record.Gen)
-				removed = append(removed, store.DeleteOp{Path: Path(e.name), Version: e.version})
+				removed = append(removed, store.DeleteOp{Path: record.Path(e.name), Version: e.version})
 			}
 		}
 		ops := append(v.SetState(next), v.CheckCluster())
@@ -103,29 +116,29 @@ func (o Sequences) Purge(ctx context.Context, name string) error {
 // that says Made, and ErrMade if that is not known.
 func (o Sequences) update(
 	ctx context.Context, name string, jump bool, change func(v seen) (changed, error),
-) (Record, error) {
+) (record.Record, error) {
 	type last struct{ changes, incarnation int64 }
 	var guarded *last
 	for {
 		v, bound, err := o.look(ctx, name)
 		if err != nil {
-			return Record{}, err
+			return record.Record{}, err
 		}
 		after, err := change(v)
 		if err != nil {
-			return Record{}, err
+			return record.Record{}, err
 		}
 		var ops []store.Op
 		replaced := v.Record == nil || v.Record.ID != after.own.ID
 		if replaced {
 			if after.own, ops, err = o.secretFor(bound, after.own, v.Record); err != nil {
-				return Record{}, err
+				return record.Record{}, err
 			}
 		}
 		now := last{v.State.LastChange(name), v.Incarnation()}
 		if jump && (guarded == nil || *guarded != now) {
 			if err := o.guard(ctx, name, v, v.far(name, after)); err != nil {
-				return Record{}, err
+				return record.Record{}, err
 			}
 			guarded = &now
 			if len(after.sections) > 0 {
@@ -139,7 +152,7 @@ func (o Sequences) update(
 		if store.Outpaced(err) {
 			continue
 		}
-		//mutant:s34-unheard by TestFarJumpsAreHeard -> if false {
+		//mutant:s34-unheard by internal/core/seq:TestFarJumpsAreHeard -> if false {
 		if err == nil && v.far(name, after) {
 			at := coordinator.Change{Number: v.State.Changes + 1, Incarnation: v.Incarnation()}
 			err = o.await(ctx, at, true, true)
@@ -153,7 +166,7 @@ func (o Sequences) update(
 
 // seen is what an operator has read of a name, and of a family its sections, by number, also those of earlier lives.
 type seen struct {
-	Found
+	record.Found
 	sections []entry
 }
 
@@ -165,7 +178,7 @@ func (o Sequences) look(ctx context.Context, name string) (seen, context.Context
 	}
 	session := o.Store.SessionID()
 	bound := store.OnSession(ctx, session)
-	found, err := o.Store.GetAll(bound, ClusterPath, StatePath, Path(name))
+	found, err := o.Store.GetAll(bound, record.ClusterPath, record.StatePath, record.Path(name))
 	if now := o.Store.SessionID(); err != nil && now != session && now != 0 && ctx.Err() == nil {
 		return o.look(ctx, name) // nothing was written yet; ZooKeeper before 3.6 ends the session at the first GetAll
 	}
@@ -174,7 +187,7 @@ func (o Sequences) look(ctx context.Context, name string) (seen, context.Context
 		return seen{}, ctx, err
 	}
 	var v seen
-	v.Found, err = ParseFound(found)
+	v.Found, err = record.ParseFound(found)
 	if err == nil && (v.State == nil || v.Cluster == nil) {
 		err = ErrNoState
 	}
@@ -187,32 +200,32 @@ func (o Sequences) look(ctx context.Context, name string) (seen, context.Context
 // commit writes the records of a change. also are the operations that belong to them.
 func (o Sequences) commit(
 	ctx context.Context, name string, v seen, after changed, also []store.Op,
-) (r Record, err error) {
-	ops, nonce := append(v.SetState(v.State.After(name)), v.CheckCluster()), Nonce()
+) (r record.Record, err error) {
+	ops, nonce := append(v.SetState(v.State.After(name)), v.CheckCluster()), record.Nonce()
 	ops = append(append(ops, after.before...), also...)
 	if v.Record == nil || after.own.Keyed() {
 		if err := o.Store.EnsureRoot(ctx, after.own.Dirs(name)...); err != nil {
-			return Record{}, err
+			return record.Record{}, err
 		}
 	}
-	write := func(e entry, r Record) (Record, error) {
+	write := func(e entry, r record.Record) (record.Record, error) {
 		r = r.Written(nonce, o.By)
-		if data := r.Marshal(); len(data) > MaxBytes {
-			return r, fmt.Errorf("the record has %d bytes, at most %d are allowed", len(data), MaxBytes)
+		if data := r.Marshal(); len(data) > record.MaxBytes {
+			return r, fmt.Errorf("the record has %d bytes, at most %d are allowed", len(data), record.MaxBytes)
 		}
 		if e.record == nil {
-			ops = append(ops, CreateOp(e.name, r))
+			ops = append(ops, record.CreateOp(e.name, r))
 		} else {
-			ops = append(ops, SetOps(e.name, r, e.version)...)
+			ops = append(ops, record.SetOps(e.name, r, e.version)...)
 		}
 		return r, nil
 	}
 	if r, err = write(entry{name, v.Record, v.Stat.Version, 0}, after.own); err != nil {
-		return Record{}, err
+		return record.Record{}, err
 	}
 	for _, s := range after.sections {
 		if _, err := write(s.entry, s.after); err != nil {
-			return Record{}, err
+			return record.Record{}, err
 		}
 	}
 	return r, o.Store.Multi(ctx, ops...)
@@ -223,11 +236,11 @@ var ErrNoKey = errors.New("the key of the sequence is missing in ZooKeeper")
 
 // Key returns the key of a sequence, to turn its values into positions. That of a plain one has no effect. It returns
 // ErrNoKey if there is none.
-func (o Sequences) Key(ctx context.Context, r Record) (sequence.Key, error) {
+func (o Sequences) Key(ctx context.Context, r record.Record) (sequence.Key, error) {
 	if !r.Keyed() {
 		return sequence.Key{}, nil
 	}
-	found, err := o.Store.GetAll(ctx, SecretPath(r.ID))
+	found, err := o.Store.GetAll(ctx, record.SecretPath(r.ID))
 	if err != nil {
 		return sequence.Key{}, err
 	}
@@ -240,62 +253,49 @@ func (o Sequences) Key(ctx context.Context, r Record) (sequence.Key, error) {
 
 // deleteSecret deletes the key of a sequence that is no more.
 func (o Sequences) deleteSecret(ctx context.Context, id string) error {
-	if err := o.Store.Delete(ctx, SecretPath(id), store.AnyVersion); !errors.Is(err, store.ErrNoNode) {
+	if err := o.Store.Delete(ctx, record.SecretPath(id), store.AnyVersion); !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
 	return nil
 }
 
 // forgetKeys removes the keys of a record that is deleted. A failure does no harm: nobody reads them again.
-func (o Sequences) forgetKeys(ctx context.Context, r Record) {
+func (o Sequences) forgetKeys(ctx context.Context, r record.Record) {
 	if r.Mode.HasKeys() {
-		_ = o.Store.Delete(ctx, KeysPath(r.ID), store.AnyVersion)
+		_ = o.Store.Delete(ctx, record.KeysPath(r.ID), store.AnyVersion)
 	}
-}
-
-// Named is a record with its name. That of a family has the furthest next position of its sections, and the number of
-// all their ownerships as Term.
-type Named struct {
-	Name string
-	Record
-	// Sections are those of a family, by their numbers. Those that ZooKeeper has lost are missing.
-	Sections []Named
-	// Written is when the record was written last, Unix ms of ZooKeeper's leader.
-	Written int64
-	// Err is ErrDamaged or ErrUnknownMode if the record cannot be used. Record is empty then.
-	Err error
 }
 
 // List returns the sequences whose names begin with prefix, and the tombstones, by name. The sections of a family are
 // part of it. It returns ErrNoState if no node has served sequences yet.
-func (o Sequences) List(ctx context.Context, prefix string) ([]Named, State, error) {
+func (o Sequences) List(ctx context.Context, prefix string) ([]record.Named, record.State, error) {
 	st, err := o.State(ctx)
 	if err != nil {
-		return nil, State{}, err
+		return nil, record.State{}, err
 	}
-	buckets, err := o.Store.Children(ctx, RecordsDir)
+	buckets, err := o.Store.Children(ctx, record.RecordsDir)
 	if errors.Is(err, store.ErrNoNode) {
 		return nil, st, nil
 	}
 	if err != nil {
-		return nil, State{}, err
+		return nil, record.State{}, err
 	}
-	found := make([][]Named, len(buckets))
+	found := make([][]record.Named, len(buckets))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(16)
 	for k, bucket := range buckets {
 		group.Go(func() (err error) {
-			found[k], err = o.inBucket(ctx, RecordsDir+"/"+bucket, prefix)
+			found[k], err = o.inBucket(ctx, record.RecordsDir+"/"+bucket, prefix)
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, State{}, err
+		return nil, record.State{}, err
 	}
 	all := slices.Concat(found...)
-	slices.SortFunc(all, func(a, b Named) int {
-		of, k, is := SectionOf(a.Name)
-		other, l, both := SectionOf(b.Name)
+	slices.SortFunc(all, func(a, b record.Named) int {
+		of, k, is := record.SectionOf(a.Name)
+		other, l, both := record.SectionOf(b.Name)
 		if is && both && of == other {
 			return k - l
 		}
@@ -304,14 +304,14 @@ func (o Sequences) List(ctx context.Context, prefix string) ([]Named, State, err
 	return foldSections(all), st, nil
 }
 
-func (o Sequences) inBucket(ctx context.Context, dir, prefix string) ([]Named, error) {
+func (o Sequences) inBucket(ctx context.Context, dir, prefix string) ([]record.Named, error) {
 	children, err := o.Store.Children(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
 	var names, paths []string
 	for _, child := range children {
-		if name := NameOf(child); strings.HasPrefix(name, prefix) {
+		if name := record.NameOf(child); strings.HasPrefix(name, prefix) {
 			names, paths = append(names, name), append(paths, dir+"/"+child)
 		}
 	}
@@ -319,33 +319,33 @@ func (o Sequences) inBucket(ctx context.Context, dir, prefix string) ([]Named, e
 	if err != nil {
 		return nil, err
 	}
-	var all []Named
+	var all []record.Named
 	for k, f := range found {
 		if !f.Found {
 			continue // purged meanwhile
 		}
-		r, err := Parse(f.Data)
-		all = append(all, Named{Name: names[k], Record: r, Written: f.Stat.Mtime, Err: DamagedAt(paths[k], err)})
+		r, err := record.Parse(f.Data)
+		all = append(all, record.Named{Name: names[k], Record: r, Written: f.Stat.Mtime, Err: record.DamagedAt(paths[k], err)})
 	}
 	return all, nil
 }
 
 // foldSections moves sections into their families, each of which comes before its sections.
-func foldSections(all []Named) (folded []Named) {
+func foldSections(all []record.Named) (folded []record.Named) {
 	for len(all) > 0 {
 		n, end := all[0], 1
 		for ; end < len(all) && n.Record.Sections > 0; end++ {
-			if of, _, is := SectionOf(all[end].Name); !is || of != n.Name {
+			if of, _, is := record.SectionOf(all[end].Name); !is || of != n.Name {
 				break
 			}
 		}
-		folded, all = append(folded, n.with(all[1:end])), all[end:]
+		folded, all = append(folded, withSections(n, all[1:end])), all[end:]
 	}
 	return folded
 }
 
-// with returns a family with those of its sections that exist. If one of them is damaged, the family is.
-func (n Named) with(sections []Named) Named {
+// withSections returns a family with those of its sections that exist. If one of them is damaged, the family is.
+func withSections(n record.Named, sections []record.Named) record.Named {
 	var entries []entry
 	for _, s := range sections {
 		switch {
@@ -358,7 +358,7 @@ func (n Named) with(sections []Named) Named {
 			}
 		}
 	}
-	if n.Record.Kind() == Family {
+	if n.Record.Kind() == record.Family {
 		n.Record = asOne(n.Record, entries)
 	}
 	return n
@@ -367,7 +367,7 @@ func (n Named) with(sections []Named) Named {
 // Nodes returns the addresses of the nodes that may own ordered sequences. Nodes are on the list while they know an
 // ordered sequence, and have an address.
 func (o Sequences) Nodes(ctx context.Context) ([]string, error) {
-	nodes, err := o.Store.Children(ctx, NodesDir)
+	nodes, err := o.Store.Children(ctx, record.NodesDir)
 	if errors.Is(err, store.ErrNoNode) {
 		return nil, nil
 	}
@@ -375,50 +375,51 @@ func (o Sequences) Nodes(ctx context.Context) ([]string, error) {
 }
 
 // State returns the state of all sequences. It returns ErrNoState if no node has served sequences yet, and ErrDamaged.
-func (o Sequences) State(ctx context.Context) (st State, err error) {
+func (o Sequences) State(ctx context.Context) (st record.State, err error) {
 	if err := o.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
-		return State{}, err
+		return record.State{}, err
 	}
-	found, err := o.Store.GetAll(ctx, ClusterPath, StatePath)
+	found, err := o.Store.GetAll(ctx, record.ClusterPath, record.StatePath)
 	if err != nil {
-		return State{}, err
+		return record.State{}, err
 	}
-	v, err := ParseFound(found)
+	v, err := record.ParseFound(found)
 	switch {
 	case err != nil:
-		return State{}, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return record.State{}, fmt.Errorf("%w: %w", record.ErrDamaged, err)
 	case v.State == nil:
-		return State{}, ErrNoState
+		return record.State{}, ErrNoState
 	}
 	return *v.State, nil
 }
 
 // Show returns the record of a sequence, or of its tombstone, and the state of all sequences. It
 // returns ErrNotFound if there is none.
-func (o Sequences) Show(ctx context.Context, name string) (Record, State, error) {
+func (o Sequences) Show(ctx context.Context, name string) (record.Record, record.State, error) {
 	n, st, err := o.Find(ctx, name)
 	return n.Record, st, err
 }
 
 // Find is Show with the time at which the record was written.
-func (o Sequences) Find(ctx context.Context, name string) (Named, State, error) {
+func (o Sequences) Find(ctx context.Context, name string) (record.Named, record.State, error) {
 	v, _, err := o.look(ctx, name)
-	_, hasPath := errors.AsType[DamagedError](err)
+	_, hasPath := errors.AsType[record.DamagedError](err)
 	switch {
 	case hasPath: // of a section
-		return Named{}, State{}, err
-	case errors.Is(err, ErrDamaged), errors.Is(err, ErrUnknownMode):
-		return Named{}, State{}, DamagedAt(Path(name), err)
+		return record.Named{}, record.State{}, err
+	case errors.Is(err, record.ErrDamaged), errors.Is(err, record.ErrUnknownMode):
+		return record.Named{}, record.State{}, record.DamagedAt(record.Path(name), err)
 	case err != nil:
-		return Named{}, State{}, err
+		return record.Named{}, record.State{}, err
 	case v.Record == nil:
-		return Named{}, *v.State, ErrNotFound
+		return record.Named{}, *v.State, ErrNotFound
 	}
-	var sections []Named
+	var sections []record.Named
 	for _, e := range v.sections {
 		if e.record != nil {
-			sections = append(sections, Named{Name: e.name, Record: *e.record, Written: e.written})
+			sections = append(sections, record.Named{Name: e.name, Record: *e.record, Written: e.written})
 		}
 	}
-	return Named{Name: name, Record: *v.Record, Written: v.Stat.Mtime}.with(sections), *v.State, nil
+	n := record.Named{Name: name, Record: *v.Record, Written: v.Stat.Mtime}
+	return withSections(n, sections), *v.State, nil
 }

@@ -1,4 +1,4 @@
-package seq
+package record
 
 import (
 	"time"
@@ -245,7 +245,7 @@ func (r Record) Create(name string, st State) (template, created Record, refusal
 			return Record{}, Record{}, frozenScattered(name, r.Highest(0))
 		}
 		return Record{}, Record{}, frozenTemplate(name)
-	//mutant:s22-max-names by TestTemplateCreatesNoMoreThanItMay -> case false:
+	//mutant:s22-max-names by internal/core/seq:TestTemplateCreatesNoMoreThanItMay -> case false:
 	case r.Names >= r.MaxNames:
 		return Record{}, Record{}, allCreated(name, r.Names)
 	}
@@ -262,7 +262,7 @@ func (r Record) Create(name string, st State) (template, created Record, refusal
 // Deleted returns the tombstone of r. now is Unix ms.
 func (r Record) Deleted(st State, now int64) Record {
 	if r.Kind() == Sequence && (r.Next > 0 || r.Incarnation < st.Incarnation) {
-		// One mostRaise, because the next raise of the sequence time may add what had passed before the deletion.
+		// One MostRaise, because the next raise of the sequence time may add what had passed before the deletion.
 		// Another one, because clocks may run too fast.
 		r.WaitMs = max(r.IssuableFor(st).Milliseconds(), r.LongestHoldMs()+2*MostRaise.Milliseconds())
 		r.WaitFrom = st.Time
@@ -278,7 +278,7 @@ func (r Record) IssuableFor(st State) time.Duration {
 	if r.WaitMs == 0 {
 		return 0
 	}
-	//mutant:s18-put-back-late by TestPurgeAndStrictLivesWaitInSequenceTime -> passed := st.Time - max(r.WaitFrom, st.Jumped)
+	//mutant:s18-put-back-late by internal/core/seq:TestPurgeAndStrictLivesWaitInSequenceTime -> passed := st.Time - max(r.WaitFrom, st.Jumped)
 	passed := st.Time - max(r.WaitFrom, st.Jumped, st.PutAt)
 	return time.Duration(max(0, r.WaitMs-passed)) * time.Millisecond
 }
@@ -331,7 +331,7 @@ func (r Record) Standing(st State) Standing {
 
 // At returns the sequence time for a node that has known the state for this long (S23).
 func (s State) At(passed time.Duration) int64 {
-	//mutant:s23-raise by TestTimeIsPutBackAboveRaisesAfterAPause -> return s.Time + max(passed, 0).Milliseconds()
+	//mutant:s23-raise by internal/core/seq:TestTimeIsPutBackAboveRaisesAfterAPause -> return s.Time + max(passed, 0).Milliseconds()
 	return s.Time + min(max(passed, 0), MostRaise).Milliseconds()
 }
 

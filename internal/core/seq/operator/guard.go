@@ -1,4 +1,4 @@
-package seq
+package operator
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
@@ -36,7 +37,7 @@ func (e *NotFollowedError) Error() string {
 // ErrMade: a far jump was made, and the command has ended before it knew whether all nodes have followed.
 var ErrMade = errors.New("the change was made, but it is not known whether all nodes have followed it")
 
-// Clock is the time that an Operator goes by.
+// Clock is the time that an operator goes by.
 type Clock interface {
 	Now() time.Time
 	// Sleep blocks for d, or until ctx ends. Then it returns the error of ctx.
@@ -91,7 +92,7 @@ func (o Sequences) await(ctx context.Context, at coordinator.Change, far, made b
 		switch {
 		case err != nil && (waited > GuardTime || !errors.Is(err, store.ErrUnreachable)):
 			return err
-		//mutant:s29-no-guard by TestJumpsWaitForConnectedNodes -> case err == nil:
+		//mutant:s29-no-guard by internal/core/seq:TestJumpsWaitForConnectedNodes -> case err == nil:
 		case err == nil && len(late.Behind)+len(late.Absent) == 0:
 			return nil
 		case err == nil && (waited > GuardTime || len(late.Absent) > 0 && !made):
@@ -116,7 +117,7 @@ func (o Sequences) late(
 		return late, err
 	}
 	late.Made, late.Behind = made, all.NotFollowed(at)
-	//mutant:s34-absent by TestFarJumpsNeedAllNodes -> if !far || !made {
+	//mutant:s34-absent by internal/core/seq:TestFarJumpsNeedAllNodes -> if !far || !made {
 	if !far {
 		return late, nil
 	}
@@ -124,7 +125,7 @@ func (o Sequences) late(
 		reports := all.Reports(e)
 		switch {
 		case slices.Contains(o.Without, e.Worker), made && (reports || e.Slot.Followed.Reaches(at)):
-		//mutant:s34-lock-is-missing by TestFarJumpsWaitForNodesThatReconnect -> case false:
+		//mutant:s34-lock-is-missing by internal/core/seq:TestFarJumpsWaitForNodesThatReconnect -> case false:
 		case reports && e.Slot.Followed.Reaches(at): // else NotFollowed has it
 			late.Behind = append(late.Behind, e)
 		case !reports:
@@ -144,7 +145,7 @@ func (o Sequences) Absent(ctx context.Context) ([]coordinator.Entry, error) {
 // far reports whether a change is a far jump: see jumpsFar. So is a name that begins anew a short time after it
 // was purged: other nodes may know the record before.
 func (v seen) far(name string, after changed) bool {
-	//mutant:s34-purged by TestPurgeNeedsAllNodes -> purged := false
+	//mutant:s34-purged by internal/core/seq:TestPurgeNeedsAllNodes -> purged := false
 	purged := v.Record == nil && slices.Contains(v.State.Changed, name)
 	return purged || jumpsFar(v.Record, after.own) || slices.ContainsFunc(after.sections, func(s changedSection) bool {
 		return jumpsFar(s.record, s.after)
@@ -153,7 +154,7 @@ func (v seen) far(name string, after changed) bool {
 
 // AllHave blocks until all nodes have followed the last change of a name, or until GuardTime has passed. Then it
 // returns a *NotFollowedError. It returns nil for a record that makes no far jumps.
-func (o Sequences) AllHave(ctx context.Context, n Named, st State) error {
+func (o Sequences) AllHave(ctx context.Context, n record.Named, st record.State) error {
 	if !n.Record.GoesOnAlone() {
 		return nil
 	}
@@ -162,11 +163,11 @@ func (o Sequences) AllHave(ctx context.Context, n Named, st State) error {
 }
 
 // Far reports whether a change that makes after of n is a far jump, for which no node may be absent: see
-// Operator.Without.
-func (n Named) Far(after Named) bool {
+// Sequences.Without.
+func Far(n, after record.Named) bool {
 	far := jumpsFar(&n.Record, after.Record)
 	for k, s := range n.Sections {
-		far = far || k < len(after.Sections) && s.Far(after.Sections[k])
+		far = far || k < len(after.Sections) && Far(s, after.Sections[k])
 	}
 	return far
 }
@@ -174,6 +175,6 @@ func (n Named) Far(after Named) bool {
 // jumpsFar reports whether values jump beyond what the skip after a loss of data covers: a raised next value, or
 // another life. If ZooKeeper loses the jump, and only nodes are left that do not know it, they come to the new values
 // and give them again (S34). r is the record before, nil for none: such a name needs a start after a loss.
-func jumpsFar(r *Record, after Record) bool {
+func jumpsFar(r *record.Record, after record.Record) bool {
 	return r != nil && r.GoesOnAlone() && after.DeletedAt == 0 && (after.ID != r.ID || after.Next > r.Next)
 }

@@ -1,31 +1,67 @@
-package seq
+package operator
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/zkstore"
+	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/sequence"
 )
 
-// familyHouse is a house whose operators change families. No node runs.
-type familyHouse struct{ *house }
+func TestMain(m *testing.M) { zktest.Main(m) }
+
+// familyHouse is a cluster whose operators change families. No node runs.
+type familyHouse struct {
+	*testing.T
+	admin store.Store
+}
 
 func eachFamily(t *testing.T, test func(f familyHouse)) {
 	zkstore.Both(t, func(t *testing.T, open func() store.Store) {
-		h := newHouse(t, open)
-		_, err := h.admin.Create(h.Context(), StatePath, MustMarshal(State{Cluster: "c"}), store.Persistent)
-		if err != nil {
-			h.Fatal(err)
+		f := familyHouse{t, open()}
+		err := f.admin.EnsureRoot(t.Context(), "/workers")
+		if err == nil {
+			cluster := coordinator.Cluster{UUID: "c", Slots: 1024, HighestSlot: -1}
+			err = f.admin.Multi(t.Context(),
+				store.CreateOp{Path: record.ClusterPath, Data: record.MustMarshal(cluster)},
+				store.CreateOp{Path: record.StatePath, Data: record.State{Cluster: "c"}.Marshal()})
 		}
-		test(familyHouse{h})
+		if err != nil {
+			t.Fatal(err)
+		}
+		test(f)
 	})
 }
 
-func (f familyHouse) found(name string) (Named, State) {
+func (f familyHouse) operator() Sequences { return Sequences{Store: f.admin} }
+
+// read reads /seq and the record of a name.
+func (f familyHouse) read(name string) record.Found {
+	f.Helper()
+	v, _, err := f.operator().look(f.Context(), name)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return v.Found
+}
+
+func ofFamily(name string, sections int) Definition {
+	return Definition{
+		Name: name, Mode: record.Ordered, Sections: sections,
+		Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript},
+		Settings: record.Settings{Block: 32, SupplyMs: 60_000, HoldMs: record.DefaultLease.Milliseconds(),
+			Ceiling: 1000, HardCeiling: 1000},
+	}
+}
+
+func (f familyHouse) found(name string) (record.Named, record.State) {
 	f.Helper()
 	n, st, err := f.operator().Find(f.Context(), name)
 	if err != nil {
@@ -34,7 +70,7 @@ func (f familyHouse) found(name string) (Named, State) {
 	return n, st
 }
 
-func (f familyHouse) creates(d Definition) Named {
+func (f familyHouse) creates(d Definition) record.Named {
 	f.Helper()
 	if _, err := f.operator().Create(f.Context(), d); err != nil {
 		f.Fatal(err)
@@ -46,15 +82,15 @@ func (f familyHouse) creates(d Definition) Named {
 // owns makes a section look as if its owner had taken all positions below next.
 func (f familyHouse) owns(section string, next int64) {
 	f.Helper()
-	v := readAll(f, f.admin, section)
+	v := f.read(section)
 	r := v.Record.Raised(next).Written("n", "node")
 	r.Owner, r.Term, r.Address, r.OwnedAt = "n", r.Term+1, "a:1", 1
-	if err := f.admin.Multi(f.Context(), SetOps(section, r, v.Stat.Version)...); err != nil {
+	if err := f.admin.Multi(f.Context(), record.SetOps(section, r, v.Stat.Version)...); err != nil {
 		f.Fatal(err)
 	}
 }
 
-func (f familyHouse) deletes(name string) Record {
+func (f familyHouse) deletes(name string) record.Record {
 	f.Helper()
 	r, err := f.operator().Delete(f.Context(), name)
 	if err != nil {
@@ -66,7 +102,7 @@ func (f familyHouse) deletes(name string) Record {
 // passes lets sequence time pass.
 func (f familyHouse) passes(ms int64) {
 	f.Helper()
-	v := readAll(f, f.admin, "x")
+	v := f.read("x")
 	v.State.Time += ms
 	if err := f.admin.Multi(f.Context(), v.SetState(*v.State)...); err != nil {
 		f.Fatal(err)
@@ -87,17 +123,17 @@ func TestFamilyIsChangedInOneTransaction(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), "next cannot be 5000, because values up to 5000 may have") {
 			f.Error(err)
 		}
-		_, err = f.operator().Set(f.Context(), name, Change{Settings: func(s *Settings) { s.HoldMs++ }})
+		_, err = f.operator().Set(f.Context(), name, Change{Settings: func(s *record.Settings) { s.HoldMs++ }})
 		if err == nil || !strings.HasPrefix(err.Error(), "lease is 3s and cannot change") {
 			f.Error(err)
 		}
-		change := Change{Next: new(int64(6001)), Settings: func(s *Settings) { s.Ceiling = 10 }}
+		change := Change{Next: new(int64(6001)), Settings: func(s *record.Settings) { s.Ceiling = 10 }}
 		if _, err := f.operator().Set(f.Context(), name, change); err != nil {
 			f.Fatal(err)
 		}
 		n, _ = f.found(name)
 		for _, s := range n.Sections {
-			if s.Next != 6000 || s.From != 6000 || s.Ceiling != 10 || s.Mode != Ordered {
+			if s.Next != 6000 || s.From != 6000 || s.Ceiling != 10 || s.Mode != record.Ordered {
 				f.Fatalf("%+v", s)
 			}
 		}
@@ -140,11 +176,11 @@ func TestLaterLifeOfAFamilyIsAboveAllSections(t *testing.T) {
 			}
 			if life != 2 { // one life is not used
 				next += 100
-				f.owns(SectionName("msg:*", sections-1), next)
+				f.owns(record.SectionName("msg:*", sections-1), next)
 			}
 			f.deletes("msg:*")
 			n, st := f.found("msg:*")
-			if left := n.IssuableFor(st); n.Sections != nil || left != DefaultLease+2*MostRaise {
+			if left := n.IssuableFor(st); n.Sections != nil || left != record.DefaultLease+2*record.MostRaise {
 				f.Errorf("life %d: %s, %+v", life, left, n)
 			}
 			if _, err := f.operator().Create(f.Context(), ofFamily("msg:*", 3)); !errors.Is(err, ErrTooEarly) {
@@ -153,7 +189,7 @@ func TestLaterLifeOfAFamilyIsAboveAllSections(t *testing.T) {
 			if err := f.operator().Purge(f.Context(), "msg:*"); !errors.Is(err, ErrTooEarly) {
 				f.Error(err)
 			}
-			f.passes(DefaultLease.Milliseconds() + 2*MostRaise.Milliseconds())
+			f.passes(record.DefaultLease.Milliseconds() + 2*record.MostRaise.Milliseconds())
 		}
 	})
 }
@@ -166,4 +202,25 @@ func TestChangeBeginsAnewIfTheSessionEnds(t *testing.T) {
 			f.Error(err)
 		}
 	})
+}
+
+// endsASession is a store whose session ends at its first GetAll, as that of ZooKeeper before 3.6 does.
+type endsASession struct {
+	store.Store
+	ended bool
+}
+
+func (s *endsASession) SessionID() int64 {
+	if s.ended {
+		return 2
+	}
+	return 1
+}
+
+func (s *endsASession) GetAll(ctx context.Context, paths ...string) ([]store.Record, error) {
+	if !s.ended {
+		s.ended = true
+		return nil, store.ErrUnreachable
+	}
+	return s.Store.GetAll(store.OnSession(ctx, s.Store.SessionID()), paths...)
 }

@@ -1,4 +1,21 @@
-package seq
+// Package record is what stands in ZooKeeper for named sequences, and the decisions that need nothing else: which block
+// comes next, what a record that was read shows, and what is put back after a loss of data. It does no I/O.
+// docs/sequences.md has the reasons. Marks like (S7) name its rules.
+//
+// The invariant: whoever takes positions writes a record whose next position lies above them, over the version that the
+// decision went by. So no two writes take the same position. Only the end of a node's own last block is ever given
+// back.
+//
+// Three types to read:
+//
+//   - Record is one sequence: its Next, its budget, and in which incarnation of the cluster it was written. Plan
+//
+// decides
+//
+//	  the next block, Compare says what a later read shows, and PutBack what comes back.
+//	- State is shared by all sequences of a cluster: the sequence time, and the count of the changes of operators.
+//	- Found is what was read together. Its checks must hold when a decision is written.
+package record
 
 import (
 	"cmp"
@@ -19,7 +36,9 @@ import (
 
 // The paths of the records below the cluster's root.
 const (
-	StatePath  = "/seq"
+	// StatePath is the record State.
+	StatePath = "/seq"
+	// RecordsDir has the directories of the records of sequences: see BucketPath.
 	RecordsDir = "/seq/s"
 	// ClusterPath is the record of the cluster. Package coordinator keeps it.
 	ClusterPath = "/cluster"
@@ -34,6 +53,7 @@ func Path(name string) string {
 // NameOf returns the name of the sequence whose record is the child of a bucket.
 func NameOf(child string) string { return strings.ReplaceAll(child, "%2F", "/") }
 
+// BucketPath returns the path of the directory that has a sequence's record, among those of some other names.
 func BucketPath(name string) string {
 	return fmt.Sprintf("%s/%03x", RecordsDir, positions.Bucket(name))
 }
@@ -57,7 +77,7 @@ type State struct {
 	PutIn int64 `json:"put_in,omitempty"`
 	PutAt int64 `json:"put_at,omitempty"`
 	// Changes counts the changes that operators made, and the records that nodes put back. Changed are the names of the
-	// last maxChanged of them, the latest last.
+	// last MaxChanged of them, the latest last.
 	Changes int64    `json:"changes"`
 	Changed []string `json:"changed,omitempty"`
 	// ChangedAt is the sequence time of the last change, ms.
@@ -89,7 +109,7 @@ func (s State) Since(changes int64) (names []string, all bool) {
 	return s.Changed[int64(len(s.Changed))-n:], false
 }
 
-// LastChange returns the number of the last change of name. If it is not among the last maxChanged
+// LastChange returns the number of the last change of name. If it is not among the last MaxChanged
 // changes, LastChange returns the number of the change before those.
 func (s State) LastChange(name string) int64 {
 	n := s.Changes - int64(len(s.Changed))
@@ -207,8 +227,10 @@ type Settings struct {
 	HardCeiling int64 `json:"hard_ceiling"`
 }
 
+// Hold returns HoldMs as a duration.
 func (s Settings) Hold() time.Duration { return time.Duration(s.HoldMs) * time.Millisecond }
 
+// Supply returns SupplyMs as a duration.
 func (s Settings) Supply() time.Duration { return time.Duration(s.SupplyMs) * time.Millisecond }
 
 // CeilingInForce returns the ceiling in force.
@@ -219,7 +241,21 @@ func (s Settings) CeilingInForce() positions.Ceiling {
 // LongestHoldMs returns the longest HoldMs that the sequence has ever had.
 func (r Record) LongestHoldMs() int64 { return max(r.HoldMs, r.EarlierHoldMs) }
 
+// Budget returns the positions that may be taken at r.At.
 func (r Record) Budget() positions.Budget { return positions.Budget{Credit: r.Credit, At: r.At} }
+
+// Named is a record with its name. That of a family has the furthest next position of its sections, and the number of
+// all their ownerships as Term.
+type Named struct {
+	Name string
+	Record
+	// Sections are those of a family, by their numbers. Those that ZooKeeper has lost are missing.
+	Sections []Named
+	// Written is when the record was written last, Unix ms of ZooKeeper's leader.
+	Written int64
+	// Err is ErrDamaged or ErrUnknownMode if the record cannot be used. Record is empty then.
+	Err error
+}
 
 // Newer reports whether r was written after other, as far as their incarnations and write counts show.
 func (r Record) Newer(other Record) bool {
@@ -235,10 +271,13 @@ func (r Record) Rivals(other Record) bool {
 // MaxBytes is the greatest size of a record in bytes.
 const MaxBytes = 1024
 
+// Marshal returns the content of the record at StatePath.
 func (s State) Marshal() []byte { return MustMarshal(s) }
 
+// Marshal returns the content of the record.
 func (r Record) Marshal() []byte { return MustMarshal(r) }
 
+// MustMarshal returns a plain struct of strings and numbers as JSON. It panics if v is anything else.
 func MustMarshal(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -271,6 +310,7 @@ func setVersion(set store.SetOp) []store.Op {
 // ErrDamaged: a record cannot be used. Somebody must restore or remove it.
 var ErrDamaged = errors.New("not a sequence record of flaked")
 
+// Parse parses a record. Its error is ErrDamaged or ErrUnknownMode.
 func Parse(b []byte) (r Record, err error) {
 	if err = json.Unmarshal(b, &r); err == nil {
 		err = r.Mode.Check() // first, because another mode may use the other fields in another way
@@ -398,6 +438,7 @@ func (e DamagedError) Error() string { return e.Path + ": " + e.error.Error() }
 
 func (e DamagedError) Unwrap() error { return e.error }
 
+// DamagedAt returns err with the path of the record, nil for nil.
 func DamagedAt(path string, err error) error {
 	if err == nil {
 		return nil
@@ -444,13 +485,15 @@ func (v Found) SetState(st State) []store.Op {
 	return setVersion(store.SetOp{Path: StatePath, Data: st.Marshal(), Version: v.Version})
 }
 
+// CheckCluster returns the operation that fails if /cluster is not as it was read.
 func (v Found) CheckCluster() store.Op {
-	//mutant:s10-cluster by TestNoBlockIsTakenInAnEarlierIncarnation -> version := int32(store.AnyVersion)
+	//mutant:s10-cluster by internal/core/seq:TestNoBlockIsTakenInAnEarlierIncarnation -> version := int32(store.AnyVersion)
 	version := v.ClusterVersion
 	return store.CheckOp{Path: ClusterPath, Version: version}
 }
 
-// ParseFound parses what GetAll returned for clusterPath, statePath and, if there is one, a record's path.
+// ParseFound parses what GetAll returned for ClusterPath, StatePath and, if there is one, a record's path. An error
+// names the path that is not flaked's, or is that of Parse.
 func ParseFound(read []store.Record) (v Found, err error) {
 	if read[0].Found {
 		v.Cluster, v.ClusterVersion = new(Cluster), read[0].Stat.Version
@@ -498,8 +541,5 @@ func Nonce() string {
 	return hex.EncodeToString(b[:])
 }
 
-// The nodes that may own sections are listed in ZooKeeper, each with an ephemeral record that is named after its
-// address. Rendezvous hashing gives each section a place among them: the node that is asked first when nobody owns the
-// section. It has no part in safety.
-
+// NodesDir has an ephemeral record for each node that may own ordered sequences, with its address as name.
 const NodesDir = "/seq/nodes"

@@ -1,4 +1,4 @@
-package seq
+package record
 
 import (
 	"fmt"
@@ -79,6 +79,7 @@ func (r *Refusal) Why() Reason {
 	return r.Reason
 }
 
+// Refuse returns a refusal with a text of this format. retryAfter may be 0: see Refusal.
 func Refuse(reason Reason, retryAfter time.Duration, format string, a ...any) *Refusal {
 	return &Refusal{Reason: reason, Text: fmt.Sprintf(format, a...), RetryAfter: retryAfter}
 }
@@ -92,6 +93,7 @@ func (r Record) overCeiling(waitMs int64) *Refusal {
 		"the sequence has reached its ceiling of %d values a second. Retry, or raise the ceiling", r.CeilingInForce())
 }
 
+// Exhausted returns the refusal for a sequence without positions.
 func (r Record) Exhausted() *Refusal {
 	return Refuse(Exhausted, 0, "the sequence has reached its max %d. Raise it", r.Max)
 }

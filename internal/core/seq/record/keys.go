@@ -1,4 +1,4 @@
-package seq
+package record
 
 import (
 	"cmp"
@@ -17,37 +17,40 @@ import (
 // KeysDir has one znode for each strict sequence that is asked with keys, by the record's ID.
 const KeysDir = "/seq/r"
 
+// KeysPath returns the path of the keys of requests of the sequence with this Record.ID.
 func KeysPath(id string) string { return KeysDir + "/" + id }
 
 // MaxKeys is the number of keys that are remembered of a sequence (S16). No clock ends a key: one that is wrong would
 // give the key another value.
 const MaxKeys = 1000
 
-// keyHash is the first 96 bits of the SHA-256 of a key.
-type keyHash [12]byte
+// KeyHash is the first 96 bits of the SHA-256 of a key.
+type KeyHash [12]byte
 
-func HashKey(key string) (h keyHash) {
+// HashKey returns the hash by which a key is remembered.
+func HashKey(key string) (h KeyHash) {
 	sum := sha256.Sum256([]byte(key))
 	copy(h[:], sum[:])
 	return h
 }
 
-// KeyEntry is one key that got a value.
+// KeyEntry is one key that got the value of a position.
 type KeyEntry struct {
-	Key      keyHash
+	Key      KeyHash
 	Position int64
 }
 
 // keyEntryLen is the size of an entry in ZooKeeper: the hash and the position, big-endian.
 const keyEntryLen = 12 + 8
 
-// Keyring is the keys of a sequence that are remembered, the oldest first. version is that of the znode.
+// Keyring is the keys of a sequence that are remembered, as they were read.
 type Keyring struct {
-	Entries []KeyEntry
-	Exists  bool
-	Version int32
+	Entries []KeyEntry // the oldest first, MaxKeys at most
+	Exists  bool       // the znode
+	Version int32      // of the znode
 }
 
+// ParseKeys parses the znode of the keys. Its error is ErrDamaged.
 func ParseKeys(data []byte) (entries []KeyEntry, err error) {
 	if len(data)%keyEntryLen != 0 {
 		return nil, fmt.Errorf("%w: %d bytes of keys", ErrDamaged, len(data))
@@ -60,6 +63,7 @@ func ParseKeys(data []byte) (entries []KeyEntry, err error) {
 	return entries, nil
 }
 
+// Marshal returns the content of the znode.
 func (k *Keyring) Marshal() []byte {
 	data := make([]byte, 0, len(k.Entries)*keyEntryLen)
 	for _, e := range k.Entries {
@@ -70,7 +74,7 @@ func (k *Keyring) Marshal() []byte {
 }
 
 // Find returns the position that a key got.
-func (k *Keyring) Find(key keyHash) (position int64, ok bool) {
+func (k *Keyring) Find(key KeyHash) (position int64, ok bool) {
 	for _, e := range k.Entries {
 		//mutant:s16-forgotten-keys by seqsim -> if false && e.Key == key {
 		if e.Key == key {
@@ -118,9 +122,10 @@ func (k *Keyring) Written() *Keyring {
 // name, and never changes: under another key, positions would get values that others had. So a node
 // without the key issues nothing, and a node that knows it puts it back if ZooKeeper has lost it.
 
-const SecretsDir = "/seq/k"
+const secretsDir = "/seq/k"
 
-func SecretPath(id string) string { return SecretsDir + "/" + id }
+// SecretPath returns the path of the key of the sequence with this Record.ID.
+func SecretPath(id string) string { return secretsDir + "/" + id }
 
 // HasSecret reports whether there must be a key for the record. A template has none: each of its sequences gets
 // its own.
@@ -130,7 +135,7 @@ func (r Record) HasSecret() bool { return r.Keyed() && r.Kind() == Sequence }
 func (r Record) Dirs(name string) []string {
 	all := []string{RecordsDir, BucketPath(name)}
 	if r.Keyed() {
-		all = append(all, SecretsDir)
+		all = append(all, secretsDir)
 	}
 	return all
 }
