@@ -28,8 +28,8 @@ func TestUnusableStateRestoresNoClusterInAnotherZooKeeper(t *testing.T) {
 			r := newRig(t)
 			r.cfg.ZooKeeper = "zk1:2181"
 			r.confirmedAndStopped()
-			r.mem = memzk.New(nil)
-			cache, err := localcache.New(r.disk, row.print)
+			r.Mem = memzk.New(nil)
+			cache, err := localcache.New(r.Disk, row.print)
 			if err == nil {
 				err = row.before(cache)
 			}
@@ -42,7 +42,7 @@ func TestUnusableStateRestoresNoClusterInAnotherZooKeeper(t *testing.T) {
 			if !errors.As(err, &other) || other.State != "zk1:2181" {
 				t.Errorf("ended with %v", err)
 			}
-			if cl, err := coordinator.ReadCluster(t.Context(), r.mem.Session()); !errors.Is(err,
+			if cl, err := coordinator.ReadCluster(t.Context(), r.Mem.Session()); !errors.Is(err,
 				coordinator.ErrNoCluster) {
 				t.Errorf("%+v, %v", cl, err)
 			}
@@ -73,7 +73,7 @@ func (n *running) clusterUUID() string {
 // been stopped for longer than its lease.
 func (r *rig) lapse() {
 	r.t.Helper()
-	cache, err := localcache.New(r.disk, localcache.Fingerprint{})
+	cache, err := localcache.New(r.Disk, localcache.Fingerprint{})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -153,7 +153,7 @@ func TestReconfirmedTenureBeginsAboveIssuedIDs(t *testing.T) {
 // again. Each such slot stays held for a lease, so the node must stop after a few.
 func TestUnansweredWorkerChangesTakeFewSlots(t *testing.T) {
 	r := newRig(t)
-	r.clock.step(4 * time.Second)
+	r.Step(4 * time.Second)
 	n := r.start().untilReady()
 	n.until("confirmed", n.isConfirmed)
 	for issued := n.clock.Now(); n.clock.Now() < issued+200e6; {
@@ -167,11 +167,11 @@ func TestUnansweredWorkerChangesTakeFewSlots(t *testing.T) {
 		}
 		return memzk.NoFault
 	})
-	r.clock.step(-4 * time.Second)
+	r.Step(-4 * time.Second)
 	beats := func() int64 { return n.Snapshot().Counts.Heartbeats }
 	last := beats() + 60
 	n.until("60 heartbeats", func() bool { wake(n.wakeKeeper); return beats() >= last })
-	admin := r.mem.Session()
+	admin := r.Mem.Session()
 	cl, err := coordinator.ReadCluster(t.Context(), admin)
 	if err != nil {
 		t.Fatal(err)

@@ -21,11 +21,11 @@ func TestStartWithAClockOutsideTheLayout(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
-			r.mem = memzk.New(func() int64 { return r.clock.Wall() / 1e6 })
+			r.Mem = memzk.New(func() int64 { return r.Wall() / 1e6 })
 			if c.again {
 				r.confirmedAndStopped()
 			}
-			r.clock.step(time.Until(time.Date(c.year, 2, 1, 0, 0, 0, 0, time.UTC)))
+			r.Step(time.Until(time.Date(c.year, 2, 1, 0, 0, 0, 0, time.UTC)))
 			n := r.start()
 			var err error
 			select {
@@ -42,7 +42,7 @@ func TestStartWithAClockOutsideTheLayout(t *testing.T) {
 					t.Errorf("%v does not say %q", err, words)
 				}
 			}
-			if _, _, err := r.mem.Peek("/workers/0000"); c.again != (err == nil) {
+			if _, _, err := r.Mem.Peek("/workers/0000"); c.again != (err == nil) {
 				t.Errorf("a worker's record: %v", err)
 			}
 		})

@@ -20,7 +20,7 @@ import (
 // the slot from its holder before.
 func (r *rig) takeOver(path string) {
 	r.t.Helper()
-	st := r.mem.Session()
+	st := r.Mem.Session()
 	data, _, err := st.Get(context.Background(), path)
 	if err != nil {
 		r.t.Fatal(err)
@@ -40,7 +40,7 @@ func (r *rig) takeOver(path string) {
 // loaded returns what a start on the rig's disk would find.
 func (r *rig) loaded() localcache.Loaded {
 	r.t.Helper()
-	cache, err := localcache.New(r.disk.Clone(), localcache.Fingerprint{})
+	cache, err := localcache.New(r.Disk.Clone(), localcache.Fingerprint{})
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -76,13 +76,13 @@ func TestFenceClearsTheClockVerdict(t *testing.T) {
 	if err := first.stop(); err != nil {
 		t.Fatal(err)
 	}
-	r.clock.step(10 * time.Second)
+	r.Step(10 * time.Second)
 	n := r.start(func(c *Config) { c.Store.(*memzk.Session).Partition() }).untilReady()
 	n.session.Heal()
 	n.until("the clock to count as wrong", func() bool { return strings.Contains(n.Worker(), "state=refusing") })
 	n.session.Partition()
 	r.takeOver("/workers/0000")
-	r.clock.step(-10 * time.Second)
+	r.Step(-10 * time.Second)
 	n.session.Heal()
 	n.until("another worker", func() bool { return strings.Contains(n.Worker(), "worker=1 ") })
 	n.untilReady()
@@ -144,13 +144,13 @@ func TestLapsedTenureIsReplacedLater(t *testing.T) {
 func TestAnotherConfirmedClusterDisablesOfflineStart(t *testing.T) {
 	r := newRig(t)
 	r.confirmedAndStopped()
-	own := r.disk
-	r.mem.Wipe()
-	r.disk = memfile.New(nil)
+	own := r.Disk
+	r.Mem.Wipe()
+	r.Disk = memfile.New(nil)
 	other := r.start().untilReady()
 	other.until("confirmed", other.isConfirmed)
 
-	r.disk = own
+	r.Disk = own
 	err := r.start().ended()
 	var differs *StateOfOtherClusterError
 	if !errors.As(err, &differs) {
@@ -174,8 +174,8 @@ func TestRunningNodeJoinsNoOtherCluster(t *testing.T) {
 	n.until("confirmed", n.isConfirmed)
 	uuid := n.clusterUUID()
 	n.session.Partition()
-	r.mem.Wipe()
-	r.disk = memfile.New(nil)
+	r.Mem.Wipe()
+	r.Disk = memfile.New(nil)
 	other := r.start().untilReady()
 	other.until("confirmed", other.isConfirmed)
 	n.session.Heal()
@@ -195,12 +195,12 @@ func TestBootstrapRestoresTheLostClusterFrozen(t *testing.T) {
 	n := r.confirmedAndStopped()
 	uuid := n.clusterUUID()
 	r.lapse()
-	r.mem.Wipe()
+	r.Mem.Wipe()
 	r.start()
 	cl := coordinator.Cluster{}
 	for cl.UUID == "" {
 		var err error
-		if cl, err = coordinator.ReadCluster(t.Context(), r.mem.Session()); err != nil &&
+		if cl, err = coordinator.ReadCluster(t.Context(), r.Mem.Session()); err != nil &&
 			!errors.Is(err, coordinator.ErrNoCluster) {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/testkit/memcluster"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/worker"
 )
@@ -16,7 +17,7 @@ import (
 func TestSlowZooKeeperDoesNotEndTheStart(t *testing.T) {
 	r := newRig(t)
 	var attempts atomic.Int64
-	began, slow := time.Now(), r.mem.Session()
+	began, slow := time.Now(), r.Mem.Session()
 	slow.SetFault(func(c memzk.Call) memzk.Fault {
 		if c.Op == "create" && c.Path == "/tickets/n-" && attempts.Add(1) > 0 {
 			return memzk.FailBefore
@@ -48,9 +49,9 @@ func TestStartsThatAreRefused(t *testing.T) {
 			c.Heartbeat = time.Minute
 			c.Store.(*memzk.Session).Partition()
 		}, "the heartbeat interval 1m0s is too long: "},
-		{"clock a minute back", true, func(c *Config) { c.Clock = steppedClock(-time.Minute) },
+		{"clock a minute back", true, func(c *Config) { c.Clock.(*memcluster.Machine).Step(-time.Minute) },
 			"from ZooKeeper and peers ("},
-		{"clock an hour ahead", false, func(c *Config) { c.Clock = steppedClock(time.Hour) },
+		{"clock an hour ahead", false, func(c *Config) { c.Clock.(*memcluster.Machine).Step(time.Hour) },
 			"from ZooKeeper and peers ("},
 	}
 	for _, row := range rows {
@@ -76,7 +77,7 @@ func TestLostClusterIsNotTakenForAnUnknownOne(t *testing.T) {
 	if err := r.start().untilReady().stop(); err != nil {
 		t.Fatal(err)
 	}
-	r.mem.Wipe()
+	r.Mem.Wipe()
 	err := r.start(func(c *Config) { c.Bootstrap = false }).ended()
 	lost, is := errors.AsType[*LostClusterError](err)
 	if !is || lost.Name != "test" || !errors.Is(err, coordinator.ErrNoCluster) {
@@ -92,14 +93,14 @@ func TestRefusesForTheCauseAndRecovers(t *testing.T) {
 		CauseLeaseExpired: {func(_ *rig, n *running) { n.session.Partition() },
 			func(_ *rig, n *running) { n.session.Heal() }},
 		CauseClockBehind: {func(r *rig, n *running) {
-			r.clock.step(-3 * time.Millisecond)
+			r.Step(-3 * time.Millisecond)
 			n.next() // has waited
-			r.clock.step(-time.Second)
-		}, func(r *rig, _ *running) { r.clock.step(time.Second) }},
+			r.Step(-time.Second)
+		}, func(r *rig, _ *running) { r.Step(time.Second) }},
 	} {
 		t.Run(string(cause), func(t *testing.T) {
 			r := newRig(t)
-			r.disk.FailSyncs = func() error {
+			r.Disk.FailSyncs = func() error {
 				if burning.Load() {
 					return errors.New("disk on fire")
 				}
@@ -134,13 +135,13 @@ func TestLargeCountedRollbackTakesANewWorker(t *testing.T) {
 		t.Run(row.back.String(), func(t *testing.T) {
 			r := newRig(t)
 			r.cfg.Settings.Layout = &l
-			r.mem = memzk.New(func() int64 { return r.clock.Wall() / 1e6 }) // the leader's clock steps too
+			r.Mem = memzk.New(func() int64 { return r.Wall() / 1e6 }) // the leader's clock steps too
 			n := r.start().untilReady()
 			beats := func(count int64) {
 				n.until("heartbeats", func() bool { return n.Snapshot().Counts.Heartbeats >= count })
 			}
 			for range 30 { // half a minute, faster than bounds may follow
-				r.clock.step(900 * time.Millisecond)
+				r.Step(900 * time.Millisecond)
 				beats(n.Snapshot().Counts.Heartbeats + 1)
 				_, _ = n.Reserve(t.Context(), 1)
 			}
@@ -149,7 +150,7 @@ func TestLargeCountedRollbackTakesANewWorker(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := n.held.Worker
-			r.clock.step(-row.back)
+			r.Step(-row.back)
 			if row.another {
 				n.until("another worker", func() bool {
 					return n.Ready() == nil && n.Snapshot().Worker != nil && *n.Snapshot().Worker != before

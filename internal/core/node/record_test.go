@@ -142,7 +142,7 @@ func TestLocalRecordOmitsFreezeAndConfirmation(t *testing.T) {
 // A state file is intact, but its record is not that of a node. The start must end, and must not overwrite the file.
 func TestForeignRecordIsRefused(t *testing.T) {
 	r := newRig(t)
-	cache, err := localcache.New(r.disk, localcache.Fingerprint{})
+	cache, err := localcache.New(r.Disk, localcache.Fingerprint{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,10 +150,10 @@ func TestForeignRecordIsRefused(t *testing.T) {
 		Payload: json.RawMessage(`{"claim":7}`)}); err != nil {
 		t.Fatal(err)
 	}
-	was := string(r.disk.Disk())
+	was := string(r.Disk.Disk())
 	err = r.start().ended()
 	if err == nil || !strings.Contains(err.Error(), "does not contain a node's record") ||
-		string(r.disk.Disk()) != was {
+		string(r.Disk.Disk()) != was {
 		t.Errorf("ended with %v", err)
 	}
 }
@@ -164,7 +164,7 @@ func TestNodeGoesOnFromEitherCopyOfItsRecord(t *testing.T) {
 	for _, lost := range []int64{0, localcache.FileSize / 2} {
 		r := newRig(t)
 		before := r.confirmedAndStopped().view.Load().Claim
-		r.disk.Damage(lost, make([]byte, localcache.FileSize/2))
+		r.Disk.Damage(lost, make([]byte, localcache.FileSize/2))
 		again := r.start()
 		again.until("the worker at its second term", func() bool {
 			claim := again.view.Load().Claim

@@ -62,10 +62,10 @@ func (still) Boot() int64 { return 1 }
 // ZooKeeper confirms the leap. No request must be refused because of it.
 func TestConfirmedLeapRefusesNoRequest(t *testing.T) {
 	r := newRig(t)
-	r.clock.step(-4 * time.Second)
+	r.Step(-4 * time.Second)
 	n := r.start().untilReady()
 	before := n.next().Tick
-	r.clock.step(4 * time.Second)
+	r.Step(4 * time.Second)
 	for deadline := time.Now().Add(10 * time.Second); n.next().Tick < before+3900; { // next fails on refusal
 		if time.Now().After(deadline) {
 			t.Fatal("the leap is not followed")

@@ -4,53 +4,33 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/testkit/memfile"
+	"github.com/flaked/flaked/internal/testkit/memcluster"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/worker"
 )
 
-// rig is a ZooKeeper in memory, a disk in memory and a clock that a test can step.
+// rig is a cluster in memory in which real time passes, and one of its machines. Nodes run in goroutines of their own.
 type rig struct {
-	t     *testing.T
-	clock *testClock
-	mem   *memzk.Server
-	disk  *memfile.File
-	cfg   Config
+	t *testing.T
+	*memcluster.Cluster
+	*memcluster.Machine
+	cfg Config
 }
-
-// testClock reads the machine's clocks. Its wall clock can be stepped.
-type testClock struct {
-	base time.Time
-	wall atomic.Int64 // how far the wall clock has been stepped, ns
-}
-
-// steppedClock returns a clock whose wall clock has been stepped.
-func steppedClock(by time.Duration) *testClock {
-	c := &testClock{base: time.Now()}
-	c.wall.Store(int64(by))
-	return c
-}
-
-func (c *testClock) Wall() int64          { return time.Now().UnixNano() + c.wall.Load() }
-func (c *testClock) Mono() int64          { return int64(time.Since(c.base)) }
-func (c *testClock) Boot() int64          { return c.Mono() }
-func (c *testClock) step(d time.Duration) { c.wall.Add(int64(d)) }
 
 func newRig(t *testing.T) *rig {
-	r := &rig{t: t, clock: &testClock{base: time.Now()}, disk: memfile.New(nil)}
-	// The leader's clock is the machine's, unstepped.
-	r.mem = memzk.New(func() int64 { return time.Now().UnixMilli() })
+	base := time.Now()
+	c := memcluster.New(func() int64 { return base.UnixNano() + int64(time.Since(base)) })
+	r := &rig{t: t, Cluster: c, Machine: c.Machine()}
 	none := time.Duration(0)
 	r.cfg = Config{
-		Cluster: "test", Bootstrap: true, Clock: r.clock,
+		Cluster: "test", Bootstrap: true, Clock: r.Machine,
 		Settings: Settings{ConfirmTime: &none}, InMemory: true,
 		Heartbeat: 20 * time.Millisecond, CallTimeout: 200 * time.Millisecond, Reserve: 300 * time.Millisecond,
 		Labels: coordinator.Labels{Name: "n", Version: "test"},
@@ -78,11 +58,11 @@ type running struct {
 // node returns a node on the rig's disk, unless change gives it another, and its session.
 func (r *rig) node(change ...func(*Config)) (*Node, *memzk.Session) {
 	r.t.Helper()
-	cache, err := localcache.New(r.disk, localcache.Fingerprint{})
+	cache, err := localcache.New(r.Disk, localcache.Fingerprint{})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	cfg, session := r.cfg, r.mem.Session()
+	cfg, session := r.cfg, r.Mem.Session()
 	cfg.Store, cfg.Cache = session, cache
 	for _, c := range change {
 		c(&cfg)

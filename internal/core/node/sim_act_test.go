@@ -77,7 +77,7 @@ func (s *sim) heal(p *process) {
 
 // remember copies the data for servers that lag behind. It keeps the last three copies.
 func (s *sim) remember() {
-	if s.recent = append(s.recent, s.mem.Snapshot()); len(s.recent) > 3 {
+	if s.recent = append(s.recent, s.Mem.Snapshot()); len(s.recent) > 3 {
 		s.recent = s.recent[1:]
 	}
 }
@@ -98,7 +98,7 @@ func (s *sim) live(d, step time.Duration) {
 			}
 		}
 		if s.chance(20) {
-			s.mem.ExpireOrphans()
+			s.Mem.ExpireOrphans()
 			s.deliver()
 			s.remember()
 		}
@@ -111,7 +111,7 @@ func (s *sim) live(d, step time.Duration) {
 func (s *sim) deliver() {
 	s.depth++
 	defer func() { s.depth-- }()
-	s.mem.Deliver()
+	s.Mem.Deliver()
 }
 
 // lives runs the loops of a process that are due, and asks it for a few IDs.
@@ -186,7 +186,7 @@ func (s *sim) disaster(m *machine) {
 	case 9:
 		s.copyDisk(m, s.any())
 	case 10:
-		s.rot(m, int64(s.between(0, len(m.disk.Disk())-1)))
+		s.rot(m, int64(s.between(0, len(m.Disk.Disk())-1)))
 	case 11:
 		if s.epoch > 0 {
 			s.note("a leader is elected")
@@ -201,7 +201,7 @@ func (s *sim) disaster(m *machine) {
 	case 15:
 		if s.snapshot == nil || s.chance(3) {
 			s.note("a copy of ZooKeeper's data is taken")
-			s.snapshot = s.mem.Snapshot()
+			s.snapshot = s.Mem.Snapshot()
 		}
 	case 16:
 		s.leaderSteps()
@@ -216,9 +216,9 @@ func (s *sim) disaster(m *machine) {
 
 // leaderSteps moves the clock of ZooKeeper's leader, as when another leader is elected.
 func (s *sim) leaderSteps() {
-	to := int64(s.between(-2000, 2000)) * 1e6
-	s.note("the leader's clock steps by %s", time.Duration(to-s.leader))
-	s.leader = to
+	by := time.Duration(s.between(-2000, 2000))*time.Millisecond - s.Leads()
+	s.note("the leader's clock steps by %s", by)
+	s.Leap(by)
 }
 
 func (s *sim) ail(m *machine, t trouble) {
@@ -232,7 +232,7 @@ func (s *sim) ail(m *machine, t trouble) {
 func (s *sim) copyDisk(m, from *machine) {
 	if m.proc == nil && from != m {
 		s.note("%s: gets a copy of %s's disk", m.name, from.name)
-		s.giveDisk(m, from.disk.Clone(), s.newInode())
+		s.giveDisk(m, from.Disk.Clone(), s.newInode())
 	}
 }
 

@@ -38,7 +38,7 @@ func (s *sim) playCrash() bool {
 			issue(s.reserve/2 + s.upTo(s.reserve))
 			s.depth--
 			if !a.dead && s.chance(2) {
-				m.disk.Survives = func(int64) bool { return false }
+				m.Disk.Survives = func(int64) bool { return false }
 				s.kill(a, true)
 			}
 		}
@@ -176,7 +176,7 @@ func (s *sim) playOldFile() bool {
 		return false
 	}
 	m, w := a.machine, a.held()
-	old, generation := m.disk.Clone(), m.durable.generation
+	old, generation := m.Disk.Clone(), m.durable.generation
 	s.watch(s.upTo(5 * time.Second))
 	if a.dead || a.cut || a.held() != w {
 		return false
@@ -196,7 +196,7 @@ func (s *sim) playOldFile() bool {
 	}
 	s.kill(a, false)
 	s.note("%s: an old copy of its state file is put back", m.name)
-	s.giveDisk(m, old, m.print)
+	s.giveDisk(m, old, m.Print)
 	s.step(m, -s.upTo(5*time.Second))
 	s.backToStore(m)
 	s.watch(s.confirm + 6*time.Second)

@@ -35,7 +35,7 @@ func (s *sim) newInode() localcache.Fingerprint {
 
 // giveDisk puts a disk into a machine on which nothing runs.
 func (s *sim) giveDisk(m *machine, disk *memfile.File, print localcache.Fingerprint) {
-	m.disk, m.print = disk, print
+	m.Disk, m.Print = disk, print
 	disk.Unit = pick[int64](s, 512, 4096)
 	disk.Full = s.chance(4) // must not matter: the file does not grow
 	disk.Survives = s.survivors()
@@ -50,7 +50,7 @@ func (s *sim) giveDisk(m *machine, disk *memfile.File, print localcache.Fingerpr
 	}
 	disk.FailSyncs = func() error {
 		p := m.proc
-		if p == nil || m.disk != disk {
+		if p == nil || m.Disk != disk {
 			return nil
 		}
 		p.saving = true
@@ -103,8 +103,8 @@ func (s *sim) survivors() func(int64) bool {
 // rot damages the byte of the disk at an offset.
 func (s *sim) rot(m *machine, off int64) {
 	s.note("%s: a byte of the disk rots at %d", m.name, off)
-	old := m.disk.Disk()[off]
-	m.disk.Damage(off, []byte{old ^ byte(s.between(1, 255))})
+	old := m.Disk.Disk()[off]
+	m.Disk.Damage(off, []byte{old ^ byte(s.between(1, 255))})
 }
 
 // diskLook is what a restart would find on a disk. It is read without the code under test: the

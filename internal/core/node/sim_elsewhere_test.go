@@ -35,7 +35,7 @@ func (s *sim) playElsewhere() bool {
 		s.kill(a, s.chance(2))
 	}
 	a.session.Expire()
-	if cache, err := localcache.New(m.disk.Clone(), m.print); err != nil ||
+	if cache, err := localcache.New(m.Disk.Clone(), m.Print); err != nil ||
 		cache.Load().Status != localcache.StatusRecord {
 		return false // its state is damaged: as a new node it may register there
 	}
@@ -69,19 +69,19 @@ func (s *sim) playReleasedCopy() bool {
 		return false
 	}
 	w, m := a.held(), a.machine
-	old := m.disk.Clone()
+	old := m.Disk.Clone()
 	a.n.cfg.ReleaseOnExit = true
 	s.stop(a)
 	if !a.dead || !s.workers[w].record.released {
 		return false
 	}
-	removed := m.disk.Removed()
+	removed := m.Disk.Removed()
 	b := s.queue(s.other(m), w, 5*time.Second)
 	if b == nil || !s.serves(b, s.confirm+6*time.Second) {
 		return false
 	}
 	s.note("%s: a copy of its state file is written back, the file was deleted %t", m.name, removed)
-	print := m.print
+	print := m.Print
 	if removed {
 		print = s.newInode() // the old file is not there
 	}

@@ -30,9 +30,7 @@ func (s *sim) kill(p *process, power bool) {
 	p.killed = true
 	s.ends(p)
 	if power {
-		p.machine.boots++
-		p.machine.boot.lost += int64(s.upTo(20 * s.heartbeat)) // its boot clock may pass times of the boot before
-		p.machine.disk.Crash()
+		p.machine.Crash(s.upTo(20 * s.heartbeat)) // its boot clock may pass times of the boot before
 	}
 }
 

@@ -32,7 +32,7 @@ func (s *sim) playForgotten() bool {
 	if a == nil {
 		return false
 	}
-	s.snapshot = s.mem.Snapshot()
+	s.snapshot = s.Mem.Snapshot()
 	s.cutOff(a)
 	a.session.Expire()
 	if s.chance(2) {
@@ -52,7 +52,7 @@ func (s *sim) playForgotten() bool {
 	}
 	if s.chance(3) {
 		s.note("ZooKeeper is wiped")
-		s.mem.Wipe()
+		s.Mem.Wipe()
 	} else {
 		s.restoreSnapshot()
 	}
@@ -63,7 +63,7 @@ func (s *sim) playForgotten() bool {
 	if s.chance(2) { // by less than the grace
 		back := s.upTo(min(4*time.Second, s.lease/12))
 		s.note("the leader's clock goes back by %s", back)
-		s.leader -= int64(back)
+		s.Leap(-back)
 	}
 	s.quietly(func() {
 		if !a.dead {

@@ -32,15 +32,15 @@ func (s *sim) stallsInside(p *process) {
 
 // leaderLeaps moves the leader's clock by more than a lease, and returns a function that sets it right.
 func (s *sim) leaderLeaps() (right func()) {
-	was, by := s.leader, s.lease+s.upTo(s.lease)
+	was, by := s.Leads(), s.lease+s.upTo(s.lease)
 	if s.chance(2) {
 		by = -by
 	}
 	s.note("the leader's clock leaps by %s", by)
-	s.leader += int64(by)
+	s.Leap(by)
 	return func() {
 		s.note("the leader's clock is set right")
-		s.leader = was
+		s.Leap(was - s.Leads())
 	}
 }
 
@@ -53,7 +53,7 @@ func (s *sim) playLeaderLeap() bool {
 		return false
 	}
 	w := a.held()
-	s.snapshot = s.mem.Snapshot()
+	s.snapshot = s.Mem.Snapshot()
 	s.live(s.upTo(10*time.Second), s.heartbeat)
 	holders := s.holders()
 	if len(holders) == 0 || s.snapshot == nil {
@@ -99,7 +99,7 @@ func (s *sim) playAhead() bool {
 		return false
 	}
 	s.keep(b)
-	copied := s.mem.Snapshot()
+	copied := s.Mem.Snapshot()
 	if s.chance(3) { // then it knows of no raise
 		s.cutOff(b)
 	}
@@ -109,7 +109,7 @@ func (s *sim) playAhead() bool {
 		margin+s.upTo(time.Minute))))
 	for range s.between(1, 6) {
 		if s.chance(2) {
-			copied = s.mem.Snapshot()
+			copied = s.Mem.Snapshot()
 		}
 		s.keep(a)
 		s.extend(a)
@@ -150,7 +150,7 @@ func (s *sim) playAllKilled() bool {
 	if s.chance(2) {
 		a, _ = s.taken()
 	} else if a = s.holder(); a != nil {
-		s.snapshot = s.mem.Snapshot()
+		s.snapshot = s.Mem.Snapshot()
 		s.live(s.upTo(pick(s, s.heartbeat, 15*time.Second)), s.heartbeat/2)
 	}
 	if a == nil || a.dead || a.held() < 0 || s.snapshot == nil {

@@ -23,7 +23,7 @@ func (s *sim) lose(copied *memzk.Snapshot) (wiped bool) {
 		s.restoreSnapshot()
 	} else {
 		s.note("ZooKeeper is wiped")
-		s.mem.Wipe()
+		s.Mem.Wipe()
 		if s.epoch > 0 && s.chance(2) {
 			s.elect()
 		}
@@ -50,7 +50,7 @@ func (s *sim) playNoticed() bool {
 	if s.holder() == nil {
 		return false
 	}
-	copied := s.mem.Snapshot()
+	copied := s.Mem.Snapshot()
 	s.live(s.upTo(20*time.Second), s.heartbeat)
 	holders := s.holders()
 	var on, newcomers []*machine
@@ -126,7 +126,7 @@ func (s *sim) comesBack(p *process) {
 
 // knows reports whether a machine's state directory names the cluster uuid.
 func (m *machine) knows(uuid string) bool {
-	cache, err := localcache.New(m.disk.Clone(), m.print)
+	cache, err := localcache.New(m.Disk.Clone(), m.Print)
 	return err == nil && text(cache.Load().Record.Payload, "uuid") == uuid
 }
 
@@ -142,7 +142,7 @@ func (s *sim) playGrowth() bool {
 	if known+1 >= s.layout.Workers() {
 		return false
 	}
-	copied := s.mem.Snapshot()
+	copied := s.Mem.Snapshot()
 	stopped, stops := s.chance(2), s.chance(2)
 	if stopped {
 		at := a.held()

@@ -20,7 +20,7 @@ func (s *sim) playLoss() bool {
 		return false
 	}
 	if s.snapshot == nil {
-		s.snapshot = s.mem.Snapshot()
+		s.snapshot = s.Mem.Snapshot()
 		s.live(s.upTo(10*time.Second), s.heartbeat)
 	}
 	witnesses := s.holders()
@@ -30,7 +30,7 @@ func (s *sim) playLoss() bool {
 	switch s.rng.IntN(5) {
 	case 0, 1:
 		s.note("ZooKeeper is wiped")
-		s.mem.Wipe()
+		s.Mem.Wipe()
 		if s.epoch > 0 && s.chance(2) {
 			s.elect()
 		}
@@ -78,17 +78,17 @@ func (s *sim) restoreSnapshot() {
 	switch place, elects := s.chance(3), !s.chance(3); {
 	case place:
 		s.note("ZooKeeper gets its old data back while it runs")
-		s.mem.RestoreRunning(s.snapshot)
+		s.Mem.RestoreRunning(s.snapshot)
 	default:
 		s.note("ZooKeeper gets its old data back, a leader is elected %t", elects)
-		s.mem.Restore(s.snapshot)
+		s.Mem.Restore(s.snapshot)
 		if s.epoch > 0 && elects {
 			s.elect()
 		}
 	}
 	s.snapshot = nil
 	if s.chance(2) {
-		s.mem.ExpireOrphans()
+		s.Mem.ExpireOrphans()
 	}
 }
 
@@ -216,7 +216,7 @@ func (s *sim) taken() (*process, int) {
 	if !given.released {
 		return nil, 0
 	}
-	s.snapshot = s.mem.Snapshot()
+	s.snapshot = s.Mem.Snapshot()
 	s.newDisk(m)
 	b := s.queue(m, w, 5*time.Second)
 	if b == nil || !s.serves(b, s.confirm+6*time.Second) {
@@ -264,7 +264,7 @@ func (s *sim) playAllGone() bool {
 	before := s.incarnation()
 	s.restoreSnapshot()
 	s.forget()
-	s.mem.ExpireOrphans()
+	s.Mem.ExpireOrphans()
 	if s.incarnation() < before {
 		s.over = true // no record of an earlier incarnation fences the holder
 		return false

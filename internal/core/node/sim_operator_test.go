@@ -45,7 +45,7 @@ func (s *sim) playReleasedByHand() bool {
 	if a == nil {
 		return false
 	}
-	copied := s.mem.Snapshot()
+	copied := s.Mem.Snapshot()
 	s.live(10*time.Second+s.upTo(10*time.Second), s.heartbeat/2)
 	if a.dead || a.held() < 0 || a.acquiring {
 		return false
@@ -63,7 +63,7 @@ func (s *sim) playReleasedByHand() bool {
 		s.note("by hand: release worker %d: %v", w, err)
 	}
 	s.kill(a, s.chance(3))
-	cache, e := localcache.New(m.disk.Clone(), m.print)
+	cache, e := localcache.New(m.Disk.Clone(), m.Print)
 	if err != nil || e != nil || text(data, "node") != m.durable.node {
 		s.over = true
 		return false

@@ -30,7 +30,7 @@ func (s *sim) playPausedPeer() bool {
 		return false
 	}
 	s.quietly(func() { s.keep(p) })
-	copied := s.mem.Snapshot()
+	copied := s.Mem.Snapshot()
 	s.pause(p.machine, time.Hour, s.chance(2))
 	c := s.queue(s.other(p.machine), w, 5*time.Second)
 	if c == nil || !s.serves(c, s.confirm+6*time.Second) || !c.n.view.Load().Claim.EverConfirmed {

@@ -68,15 +68,15 @@ type trap struct {
 type gone struct{ p *process }
 
 // start runs a process on a machine that has none. It returns nil if the node has ended.
-func (s *sim) start(m *machine) *process { return s.startIn(m, s.mem) }
+func (s *sim) start(m *machine) *process { return s.startIn(m, s.Mem) }
 
 // startIn is start for a node that uses the ZooKeeper given.
 func (s *sim) startIn(m *machine, mem *memzk.Server) *process {
 	m.wake() // nothing starts on a machine that is suspended
-	if m.disk.Removed() {
+	if m.Disk.Removed() {
 		s.newDisk(m)
 	}
-	cache, err := localcache.New(m.disk, m.print)
+	cache, err := localcache.New(m.Disk, m.Print)
 	if err != nil {
 		s.note("%s: does not start: %v", m.name, err)
 		return nil
@@ -103,7 +103,7 @@ func (s *sim) startIn(m *machine, mem *memzk.Server) *process {
 		// The order in which two timers fire at the same instant is not defined. So no two
 		// processes have the same timeout.
 		CallTimeout: 5*time.Second + time.Duration(s.starts)*time.Microsecond,
-		BootID:      fmt.Sprint(m.boots),
+		BootID:      fmt.Sprint(m.Boots),
 		Heartbeat:   s.drawHeartbeat(), Reserve: s.reserve, Labels: coordinator.Labels{Name: p.name},
 		ReleaseOnExit: s.chance(4),
 		Rand:          s.rng.Uint32N,

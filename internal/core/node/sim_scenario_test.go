@@ -232,7 +232,7 @@ func (s *sim) queue(m *machine, w int, d time.Duration) *process {
 // would draw a random number, which the seed does not decide.
 func (s *sim) aim(w int) {
 	s.aimed++
-	_ = s.mem.SetCreateCount("/tickets", int32(s.aimed*4096+w))
+	_ = s.Mem.SetCreateCount("/tickets", int32(s.aimed*4096+w))
 }
 
 // serves waits for up to d until a process serves. It reports whether the process does.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/testkit/memcluster"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
@@ -78,9 +79,9 @@ const (
 type sim struct {
 	world
 	checks
-	rng      *rand.Rand
-	now      int64 // true time, Unix ns
-	mem      *memzk.Server
+	rng *rand.Rand
+	now int64 // true time, Unix ns
+	*memcluster.Cluster
 	admin    *memzk.Session // of the simulation itself: no check sees its writes
 	operator *memzk.Session
 	snapshot *memzk.Snapshot
@@ -95,7 +96,6 @@ type sim struct {
 	epoch      uint32
 	inode      int
 	aimed      int
-	leader     int64 // the leader's clock minus true time, ns
 	// elsewhere is a second ZooKeeper, which no node of the cluster should use. recent are
 	// copies of the data from some time ago, for clients whose server lags behind.
 	elsewhere *memzk.Server
@@ -133,10 +133,10 @@ func newSim(seed uint64) *sim {
 	s.now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano() + s.rng.Int64N(1e9)
 	s.drawWorld()
 	s.checks.init(s.layout.Workers())
-	s.leader = int64(s.between(-50, 50)) * 1e6
-	clock := func() int64 { return (s.now + s.leader) / 1e6 }
-	s.mem, s.elsewhere = memzk.New(clock), memzk.New(clock)
-	s.admin, s.operator = s.mem.Session(), s.mem.Session()
+	s.Cluster = memcluster.New(func() int64 { return s.now })
+	s.Leap(time.Duration(s.between(-50, 50)) * time.Millisecond)
+	s.elsewhere = s.ZooKeeper()
+	s.admin, s.operator = s.Mem.Session(), s.Mem.Session()
 	s.operator.SetDone(func(c memzk.Call, result, reported error) {
 		if result == nil {
 			s.wrote(c, reported == nil)
@@ -145,14 +145,12 @@ func newSim(seed uint64) *sim {
 	if s.chance(2) {
 		s.elect()
 	} else if s.chance(3) { // its epoch will change without an election
-		s.mem.SetZxid(1<<32 - int64(s.between(1, 3000)))
+		s.Mem.SetZxid(1<<32 - int64(s.between(1, 3000)))
 	}
 	machines := s.between(3, 4)
 	for i := range machines {
-		m := &machine{s: s, name: string(rune('A' + i))}
-		s.setSkew(m, int64(s.between(-100, 100))*1e6+s.rng.Int64N(1e6))
-		s.newDisk(m)
-		s.machines = append(s.machines, m)
+		skew := time.Duration(int64(s.between(-100, 100))*1e6 + s.rng.Int64N(1e6))
+		s.machines = append(s.machines, s.newMachine(string(rune('A'+i)), skew))
 	}
 	s.note("tick %s, lease %s, confirming %s, heartbeat %s, reserve %s, %d workers, crowded %t, bootstrap %t, time "+
 		"until %s, leader's epoch %d",
@@ -195,5 +193,5 @@ func (s *sim) note(format string, args ...any) {
 
 func (s *sim) elect() {
 	s.epoch++
-	s.mem.SetEpoch(s.epoch)
+	s.Mem.SetEpoch(s.epoch)
 }

@@ -87,7 +87,7 @@ func (s *sim) playForgottenBorrower() bool {
 	if a == nil {
 		return false
 	}
-	copied := s.mem.Snapshot()
+	copied := s.Mem.Snapshot()
 	s.cutOff(a)
 	a.session.Expire()
 	if !s.wait(w, time.Second) {

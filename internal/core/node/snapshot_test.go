@@ -40,7 +40,7 @@ func TestSnapshotIsConsistent(t *testing.T) {
 	}
 
 	n.next()
-	r.clock.step(-time.Second) // refused, and too little for a fresh worker
+	r.Step(-time.Second) // refused, and too little for a fresh worker
 	n.until("a refusal", func() bool { return n.Ready() != nil })
 	s = n.Snapshot()
 	if s.Ready || s.Cause != CauseClockBehind || s.Code != "CLOCK" || s.Clock.BehindMs < 100 {

@@ -19,11 +19,11 @@ import (
 // heartbeats must go on meanwhile, also one that confirms a leap of the clock.
 func TestStalledDiskIsReportedAndHeartbeatsContinue(t *testing.T) {
 	r := newRig(t)
-	r.mem = memzk.New(func() int64 { return r.clock.Wall() / 1e6 })
+	r.Mem = memzk.New(func() int64 { return r.Wall() / 1e6 })
 	var frozen atomic.Bool
 	thawed := make(chan struct{})
 	thaw := sync.OnceFunc(func() { close(thawed) })
-	r.disk.FailSyncs = func() error {
+	r.Disk.FailSyncs = func() error {
 		if frozen.Load() {
 			<-thawed
 		}
@@ -51,8 +51,8 @@ func TestStalledDiskIsReportedAndHeartbeatsContinue(t *testing.T) {
 		s := n.Snapshot()
 		return strings.Contains(s.Reason, "the state directory does not answer") && !s.Disk.OK
 	})
-	r.clock.step(5 * time.Second)
-	n.until("the leap is followed", func() bool { return n.clock.Ahead() == 0 && n.now() >= r.clock.Wall()/1e6 })
+	r.Step(5 * time.Second)
+	n.until("the leap is followed", func() bool { return n.clock.Ahead() == 0 && n.now() >= r.Wall()/1e6 })
 	beats()
 	n.until("the log says it", func() bool {
 		n.mu.Lock()
@@ -106,13 +106,13 @@ func TestLossIsNoticedByAStopWithoutADisk(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()
 	n.until("confirmed", n.isConfirmed)
-	copied, before := r.mem.Snapshot(), r.mem.Zxid()
-	n.until("heartbeats", func() bool { return r.mem.Zxid() > before+3 })
+	copied, before := r.Mem.Snapshot(), r.Mem.Zxid()
+	n.until("heartbeats", func() bool { return r.Mem.Zxid() > before+3 })
 	n.stop()
-	r.disk.FailSyncs = func() error { return errors.New("disk on fire") }
-	r.mem.Restore(copied)
+	r.Disk.FailSyncs = func() error { return errors.New("disk on fire") }
+	r.Mem.Restore(copied)
 	n.Node.stop(t.Context())
-	if cl, err := coordinator.ReadCluster(t.Context(), r.mem.Session()); err != nil || cl.Incarnation == 0 {
+	if cl, err := coordinator.ReadCluster(t.Context(), r.Mem.Session()); err != nil || cl.Incarnation == 0 {
 		t.Errorf("incarnation %d, %v", cl.Incarnation, err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/testkit/memzk"
+	"github.com/flaked/flaked/internal/testkit/memcluster"
 	"github.com/flaked/flaked/internal/testkit/story"
 	"github.com/flaked/flaked/worker"
 )
@@ -36,11 +36,11 @@ func newTale(machines int, workerBits uint8) *tale {
 	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	s.now = begin.UnixNano()
 	s.checks.init(layout.Workers())
-	ms := func() int64 { return s.now / 1e6 }
-	s.mem, s.elsewhere = memzk.New(ms), memzk.New(ms)
-	s.mem.SetEpoch(1)
-	s.admin, s.operator = s.mem.Session(), s.mem.Session()
-	a := &tale{sim: s, again: map[*machine]int64{}, Story: &story.Story{Begin: begin.UnixMilli(), Now: ms, Hidden: []string{
+	s.Cluster = memcluster.New(func() int64 { return s.now })
+	s.elsewhere = s.ZooKeeper()
+	s.Mem.SetEpoch(1)
+	s.admin, s.operator = s.Mem.Session(), s.Mem.Session()
+	a := &tale{sim: s, again: map[*machine]int64{}, Story: &story.Story{Begin: begin.UnixMilli(), Now: func() int64 { return s.now / 1e6 }, Hidden: []string{
 		"node", "name", "ticket", "generation", "reported_clock", "heartbeat_ms", "slots", "datacenter", "on_rollback",
 		"sequence_start", "segment_start",
 	}, Drawn: []string{"nonce"}, Shown: []string{
@@ -48,10 +48,7 @@ func newTale(machines int, workerBits uint8) *tale {
 	}}}
 	s.tell = a.tell
 	for i := range machines {
-		m := &machine{s: s, name: string(rune('A' + i))}
-		s.setSkew(m, 0)
-		s.newDisk(m)
-		s.machines = append(s.machines, m)
+		s.machines = append(s.machines, s.newMachine(string(rune('A'+i)), 0))
 	}
 	return a
 }
@@ -287,13 +284,13 @@ func handover(a *tale) {
 func loss(a *tale) {
 	one, two, three, four := a.machines[0], a.machines[1], a.machines[2], a.machines[3]
 	a.begins(one)
-	snapshot := a.mem.Snapshot()
+	snapshot := a.Mem.Snapshot()
 	a.begins(two)
 	a.Title("ZooKeeper gets a copy from before the second node came. A new node takes the worker that looks free")
 	a.asked = []*machine{two, three}
 	a.Say("ZooKeeper", "has the data of the copy")
-	a.mem.Restore(snapshot)
-	a.mem.SetEpoch(2)
+	a.Mem.Restore(snapshot)
+	a.Mem.SetEpoch(2)
 	a.forget()
 	a.starts(three)
 	a.lasts(6 * time.Second)
