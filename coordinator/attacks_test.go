@@ -18,7 +18,7 @@ func TestResumeAfterTheFreezeDoesNotFreezeAgain(t *testing.T) {
 	l := newLab(t, 8)
 	a, n := l.serving("A"), l.serving("N")
 	n.wait = time.Second
-	copied := l.mem.Snapshot()
+	copied := l.Mem.Snapshot()
 	n.wait = labLease
 	l.serve(2 * time.Minute)
 	n.crash()
@@ -96,9 +96,9 @@ func TestFreezeByASlowClockCoversOtherLeases(t *testing.T) {
 			l := newLab(t, 2)
 			l.leases(10 * time.Minute)
 			a := l.serving("A")
-			a.skew = -60_000
+			a.SetSkew(-time.Minute)
 			a.mustBeat()
-			copied := l.mem.Snapshot()
+			copied := l.Mem.Snapshot()
 			l.pass(3 * time.Second)
 			a.mustBeat()
 			c := l.serving("C")
@@ -126,7 +126,7 @@ func slowHolder(t *testing.T) (*lab, *member) {
 	l := newLab(t, 2)
 	l.leases(10 * time.Minute)
 	a := l.serving("A")
-	a.skew = -60_000
+	a.SetSkew(-time.Minute)
 	a.mustBeat()
 	l.pass(3 * time.Second)
 	a.mustBeat()
@@ -215,7 +215,7 @@ func TestFreezeTakesFewCalls(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 2)
 			a := l.serving("A")
-			copied := l.mem.Snapshot()
+			copied := l.Mem.Snapshot()
 			l.pass(3 * time.Second)
 			a.mustBeat()
 			lose(l, copied)
@@ -281,7 +281,7 @@ func TestStoppedNodesHaveNoVote(t *testing.T) {
 func TestStopRetriesAFreezeThatFailed(t *testing.T) {
 	l := newLab(t, 2)
 	a, cut := l.serving("A"), l.serving("B")
-	copied := l.mem.Snapshot()
+	copied := l.Mem.Snapshot()
 	cut.wait = labW
 	l.serve(2 * time.Minute)
 	cut.sess.Partition()

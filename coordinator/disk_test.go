@@ -1,7 +1,5 @@
 package coordinator
 
-import ()
-
 // disk is a node's state directory.
 type disk struct {
 	cl         Cluster

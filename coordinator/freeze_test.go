@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
@@ -116,9 +117,9 @@ func TestHolderInheritsNoBoundOfALostRecord(t *testing.T) {
 	l.init(l.cl)
 	a, b := l.serving("A"), l.serving("B")
 	leader := func(ahead time.Duration) { // the nodes' clocks stay right, and most agree with them
-		l.pass(ahead)
+		l.Leap(ahead)
 		for _, m := range l.nodes {
-			m.skew, m.agreed = m.skew-millis(ahead), true
+			m.agreed = true
 		}
 	}
 	leader(time.Hour)
@@ -162,7 +163,7 @@ func TestClockAheadEndsNoFreeze(t *testing.T) {
 	l.remove(SlotPath(0))
 	a.mustBeat()
 	m := l.node("M")
-	m.skew = millis(labW) + millis(labW)/64 + 2*clocksApart + millis(labConfirm)*3
+	m.SetSkew(labW + labW/64 + 3*labConfirm + 2*limits.ClocksApart)
 	if m.clock() < l.cluster().FrozenUntil {
 		t.Fatal("not ahead of the freeze")
 	}
@@ -182,7 +183,7 @@ func TestStopNoticesALoss(t *testing.T) {
 		for how, stop := range map[string]func(*member) error{"stop": (*member).halt, "release": (*member).leave} {
 			l := newLab(t, 2)
 			a := l.serving("A")
-			l.copied = l.mem.Snapshot()
+			l.copied = l.Mem.Snapshot()
 			l.serve(2 * time.Minute)
 			l.pass(20 * time.Second)
 			lose(l)

@@ -45,7 +45,7 @@ func TestRestartReportIsNotFencedByItself(t *testing.T) {
 // A server that lags behind does not have the node's record yet. A heartbeat must not take that for a loss of data.
 func TestHeartbeatThroughALaggingServer(t *testing.T) {
 	l := newLab(t, 4)
-	early := l.mem.Snapshot()
+	early := l.Mem.Snapshot()
 	a := l.serving("A")
 	l.pass(time.Second)
 	a.mustBeat()
@@ -166,7 +166,7 @@ func (m *member) lateGrant() {
 		case 1:
 			return memzk.FailLate
 		case 2:
-			m.mem.Deliver()
+			m.Mem.Deliver()
 		}
 		return memzk.NoFault
 	}

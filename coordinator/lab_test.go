@@ -8,6 +8,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memcluster"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
@@ -25,14 +26,13 @@ const (
 
 func millis(d time.Duration) int64 { return d.Milliseconds() }
 
-// lab is a cluster in a memzk.Server, with its nodes and with the slot records that observe has seen. Times are Unix
+// lab is a cluster in memory, with its nodes and with the slot records that observe has seen. Times are Unix
 // milliseconds.
 type lab struct {
 	testing.TB
-	mem   *memzk.Server
+	*memcluster.Cluster
 	admin *memzk.Session
-	now   int64 // the leader's clock
-	back  int64 // by how much it was set back, ms
+	now   int64 // true time
 	cl    Cluster
 	nodes []*member
 	gone  []*memzk.Session // of crashed processes
@@ -47,8 +47,8 @@ type lab struct {
 func newLab(t testing.TB, slots int) *lab {
 	t.Helper()
 	l := &lab{TB: t, now: labStart}
-	l.mem = memzk.New(func() int64 { return l.now })
-	l.admin = l.mem.Session()
+	l.Cluster = memcluster.New(func() int64 { return l.now * 1e6 })
+	l.admin = l.Mem.Session()
 	l.forget()
 	l.cl = Cluster{UUID: "cluster-1", Layout: "test", Slots: slots, LeaseMs: millis(labW),
 		ConfirmMs: millis(labConfirm)}
@@ -87,14 +87,14 @@ func (l *lab) forget() {
 // observe fails the test if the term of a slot has gone down since it last looked, or if a lease bound has gone down
 // and its holder has not released the slot.
 func (l *lab) observe() {
-	latest := l.mem.Zxid()
+	latest := l.Mem.Zxid()
 	if latest == l.looked {
 		return
 	}
 	l.looked = latest
 	for w := range l.cl.Slots {
 		p := SlotPath(w)
-		data, stat, err := l.mem.Peek(p)
+		data, stat, err := l.Mem.Peek(p)
 		if err != nil || l.zxid[p] == stat.Mzxid {
 			continue
 		}

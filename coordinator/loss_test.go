@@ -15,7 +15,7 @@ import (
 
 // wipe deletes all data and sessions, as if the server were a new one.
 func (l *lab) wipe() {
-	l.mem.Wipe()
+	l.Mem.Wipe()
 	l.forget()
 }
 
@@ -39,8 +39,8 @@ func (l *lab) taken(worker int) (h History) {
 }
 
 func (l *lab) putBack(copied *memzk.Snapshot) {
-	l.mem.Restore(copied)
-	l.mem.ExpireOrphans()
+	l.Mem.Restore(copied)
+	l.Mem.ExpireOrphans()
 	l.forget()
 }
 
@@ -67,10 +67,10 @@ func TestHoldersReassert(t *testing.T) {
 	for name, lose := range losses {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 2)
-			l.empty = l.mem.Snapshot()
+			l.empty = l.Mem.Snapshot()
 			a, b := l.serving("A"), l.serving("B")
 			l.serve(time.Minute)
-			l.copied = l.mem.Snapshot()
+			l.copied = l.Mem.Snapshot()
 			l.serve(time.Minute)
 			was := map[*member]Claim{a: a.claim, b: b.claim}
 			lose(l)
@@ -144,8 +144,9 @@ func TestSlowClockGoesOnAboveALostHolder(t *testing.T) {
 			l.pass(time.Minute)
 			a := l.serving("A")
 			a.wait = 24 * time.Second
-			copied := l.mem.Snapshot()
-			a.skew, a.agreed = millis(tc.skew), tc.agreed
+			copied := l.Mem.Snapshot()
+			a.SetSkew(tc.skew)
+			a.agreed = tc.agreed
 			b := a.succeededBy("B")
 			reached := b.t.issued
 			l.putBack(copied)
@@ -178,13 +179,12 @@ func TestSlowClockPutsNothingBack(t *testing.T) {
 		t.Run(fmt.Sprint("set right ", right), func(t *testing.T) {
 			l := newLab(t, 1)
 			a := l.serving("A")
-			leader := func(ahead int64) { l.now, l.back, a.skew = l.now+ahead, l.back-ahead, a.skew-ahead }
-			ahead := a.claim.LeaseUntil + 1 - l.now
-			if leader(ahead); right {
+			ahead := time.Duration(a.claim.LeaseUntil+1-l.now) * time.Millisecond
+			if l.Leap(ahead); right {
 				if a.mustBeat().Confirmed {
 					t.Fatal("confirmed at once")
 				}
-				leader(-ahead)
+				l.Leap(-ahead)
 			}
 			l.wipe()
 			_, err := a.beat()
@@ -204,9 +204,8 @@ func TestLeaderLeapDoesNotLoopAHeartbeat(t *testing.T) {
 	l := newLab(t, 1)
 	l.confirmIn(0)
 	a := l.serving("A")
-	l.pass(time.Hour)
-	a.skew = millis(time.Second - time.Hour)
-	l.back = a.skew // only the leader's clock has leapt
+	l.pass(time.Second)
+	l.Leap(time.Hour - time.Second)
 	if beat := a.mustBeat(); !beat.Confirmed || !a.issue() {
 		t.Errorf("%+v", beat)
 	}
@@ -229,7 +228,7 @@ func TestLeaseEndsByTheBootClock(t *testing.T) {
 		l.pass(limits.DefaultHeartbeat)
 		w.mustBeat()
 	}
-	copied := l.mem.Snapshot()
+	copied := l.Mem.Snapshot()
 	c := l.serving("C")
 	if c.claim.Worker != a.claim.Worker {
 		t.Fatalf("C has worker %d", c.claim.Worker)
@@ -242,8 +241,9 @@ func TestLeaseEndsByTheBootClock(t *testing.T) {
 	}
 	c.crash()
 	l.putBack(copied)
-	back := millis(time.Minute)
-	l.now, l.back, w.skew = l.now-back, l.back+back, w.skew+back
+	back := time.Minute
+	l.Leap(-back)
+	a.Step(-back)
 	if a.clock() >= a.claim.LeaseUntil {
 		t.Fatal("A's clock is not back")
 	}
@@ -268,7 +268,7 @@ func TestLeaseEndsByTheBootClock(t *testing.T) {
 func takenAfterALoss(t *testing.T) (*lab, *member) {
 	t.Helper()
 	l := newLab(t, 8)
-	copied := l.mem.Snapshot()
+	copied := l.Mem.Snapshot()
 	a := l.serving("A")
 	a.wait = labW
 	for range 9 {

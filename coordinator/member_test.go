@@ -9,6 +9,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memcluster"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/timeguard"
 )
@@ -16,10 +17,9 @@ import (
 // member is a node.
 type member struct {
 	*lab
+	*memcluster.Machine
 	name string
 	disk *disk
-	// skew is how far the node's clock is ahead of the leader's, in milliseconds.
-	skew int64
 	// agreed: most voters, the leader and the peers, agree with the node's clock.
 	agreed bool
 	judged Reading // for Report.Agreed
@@ -42,7 +42,7 @@ type member struct {
 
 func (l *lab) node(name string) *member {
 	l.Helper()
-	m := &member{lab: l, name: name, disk: &disk{cl: l.cl}, wait: labLease}
+	m := &member{lab: l, Machine: l.Machine(), name: name, disk: &disk{cl: l.cl}, wait: labLease}
 	l.nodes = append(l.nodes, m)
 	m.boot()
 	return m
@@ -50,7 +50,7 @@ func (l *lab) node(name string) *member {
 
 // boot starts a new process on the same disk. The process belongs to the cluster that the disk names.
 func (m *member) boot() {
-	m.sess = m.mem.Session()
+	m.sess = m.Mem.Session()
 	m.sess.SetFault(func(c memzk.Call) memzk.Fault {
 		m.observe()
 		if m.patience--; m.patience == 0 {
@@ -62,7 +62,7 @@ func (m *member) boot() {
 		return memzk.NoFault
 	})
 	co := New(Config{
-		Store: m.sess, Now: m.clock, Elapsed: timeguard.NewElapsed(labClock{m}), Ledger: m.disk,
+		Store: m.sess, Now: m.clock, Elapsed: timeguard.NewElapsed(m.Machine), Ledger: m.disk,
 		Labels: Labels{Name: m.name, Address: m.name + ":7609"},
 		Nonce:  func() string { m.ids++; return fmt.Sprintf("%s/%d", m.name, m.ids) },
 		Logger: hclog.NewNullLogger(),
@@ -84,17 +84,8 @@ func (m *member) ctx() context.Context {
 	return ctx
 }
 
-func (m *member) clock() int64 { return m.now + m.skew }
-
-// labClock is the clock of a member's machine.
-type labClock struct{ m *member }
-
-func (c labClock) Wall() int64 { return c.m.clock() * 1e6 }
-func (c labClock) Mono() int64 { return c.m.bootClock() }
-func (c labClock) Boot() int64 { return c.m.bootClock() }
-
-// bootClock goes on when the leader's clock is set back.
-func (m *member) bootClock() int64 { return (m.now + m.back) * 1e6 }
+// clock reads the node's clock, Unix ms.
+func (m *member) clock() int64 { return m.Wall() / 1e6 }
 
 // crash simulates kill -9 and boots the next process. The old session and its live lock stay until expire.
 func (m *member) crash() {
@@ -207,7 +198,7 @@ func (m *member) start() error {
 }
 
 // confirmsIn returns the time until the slot may be confirmed.
-func (m *member) confirmsIn() time.Duration { return time.Duration(m.h.ConfirmAt() - m.bootClock()) }
+func (m *member) confirmsIn() time.Duration { return time.Duration(m.h.ConfirmAt() - m.Boot()) }
 
 func (m *member) report() Report {
 	return Report{Lease: m.wait, Generation: m.disk.generation, State: "testing", Agreed: m.judged}
@@ -309,12 +300,12 @@ func (m *member) succeededBy(name string) *member {
 func (m *member) confirm() {
 	m.Helper()
 	m.must(m.h.Show(m.ctx()))
-	m.now = max(m.now, m.h.ConfirmAt()/1e6-m.back)
+	m.now = max(m.now, m.h.ConfirmAt()/1e6)
 	if b := m.mustBeat(); !b.Confirmed {
 		m.Fatalf("%s did not confirm: %+v", m.name, b)
 	}
-	if m.now < m.t.lo-m.skew { // what the process before has reserved
-		m.now = m.t.lo - m.skew
+	if early := m.t.lo - m.clock(); early > 0 { // what the process before has reserved
+		m.now += early
 		m.mustBeat()
 	}
 	if !m.issue() {

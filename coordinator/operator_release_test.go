@@ -138,13 +138,13 @@ func TestTakeAwayInAFreeze(t *testing.T) {
 func TestTakeAwayOfAnOlderCopy(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")
-	copied := l.mem.Snapshot()
+	copied := l.Mem.Snapshot()
 	for range 4 {
 		l.pass(limits.DefaultHeartbeat)
 		a.mustBeat()
 	}
 	a.sess.Partition()
-	l.mem.Restore(copied)
+	l.Mem.Restore(copied)
 	l.forget()
 	s := l.takeAway(0).Slot
 	a.sess.Heal()

@@ -43,10 +43,11 @@ func TestFencedLeavesNoLock(t *testing.T) {
 func TestPeers(t *testing.T) {
 	l := newLab(t, 64)
 	l.wipe()
-	l.mem.SetEpoch(2)
+	l.Mem.SetEpoch(2)
 	l.init(l.cl)
 	a, b, c := l.serving("A"), l.serving("B"), l.serving("C")
-	b.skew, c.skew = 700, -300
+	b.SetSkew(700 * time.Millisecond)
+	c.SetSkew(-300 * time.Millisecond)
 	l.serve(3 * time.Second)
 	peers := func(want ...int64) {
 		t.Helper()
@@ -82,7 +83,7 @@ func TestPeers(t *testing.T) {
 	peers()
 	b.mustBeat()
 	peers(700)
-	l.mem.SetEpoch(3) // another leader, with another clock
+	l.Mem.SetEpoch(3) // another leader, with another clock
 	a.mustBeat()
 	peers()
 	c.mustBeat()

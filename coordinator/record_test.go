@@ -175,10 +175,10 @@ func TestHistory(t *testing.T) {
 // new node gave way. A record that is put back after a loss has no history.
 func TestHistoryOfAnHolderWhoComesBack(t *testing.T) {
 	l := newLab(t, 1)
-	empty := l.mem.Snapshot()
+	empty := l.Mem.Snapshot()
 	a := l.serving("A")
 	a.sess.Partition()
-	l.mem.Restore(empty)
+	l.Mem.Restore(empty)
 	l.forget()
 	b := l.node("B")
 	b.must(b.register())

@@ -193,7 +193,7 @@ func TestAnyTicketNumberFindsAFreeSlot(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 1024)
 			l.remove(l.serving("X").claim.Ticket)
-			if err := l.mem.SetCreateCount(ticketsPath, tc.count); err != nil {
+			if err := l.Mem.SetCreateCount(ticketsPath, tc.count); err != nil {
 				t.Fatal(err)
 			}
 			taken := map[int]bool{0: true}
@@ -340,7 +340,7 @@ func TestFirstSlot(t *testing.T) {
 // A cluster of many slots grows in requests that are small enough for a server.
 func TestGrowsInSteps(t *testing.T) {
 	l := newLab(t, 1<<16)
-	if err := l.mem.SetCreateCount(ticketsPath, 1<<15); err != nil {
+	if err := l.Mem.SetCreateCount(ticketsPath, 1<<15); err != nil {
 		t.Fatal(err)
 	}
 	a := l.node("A")

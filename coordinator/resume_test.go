@@ -16,19 +16,19 @@ func TestResumeFreezesOnAnOlderCopy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := newLab(t, 4)
 			a := l.serving("A")
-			copied := l.mem.Snapshot()
+			copied := l.Mem.Snapshot()
 			l.serve(time.Minute)
 			a.crash()
 			l.pass(away)
-			l.mem.Restore(copied)
-			l.mem.ExpireOrphans()
+			l.Mem.Restore(copied)
+			l.Mem.ExpireOrphans()
 			l.forget()
 			a.must(a.start())
 			if cl := l.cluster(); !cl.Frozen(l.now + millis(labW)) {
 				t.Errorf("not frozen: %+v", cl)
 			}
 			l.pass(labConfirm)
-			leased := a.claim.Leased(a.clock(), a.bootClock())
+			leased := a.claim.Leased(a.clock(), a.Boot())
 			if beat := a.mustBeat(); beat.Confirmed != leased {
 				t.Errorf("lease runs: %v, confirmed: %v", leased, beat.Confirmed)
 			}

@@ -76,9 +76,9 @@ func TestStopLeavesAnotherNodesSlotAlone(t *testing.T) {
 // take-over.
 func TestStopThroughALaggingServer(t *testing.T) {
 	l := newLab(t, 1)
-	views := []*memzk.Snapshot{l.mem.Snapshot()}
+	views := []*memzk.Snapshot{l.Mem.Snapshot()}
 	a := l.serving("A")
-	views = append(views, l.mem.Snapshot())
+	views = append(views, l.Mem.Snapshot())
 	for _, view := range views {
 		l.pass(time.Second)
 		a.mustBeat()
