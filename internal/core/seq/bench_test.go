@@ -26,7 +26,7 @@ func benchmarkTake(b *testing.B, m sequence.Map) {
 	s.segment().accept(blockWrite{Write: record.Write{Record: *s.known, Block: positions.Block{First: 0, End: 1 << 40}}}, now)
 	s.secret = &secret{key: sequence.NewKey()}
 	s.values = s.secret.valuesOf(*s.known)
-	i.read.Store(now)
+	i.publish(progress{knewAllAt: now})
 	name := []byte("order")
 	var runs []worker.Run
 	var w sequence.Wait

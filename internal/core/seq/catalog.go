@@ -46,7 +46,8 @@ func (c *catalog) named(name string) *series {
 	defer c.mu.Unlock()
 	s := c.byName[name]
 	if s == nil {
-		s = &series{name: name, journal: c.journal, relay: c.relay, families: &c.families, trace: c.trace}
+		s = &series{name: name, journal: c.journal, relay: c.relay, families: &c.families, trace: c.trace,
+			readAt: longAgoNs}
 		if c.byName == nil {
 			c.byName = make(map[string]*series)
 		}

@@ -127,15 +127,7 @@ type Issuer struct {
 	alarms  alarms
 	refused [len(record.Reasons)]atomic.Int64 // by reason, as in reasons
 
-	// Three answers to "how far has the node read?", each for somebody else. The hold of requests counts from
-	// read (S5): when the last read of /seq was sent after which the node knew all changes, ns of AtMost.
-	read atomic.Int64
-	// Nodes that wait for this one (S12) go by compared: how far it had followed the changes then, nil if it has read
-	// nothing. Operators go by followed (S25): the same, when the disk has it, too. A disk that hangs keeps
-	// only operators waiting.
-	followed, compared atomic.Pointer[following]
-	// informed: the node has ever read /seq, or remembers it. Before that it has nothing to compare.
-	informed atomic.Bool
+	progress atomic.Pointer[progress]
 
 	// wake has capacity 1: it makes Run call Round.
 	wake chan struct{}
@@ -204,6 +196,7 @@ func New(cfg Config) *Issuer {
 		//mutant:s5-at-least by TestHoldWithASlowBootClock -> quick: cfg.Elapsed.AtLeast,
 		quick: cfg.Elapsed.ByMono().AtMost,
 	}
+	i.publish(noProgress())
 	i.trace, i.alarms.armed = cfg.Trace, math.MaxInt64
 	i.beside = i.writing.Go
 	i.relay = &relay{
@@ -216,10 +209,13 @@ func New(cfg Config) *Issuer {
 	i.keep = func(Witness) error { return nil }
 	if dir := cfg.Dir; dir != nil {
 		i.keep = func(w Witness) error { return saveWitness(dir, w) }
-		i.journal = &journal{dir: dir, woken: make(chan struct{}, 1)}
+		i.journal = newJournal(dir)
 	}
 	return i
 }
+
+// publish makes p the progress that all goroutines load.
+func (i *Issuer) publish(p progress) { i.progress.Store(&p) }
 
 // Recall takes over what an earlier process of this node has left in the directory. Call it once, before Run, and not
 // beside Round. It returns the peers that the earlier process had met, and their cluster.
@@ -252,7 +248,7 @@ func (i *Issuer) Take(
 			return to, err
 		}
 		r := request{w: w, n: int64(n), whole: whole, wake: wake, name: name, lane: lane}
-		values, low, err := s.serve(r, i.quick(), i.read.Load(), to)
+		values, low, err := s.serve(r, i.quick(), i.progress.Load().knewAllAt, to)
 		if err == errForgotten {
 			continue
 		}
@@ -289,28 +285,15 @@ func (i *Issuer) seriesOf(name []byte) (s *series, lane int, err error) {
 	return i.named(string(name)), 0, nil
 }
 
-type following struct {
-	coordinator.Change
-	session int64
-	state   record.State // as it was read
-}
-
-// Followed returns how far this node has followed the changes of operators in its present session. Heartbeats carry it.
-// Before the session, ZooKeeper may have lost changes.
+// Followed returns how far this node has read in its present session. Heartbeats carry it.
 func (i *Issuer) Followed() coordinator.Followed {
-	session := i.cfg.Store.SessionID()
-	now := coordinator.Followed{Last: new(coordinator.Change), Takes: i.cfg.Tenure.Hold(session).mayTake()}
-	if f := i.followed.Load(); f != nil && f.session == session {
-		now.Last = &f.Change
+	session, p := i.cfg.Store.SessionID(), i.progress.Load()
+	f := coordinator.Followed{Last: new(p.followed(session)), Takes: i.cfg.Tenure.Hold(session).mayTake()}
+	if f.Compared, f.Compares = p.comparison(session); f.Compared == nil {
+		//mutant:s35-says-nothing by TestJournalIsSaidToBeCompared ->
+		f.Compares = f.Compares || i.journal != nil && i.journal.raises.Load()
 	}
-	if f := i.compared.Load(); f != nil && f.session == session {
-		now.Compared = &f.Incarnation
-		return now
-	}
-	// A node that knows nothing has nothing to compare: in a new cluster all nodes would wait for each other.
-	//mutant:s35-says-nothing by TestJournalIsSaidToBeCompared -> now.Compares = i.informed.Load()
-	now.Compares = i.informed.Load() || i.journal != nil && i.journal.raises.Load()
-	return now
+	return f
 }
 
 // maxLookups is the number of unknown names that a node looks up in ZooKeeper in a second.
@@ -318,7 +301,7 @@ const maxLookups = 100
 
 // InUse reports whether the cluster has named sequences, as far as this node knows.
 func (i *Issuer) InUse() bool {
-	if f := i.compared.Load(); f != nil {
+	if f := i.progress.Load().compared; f != nil {
 		return f.state.Changes > 0
 	}
 	return len(i.list()) > 0

@@ -29,7 +29,8 @@ type journal struct {
 	dir   Dir
 	woken chan struct{} // capacity 1: a sequence comes near its bound
 
-	// count is that of the last write that succeeded. The state file repeats it (S31). read is its journalFile.Read.
+	// count is that of the last write that succeeded. The state file repeats it (S31). read is
+	// progress.knewAllAt as the file has it.
 	count atomic.Uint64
 	read  atomic.Int64
 	// raises: a record may have to be put above what the process before left (S35). Others must wait for that.
@@ -55,11 +56,11 @@ type journalFile struct {
 	Count uint64 `json:"count"`
 	// Node is the identity of the node in the cluster.
 	Node string `json:"node"`
-	// At is when the file was written, and Boot the boot of the machine. Read is when the node had last known all
-	// changes of operators, in ns of AtMost, 0 for never.
+	// At is when the file was written, and Boot the boot of the machine. Read is progress.knewAllAt, nil
+	// if that is longAgoNs.
 	At   timeguard.Moment `json:"at"`
 	Boot string           `json:"boot"`
-	Read int64            `json:"read"`
+	Read *int64           `json:"read,omitempty"`
 	Held json.RawMessage  `json:"held"` // []held
 }
 
@@ -73,10 +74,10 @@ type held struct {
 	Blocks      []positions.Block `json:"blocks"`
 }
 
-// newJournal returns the journal in a directory, with what the process before left there.
+// newJournal returns the journal in a directory. It does no I/O: see find.
 func newJournal(dir Dir) *journal {
 	j := &journal{dir: dir, woken: make(chan struct{}, 1)}
-	j.find()
+	j.read.Store(longAgoNs)
 	return j
 }
 
@@ -155,8 +156,11 @@ func (i *Issuer) resume(cluster ClusterInfo) {
 	case json.Unmarshal(found.Held, &all) != nil:
 		return
 	}
-	if found.Read != 0 && found.Boot != "" && found.Boot == i.cfg.Boot { // so the hold began in the last process (S5)
-		i.read.CompareAndSwap(0, i.cfg.Elapsed.From(found.At, true).Most-(found.At.Most-found.Read))
+	p := *i.progress.Load()
+	if p.knewAllAt == longAgoNs && found.Read != nil && found.Boot != "" && found.Boot == i.cfg.Boot {
+		// so the hold began in the last process (S5)
+		p.knewAllAt = i.cfg.Elapsed.From(found.At, true).Most - (found.At.Most - *found.Read)
+		i.publish(p)
 	}
 	j.raises.Store(len(all) > 0)
 	for _, h := range all {
@@ -220,7 +224,7 @@ func (i *Issuer) saveJournal() (again bool) {
 	if !begun || node == "" {
 		return false
 	}
-	read := i.read.Load() // first: a later change may drop what the plan has
+	read := i.progress.Load().knewAllAt // first: a later change may drop what the plan has
 	all, bounds, again := i.planBounds()
 	err := i.writeJournal(all, node, read)
 	failed := j.failed
@@ -286,7 +290,10 @@ func (i *Issuer) writeJournal(all []held, node string, read int64) error {
 	}
 	j.held, j.blank = nil, false
 	f := journalFile{
-		Count: j.count.Load() + 1, Node: node, At: i.cfg.Elapsed.Now(), Boot: i.cfg.Boot, Read: read, Held: what,
+		Count: j.count.Load() + 1, Node: node, At: i.cfg.Elapsed.Now(), Boot: i.cfg.Boot, Held: what,
+	}
+	if read != longAgoNs {
+		f.Read = &read
 	}
 	if err := j.write(record.MustMarshal(f)); err != nil {
 		return err

@@ -40,8 +40,10 @@ type knowledge struct {
 // never is the incarnation of a node that has not read /cluster.
 const never = -1
 
-// longAgo is a moment since which every confirming time has passed.
-var longAgo = timeguard.Moment{Least: -1 << 62, Most: -1 << 62}
+// longAgo is a moment since which every confirming time and every hold has passed. longAgoNs is its time, ns.
+var longAgo = timeguard.Moment{Least: longAgoNs, Most: longAgoNs}
+
+const longAgoNs = -1 << 62
 
 // phase is unread, behind, puttingBack, counting or settled.
 type phase interface {

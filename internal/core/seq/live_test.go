@@ -27,7 +27,7 @@ func TestTakeWhileRoundsRun(t *testing.T) {
 	createCluster(mem.Session(), 0)
 	n := startLive(t, mem.Session())
 	s := &stage{t: t, mem: mem, now: time.Now().UnixMilli() - simEpoch}
-	for n.is.read.Load() == 0 {
+	for n.is.progress.Load().knewAllAt == longAgoNs {
 		runtime.Gosched()
 	}
 	var issued sync.Map

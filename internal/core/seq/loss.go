@@ -86,7 +86,7 @@ func (i *Issuer) compare(
 	case follows:
 		i.markChanged(r.changed, false)
 		i.seen = v
-		i.informed.Store(true)
+		i.knowsState()
 		i.current, i.readAt = true, now.Most
 	}
 	return r.kind == follows, false, nil
@@ -225,9 +225,15 @@ func (i *Issuer) forgetCluster() {
 	})
 	i.known, i.unmet, i.current, i.seen = knowsNothing(), nil, false, view{}
 	i.restored.drop(len(i.restored.all()))
-	i.followed.Store(nil)
-	i.compared.Store(nil)
-	i.informed.Store(false)
+	i.publish(noProgress())
+}
+
+// knowsState notes that the node knows /seq, so that it has something to compare in a later session.
+func (i *Issuer) knowsState() {
+	if p := *i.progress.Load(); !p.knowsState {
+		p.knowsState = true
+		i.publish(p)
+	}
 }
 
 // markChanged marks series whose record must be read again. It makes a series for each name, so that

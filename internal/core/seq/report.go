@@ -57,11 +57,12 @@ type Use struct {
 func (i *Issuer) Report() Report {
 	now := i.now()
 	r := Report{Changes: i.Followed().Last.Number, ReadAgo: -1, Refused: make(map[record.Reason]int64)}
-	if f := i.followed.Load(); f != nil {
-		r.State = f.state
+	p := i.progress.Load()
+	if p.saved != nil {
+		r.State = p.saved.state
 	}
-	if read := i.read.Load(); read != 0 {
-		r.ReadAgo = time.Duration(now - read)
+	if p.knewAllAt != longAgoNs {
+		r.ReadAgo = time.Duration(now - p.knewAllAt)
 	}
 	all, sum := i.counted()
 	for _, s := range all {

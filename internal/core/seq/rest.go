@@ -152,7 +152,7 @@ func (i *Issuer) saveRests(rests []rest) error {
 	if !begun || node == "" {
 		return nil
 	}
-	return i.inTime(func() error { return i.writeJournal(all, node, i.read.Load()) })
+	return i.inTime(func() error { return i.writeJournal(all, node, i.progress.Load().knewAllAt) })
 }
 
 // inTime calls f, which works on the disk, and waits for limits.Round at most. A disk that hangs must not keep the node

@@ -122,20 +122,30 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 func (i *Issuer) hasFollowed(sent int64) {
 	f := following{session: i.session, state: i.known.seq().state}
 	f.Change = coordinator.Change{Number: f.state.Changes, Incarnation: i.known.incarnation}
-	i.compared.Store(&f)
+	p := *i.progress.Load()
+	p.compared = &f
 	//mutant:s36-follows-before by TestFollowedCountsForOneSession -> if false {
 	if !i.known.hasSettled() { // it has not read all records again since the loss (S36)
+		i.publish(p)
 		return
 	}
-	i.read.Store(sent)
+	p.knewAllAt = sent
+	i.publish(p)
 	if j := i.journal; j != nil && sent-j.read.Load() >= int64(saveEvery) {
 		j.wake()
 	}
 	i.saveWitnessIfDue(f)
 	//mutant:s25-before-the-disk by TestWitnessOnADiskThatHangs -> if true {
 	if f.isIn(i.savedAs) { // the disk has it (S25)
-		i.followed.Store(&f)
+		i.hasSaved(f)
 	}
+}
+
+// hasSaved notes that the disk has what f reports.
+func (i *Issuer) hasSaved(f following) {
+	p := *i.progress.Load()
+	p.saved = &f
+	i.publish(p)
 }
 
 // noteSession notes a new connection to ZooKeeper, which may have lost the last writes (S12).

@@ -102,10 +102,8 @@ func (s *segment) issue(r request, to []worker.Run) ([]worker.Run, bool) {
 	return to, ok
 }
 
-// isRecent reports whether the node may issue by what it knew at readAt, 0 for never.
-func (s *segment) isRecent(readAt, now int64) bool {
-	return readAt != 0 && now-readAt < int64(s.known.Hold())
-}
+// isRecent reports whether the node may issue by what it knew at readAt (S5).
+func (s *segment) isRecent(readAt, now int64) bool { return now-readAt < int64(s.known.Hold()) }
 
 // holds reports whether the stock has the positions of a request, also if some are above its bound.
 func (s *segment) holds(r request) bool {

@@ -73,7 +73,7 @@ type series struct {
 	// record in ZooKeeper belongs to the loss for which the incarnation was raised, and the node puts its own back. In
 	// the same one it shows a loss.
 	incarnation int64
-	// readAt is when the record was last read, ns of AtMost, 0 for never.
+	// readAt is when the record was last read, ns of AtMost, longAgoNs for never.
 	readAt int64
 	// kept is what an earlier process held, until known is of the same life. journaled is the same, until the record
 	// was compared with it.

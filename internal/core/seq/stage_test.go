@@ -147,6 +147,7 @@ func oneByOne(n int, f func(k int)) {
 func (a *actor) openJournal(dir *memDir) {
 	a.cluster.Self = cmp.Or(a.cluster.Self, a.slot)
 	a.dir, a.is.journal = dir, newJournal(dir)
+	a.is.journal.find()
 }
 
 // restartWith begins a new process, which remembers a witness that was written into a file.

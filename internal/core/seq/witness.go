@@ -80,12 +80,6 @@ type saving struct {
 	ended chan error
 }
 
-// isIn reports whether a witness file that was written after saved has what f reports: the changes, and the
-// last jump of the sequence time (S24).
-func (f following) isIn(saved *following) bool {
-	return saved != nil && f.Change == saved.Change && f.state.Jumped == saved.state.Jumped
-}
-
 // saveWitnessIfDue begins to write the witness file, unless it has f and is young, or is being written.
 func (i *Issuer) saveWitnessIfDue(f following) {
 	if i.saving != nil || f.isIn(i.savedAs) && i.now()-i.saved < int64(saveEvery) {
@@ -119,7 +113,7 @@ func (i *Issuer) endSave() {
 	i.savedAs = &s.as
 	k, as := i.known, s.as
 	if as.session == i.session && as.Incarnation == k.incarnation && as.state.Jumped == k.seq().state.Jumped {
-		i.followed.Store(&s.as)
+		i.hasSaved(s.as)
 	}
 }
 
@@ -165,7 +159,7 @@ func (i *Issuer) remember(w Witness) {
 		w.Entered = new(since(*w.Entered))
 	}
 	i.known = recalled(w, i.cfg.Elapsed.AtLeast())
-	i.informed.Store(true)
+	i.knowsState()
 	for _, name := range slices.Sorted(maps.Keys(w.Records)) {
 		s := i.named(name) // a request may have asked for it already
 		s.mu.Lock()
