@@ -7,7 +7,7 @@
 // ranges of time in which holders of one slot may issue do not overlap.
 //
 // Three types to read: Slot, the record; proof, what a process has proved about its slot, and what it may write next;
-// Hold, which reads and writes by that.
+// Coordinator, which reads and writes by that.
 //
 // This package is not part of the API of flaked: its exported names may change in any release.
 package coordinator
@@ -80,8 +80,9 @@ type Coordinator struct {
 	mine Cluster
 	// unsure is the node that may have a ticket although its creation was not acknowledged. Empty: none.
 	unsure string
-	// hold is the node's hold, nil before Enlist or Recall. While the node acquires another slot, it is the old one.
-	hold *Hold
+	// hold is what the node holds: a claim without a slot at first. While the node moves to another slot, it is the old
+	// one.
+	hold *proof
 	// reading is the last comparison of our clock with the leader's; zero if there was none.
 	reading Reading
 	// rtt is the duration of the last heartbeat's write, in milliseconds.
@@ -111,7 +112,7 @@ func New(cfg Config) *Coordinator {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	return &Coordinator{Config: cfg, strayLock: -1, mine: Cluster{HighestSlot: -1}, seen: PeersSeen{OthersTake: true}}
+	return &Coordinator{Config: cfg, hold: new(seek(Claim{})), strayLock: -1, mine: Cluster{HighestSlot: -1}, seen: PeersSeen{OthersTake: true}}
 }
 
 func randomNonce() string {
@@ -238,8 +239,8 @@ func (e evidence) leader() int64 {
 
 // traceGrant traces that the process begins to hold the slot: how is acquired, resumed or restored. e is as of the
 // decision, and slot the record that was written over old.
-func (h *Hold) traceGrant(how string, cl Cluster, e evidence, old, slot Slot, version int32) {
-	h.co.Trace.Step(how, "node", h.Node, "worker", h.Worker, "term", h.Term, "nonce", h.Nonce, "inc", cl.Incarnation,
+func (c *Coordinator) traceGrant(h *proof, how string, cl Cluster, e evidence, old, slot Slot, version int32) {
+	c.Trace.Step(how, "node", h.Node, "worker", h.Worker, "term", h.Term, "nonce", h.Nonce, "inc", cl.Incarnation,
 		"floor", h.Floor, "reserved", h.ReservedUntil, "own_lease", h.LeaseUntil, "ever", h.EverConfirmed,
 		"lease", slot.LeaseUntil, "confirmed", slot.Confirmed, "version", version,
 		"found_term", old.Term, "found_nonce", old.Nonce, "found_lease", old.LeaseUntil, "found_free", old.givenUp(),
@@ -247,9 +248,10 @@ func (h *Hold) traceGrant(how string, cl Cluster, e evidence, old, slot Slot, ve
 }
 
 // traceBeat traces an acknowledged heartbeat: d was written over v.
-func (h *Hold) traceBeat(d decision, v view, after store.Stat, e evidence, b Beat) {
+func (c *Coordinator) traceBeat(d decision, v view, after store.Stat, e evidence, b Beat) {
+	h := c.hold
 	exact := d.cluster == *v.cl && !d.confirms // else the version was read after the write
-	h.co.Trace.Step("beat", "node", h.Node, "worker", h.Worker, "term", h.Term, "nonce", h.Nonce,
+	c.Trace.Step("beat", "node", h.Node, "worker", h.Worker, "term", h.Term, "nonce", h.Nonce,
 		"inc", v.cl.Incarnation, "floor", b.Floor, "lease", d.slot.LeaseUntil, "confirmed", b.Confirmed,
 		"confirms", d.confirms, "wait_ms", b.Wait.Milliseconds(),
 		"found_nonce", v.slot.Nonce, "found_lease", v.slot.LeaseUntil,

@@ -81,7 +81,7 @@ func TestLostSlotsAreFreeAfterTheFreeze(t *testing.T) {
 	for name, notices := range map[string]func(*member){
 		"noticed by a holder": func(a *member) { a.mustBeat() },
 		"put back at a start": func(a *member) {
-			a.must(func() error { _, err := a.h.PutClusterBack(t.Context()); return err }())
+			a.must(func() error { _, err := a.co.PutClusterBack(t.Context()); return err }())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -176,8 +176,8 @@ const (
 )
 
 // hearPeers reads the slots of the peers that this node waits for, or the next of them if there are many.
-func (h *Hold) hearPeers(ctx context.Context) error {
-	c := h.co
+func (c *Coordinator) hearPeers(ctx context.Context) error {
+	h := c.hold
 	for reads, running := 0, 0; reads < mostReads && running < mostRunning; reads++ {
 		peers := h.hearing.Next()
 		slots, err := c.Store.GetAll(ctx, pathsOf(peers)...)
@@ -195,12 +195,12 @@ func (h *Hold) hearPeers(ctx context.Context) error {
 
 // Waits returns the time until this node should send the next heartbeat because it waits for its peers, 0 if it does
 // not wait: they may say soon that they have compared their records, and wait for this node to say so.
-func (h *Hold) Waits() time.Duration {
-	w := &h.hearing
+func (c *Coordinator) Waits() time.Duration {
+	w := &c.hold.hearing
 	if w.first.Session == 0 || w.over {
 		return 0
 	}
-	next, left := h.co.Interval/3, time.Duration(w.first.Sent-h.co.Elapsed.AtLeast())+h.co.mine.ConfirmTime()
+	next, left := c.Interval/3, time.Duration(w.first.Sent-c.Elapsed.AtLeast())+c.mine.ConfirmTime()
 	if left > 0 {
 		next = min(next, left)
 	}
@@ -212,12 +212,12 @@ func (h *Hold) Waits() time.Duration {
 const manyTake = 64
 
 // othersTake returns PeersSeen.OthersTake.
-func (h *Hold) othersTake() bool {
+func (p proof) othersTake() bool {
 	n := 0
-	for _, takes := range h.hearing.takes {
+	for _, takes := range p.hearing.takes {
 		if takes {
 			n++
 		}
 	}
-	return n <= manyTake && (n > 0 || !h.hearing.read)
+	return n <= manyTake && (n > 0 || !p.hearing.read)
 }

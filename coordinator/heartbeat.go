@@ -21,7 +21,7 @@ type Report struct {
 	Agreed Reading
 }
 
-// Beat is the result of a heartbeat. It counts when the Hold has accepted it.
+// Beat is the result of a heartbeat. It counts when Accept was called with it.
 type Beat struct {
 	// Restored: ZooKeeper had lost our record or the cluster's, and the node puts it back. It is set although that
 	// fails: the next heartbeat may find the record that this one has written, and not notice the loss.
@@ -50,38 +50,39 @@ type Beat struct {
 // what the table of docs/safety.md says (C19): if the record is ours, Heartbeat writes it again. If another node has
 // the slot, this node is fenced. If ZooKeeper lost the record, Heartbeat puts it back while the lease bound is ahead.
 //
-// After a *FencedError the Hold is over: another node has the slot, the lease had ended when ZooKeeper lost the record,
+// After a *FencedError the holding is over: another node has the slot, the lease had ended when ZooKeeper lost the record,
 // the process began from an old copy of its state, or a freeze keeps the slot from a holder that never confirmed. After
-// an error of the store the Hold goes on.
-func (h *Hold) Heartbeat(ctx context.Context, r Report) (beat Beat, _ error) {
+// an error of the store it goes on.
+func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ error) {
+	h := c.hold
 	h.Generation = r.Generation
-	if err := h.co.WriteNoted(ctx); err != nil {
+	if err := c.WriteNoted(ctx); err != nil {
 		return Beat{}, err
 	}
 	restored := false
 	for synced := false; ; {
-		v, err := h.readBeat(ctx)
+		v, err := c.readBeat(ctx)
 		if err != nil {
 			return Beat{Restored: restored}, err
 		}
 		h.recognise(v.slot)
-		finding, why := h.judge(v, h.co.mine)
+		finding, why := h.judge(v, c.mine)
 		switch {
 		case finding != FoundOurs && !synced:
 			// The server may lag behind. Decide only after a sync.
 			synced = true
-			if err := h.co.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
+			if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 				return Beat{Restored: restored}, err
 			}
 			continue
 		case finding == FoundOurs:
-			beat, err = h.report(ctx, v, r)
-			beat.Shown = h.co.locked == h.co.lockOf(h.Worker)
+			beat, err = c.report(ctx, v, r)
+			beat.Shown = c.locked == c.lockOf(h.Worker)
 		case finding == FoundLost:
 			restored = true
-			beat, err = h.restore(ctx, v, r, why)
+			beat, err = c.restore(ctx, v, r, why)
 		case finding == FoundFenced:
-			beat, err = Beat{}, h.fence(ctx, v, why)
+			beat, err = Beat{}, c.fence(ctx, v, why)
 		}
 		beat.Restored = restored
 		if !outpaced(err) {
@@ -92,8 +93,8 @@ func (h *Hold) Heartbeat(ctx context.Context, r Report) (beat Beat, _ error) {
 
 // readBeat reads the view of our worker in one round trip, and with it what Peers compares after the heartbeat, if the
 // live workers were listed before.
-func (h *Hold) readBeat(ctx context.Context) (view, error) {
-	c := h.co
+func (c *Coordinator) readBeat(ctx context.Context) (view, error) {
+	h := c.hold
 	paths, own := []string{clusterPath, SlotPath(h.Worker)}, 2
 	var peers []int
 	if c.roster.listed {
@@ -111,35 +112,36 @@ func (h *Hold) readBeat(ctx context.Context) (view, error) {
 }
 
 // report writes our slot again: the proof plans, and takes over what the acknowledgement shows.
-func (h *Hold) report(ctx context.Context, v view, r Report) (Beat, error) {
-	h.co.saw(*v.cl)
-	e := h.co.gather().judgedBy(r)
+func (c *Coordinator) report(ctx context.Context, v view, r Report) (Beat, error) {
+	h := c.hold
+	c.saw(*v.cl)
+	e := c.gather().judgedBy(r)
 	d := h.plan(v, e, r)
 	switch d.action {
 	case giveUp:
-		return Beat{}, h.giveUp(ctx, d.why, false)
+		return Beat{}, c.giveUp(ctx, d.why, false)
 	case writeNextTerm: // the lease bound stays, and the next heartbeat confirms
-		confirm, err := h.writeNextTerm(ctx, v, r.Lease)
-		return Beat{Floor: h.Floor, Clock: h.co.reading, Wait: confirm}.frozenBy(v, e), err
+		confirm, err := c.writeNextTerm(ctx, v, r.Lease)
+		return Beat{Floor: h.Floor, Clock: c.reading, Wait: confirm}.frozenBy(v, e), err
 	}
 	h.sent(d)
 	// The record says what this node has compared in its session, so it must not be written in the next one.
-	after, written, err := h.co.write(store.OnSession(ctx, e.session), d, v, h.Worker)
+	after, written, err := c.write(store.OnSession(ctx, e.session), d, v, h.Worker)
 	if written && err != nil {
 		h.unstamped(v.stat.Version + 1)
 	}
 	if err != nil {
 		return Beat{}, err
 	}
-	w := h.co.acknowledged(e.at, after.Mtime)
+	w := c.acknowledged(e.at, after.Mtime)
 	e.at = w.Sent
 	beat, err := h.acked(d, v, w, after, e)
 	if err != nil {
 		return Beat{}, err
 	}
-	h.traceBeat(d, v, after, e, beat)
-	beat.Clock = h.co.setReading(e.now, after)
-	h.co.rtt = max(0, beat.Clock.Acked-e.now)
+	c.traceBeat(d, v, after, e, beat)
+	beat.Clock = c.setReading(e.now, after)
+	c.rtt = max(0, beat.Clock.Acked-e.now)
 	return beat.frozenBy(v, e), nil
 }
 
@@ -176,7 +178,8 @@ func (b Beat) frozenBy(v view, e evidence) Beat {
 //
 // end is the end of what was issued under a lease that had run out, Unix ms, 0 if none had. The caller must have ended
 // that before: the claim's new lease bound is not for it.
-func (h *Hold) Accept(b Beat, end int64) error {
+func (c *Coordinator) Accept(b Beat, end int64) error {
+	h := c.hold
 	claim := h.accepts(b, end)
 	if !b.Confirmed {
 		h.Claim = claim
@@ -184,7 +187,7 @@ func (h *Hold) Accept(b Beat, end int64) error {
 		return nil
 	}
 	if h.stage != Confirmed {
-		if _, err := h.co.Ledger.Save(claim); err != nil {
+		if _, err := c.Ledger.Save(claim); err != nil {
 			return err
 		}
 	}

@@ -68,7 +68,7 @@ func TestDenied(t *testing.T) {
 	if _, err := a.beat(); !errors.Is(err, store.ErrDenied) || !a.issue() {
 		t.Error(err)
 	}
-	if err := a.h.Stop(t.Context(), a.end(), 1); !errors.Is(err, store.ErrDenied) {
+	if err := a.co.Stop(t.Context(), a.end(), 1); !errors.Is(err, store.ErrDenied) {
 		t.Error(err)
 	}
 	b := l.node("B")

@@ -10,31 +10,15 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// Hold is a node's hold on one slot, that is, on a worker. It owns the claim, and what the process has found out about
-// the slot since. One goroutine at a time may use it.
-//
-// A Hold ends when Heartbeat returns a *FencedError, and with Stop or Release.
-type Hold struct {
-	co *Coordinator
-	proof
-}
+// Enlist makes the node one that has no slot, with a new identity.
+func (c *Coordinator) Enlist(node string) { c.Recall(Claim{Owner: Owner{Node: node}}) }
 
-// Enlist returns the Hold of a node that has no slot.
-func (c *Coordinator) Enlist(node string) *Hold { return c.Recall(Claim{Owner: Owner{Node: node}}) }
-
-// Another returns a Hold for another slot of the same node, with the same ticket. This one stays the coordinator's
-// until the other has acquired a slot.
-func (h *Hold) Another() *Hold {
-	return &Hold{co: h.co, proof: seek(Claim{Owner: Owner{Node: h.Node}, Ticket: h.Ticket})}
-}
-
-// Recall returns the Hold of the claim in the state directory.
-func (c *Coordinator) Recall(claim Claim) *Hold {
-	c.hold = &Hold{co: c, proof: seek(claim)}
+// Recall makes the claim of the state directory the node's.
+func (c *Coordinator) Recall(claim Claim) {
+	c.hold = new(seek(claim))
 	if claim.Last.Stamp != 0 {
 		c.stamped = claim.Last
 	}
-	return c.hold
 }
 
 // View is what a node holds at one moment, and what it may rely on. It must not be changed: goroutines share it.
@@ -49,40 +33,51 @@ type View struct {
 	Peers PeersSeen
 }
 
-// View returns what the hold is now.
-func (h *Hold) View() *View { return &View{Claim: h.Claim, Stage: h.stage, Peers: h.co.seen} }
+// View returns what the node holds now.
+func (c *Coordinator) View() *View {
+	return &View{Claim: c.hold.Claim, Stage: c.hold.stage, Peers: c.seen}
+}
 
-// Held returns the claim.
-func (h *Hold) Held() Claim { return h.Claim }
+// Claim returns what the local record must say of the slot that the node holds.
+func (c *Coordinator) Claim() Claim { return c.hold.Claim }
 
 // Pending reports whether a grant was saved whose outcome is not known.
-func (h *Hold) Pending() bool { return h.PendingNonce != "" }
+func (c *Coordinator) Pending() bool { return c.hold.PendingNonce != "" }
 
 // ConfirmAt returns the earliest time at which the slot may be confirmed, ns of AtLeast.
-func (h *Hold) ConfirmAt() int64 { return h.confirmAt }
+func (c *Coordinator) ConfirmAt() int64 { return c.hold.confirmAt }
+
+// GoAlone makes the process go on from the state directory, without ZooKeeper (C16). reserved is the reserved bound
+// there, which the process before may have reached, Unix ms, and generation the write count of the record: ZooKeeper's
+// must not be higher. The floor is saved when a lease had run out, and may be above what was reserved before that
+// (C26).
+func (c *Coordinator) GoAlone(reserved int64, generation uint64) {
+	c.hold.becomeAlone(reserved, generation)
+}
 
 // Unconfirm saves the claim without its lease: another cluster has taken the place of the claim's.
-func (h *Hold) Unconfirm() error {
+func (c *Coordinator) Unconfirm() error {
+	h := c.hold
 	h.EverConfirmed, h.LeaseUntil = false, 0
-	_, err := h.co.Ledger.Save(h.Claim)
+	_, err := c.Ledger.Save(h.Claim)
 	return err
 }
 
 // Save saves the claim again, after an attempt to get another slot has saved another one.
-func (h *Hold) Save() error {
-	_, err := h.co.Ledger.Save(h.Claim)
+func (c *Coordinator) Save() error {
+	_, err := c.Ledger.Save(c.hold.Claim)
 	return err
 }
 
-// pend begins the next grant of the slot, over the record old, with a new term and nonce. It saves both as pending
+// pend begins the next grant of a slot, over the record old, with a new term and nonce. It saves both as pending
 // before anything is written to ZooKeeper (C9).
-func (h *Hold) pend(old Slot) error {
+func (c *Coordinator) pend(h *proof, old Slot) error {
 	claim := h.Claim
 	//mutant:c24-term-below-the-one-found by TestTakeAwayOfAnOlderCopy -> claim.PendingTerm = h.Term + 1
 	claim.PendingTerm = max(h.Term, old.Term) + 1
-	claim.PendingNonce = h.co.Nonce()
+	claim.PendingNonce = c.Nonce()
 	//mutant:c9-written-before-stored by TestStoredBeforeWritten -> gen, err := h.Generation, error(nil)
-	gen, err := h.co.Ledger.Save(claim)
+	gen, err := c.Ledger.Save(claim)
 	if err != nil { // an earlier grant stays pending
 		return fmt.Errorf("saving the claim before writing it to ZooKeeper: %w", err)
 	}
@@ -91,22 +86,22 @@ func (h *Hold) pend(old Slot) error {
 }
 
 // pendingRecord returns the record of the pending grant, to write over old.
-func (h *Hold) pendingRecord(e evidence, cl Cluster, old Slot, lease time.Duration, confirmed bool) Slot {
-	slot := h.nextClaim().record(e, cl, old, lease, e.usableHorizon(cl, confirmed))
+func (p proof) pendingRecord(e evidence, cl Cluster, old Slot, lease time.Duration, confirmed bool) Slot {
+	slot := p.nextClaim().record(e, cl, old, lease, e.usableHorizon(cl, confirmed))
 	slot.State, slot.Confirmed = "confirming", confirmed
 	return slot
 }
 
-// begin begins to hold the slot of the pending grant: how is the step of the trace. Its write of slot over old was
+// begin makes h, whose pending grant was acknowledged, the node's hold: how is the step of the trace. Its write of slot over old was
 // decided with e, and is acknowledged: stamped. version is the slot's version since then. The write may continue the
 // claim's chain.
-func (h *Hold) begin(how string, cl Cluster, e evidence, stamped timeguard.Stamped, old, slot Slot, version int32) {
+func (c *Coordinator) begin(h *proof, how string, cl Cluster, e evidence, stamped timeguard.Stamped, old, slot Slot, version int32) {
 	h.becomeGranted()
 	h.Incarnation = cl.Incarnation
-	h.Chain, h.Last = h.Chain.with(stamped, version, h.co.Interval), stamped
+	h.Chain, h.Last = h.Chain.with(stamped, version, c.Interval), stamped
 	h.compared, h.bound = true, slot.LeaseUntil
-	h.co.hold = h
-	h.traceGrant(how, cl, e, old, slot, version)
+	c.hold = h
+	c.traceGrant(h, how, cl, e, old, slot, version)
 }
 
 // nextClaim returns the claim with the pending grant as its own.
@@ -119,56 +114,64 @@ func (c Claim) nextClaim() Claim {
 // Stop marks a slot as cleanly stopped (C29): this holding issues no ID at or after end, Unix ms. The node keeps the
 // slot until the lease bound, and a restart resumes it without waiting. The local record must already have the same,
 // durably. generation is the write count of that record.
-func (h *Hold) Stop(ctx context.Context, end int64, generation uint64) error {
-	err := h.finish(ctx, func(s *Slot) {
+func (c *Coordinator) Stop(ctx context.Context, end int64, generation uint64) error {
+	h := c.hold
+	err := c.finish(ctx, h, func(s *Slot) {
 		s.Stopped, s.StoppedAt, s.State = true, end, "stopped"
 		s.LeaseUntil = max(s.LeaseUntil, h.LeaseUntil) // an older copy of the record has a lower one (C3)
 		s.Generation = generation
 	})
-	return errors.Join(err, h.co.deleteLiveLock(ctx, h.Worker, h.Node))
+	return errors.Join(err, c.deleteLiveLock(ctx, h.Worker, h.Node))
 }
 
 // Release gives a slot back (C29): any node may take it at once, and issue from end on. The local record must have been
 // made invalid before, durably. end is the first timestamp that this holding has not reached, Unix ms. The lease bound
 // becomes end, or the floor if that is higher. Only Release lowers a lease bound (C3).
-//
-// A node that has changed its slot releases the old one. The ticket is the new one's then, and stays.
-func (h *Hold) Release(ctx context.Context, end int64) error {
+func (c *Coordinator) Release(ctx context.Context, end int64) error {
+	err := c.release(ctx, c.hold, end)
+	if err == nil {
+		c.dropTicket(ctx, c.hold.Ticket, c.hold.Node)
+	}
+	return errors.Join(err, c.deleteLiveLock(ctx, c.hold.Worker, c.hold.Node))
+}
+
+// ReleaseLeft gives a slot back that the node has left, as Release does. The ticket is the new slot's, and stays.
+func (c *Coordinator) ReleaseLeft(ctx context.Context, l Left, end int64) error {
+	err := c.release(ctx, l.hold, end)
+	return errors.Join(err, c.deleteLiveLock(ctx, l.hold.Worker, l.hold.Node))
+}
+
+func (c *Coordinator) release(ctx context.Context, h *proof, end int64) error {
 	// it may be free at once
-	h.co.Trace.Step("releases", "worker", h.Worker, "term", h.Term, "lease", max(h.Floor, end))
-	err := h.finish(ctx, func(s *Slot) {
+	c.Trace.Step("releases", "worker", h.Worker, "term", h.Term, "lease", max(h.Floor, end))
+	return c.finish(ctx, h, func(s *Slot) {
 		s.Released, s.State, s.Ticket = true, "released", ""
 		s.LeaseUntil = max(h.Floor, end)
 	})
-	if err == nil && h.co.hold == h {
-		h.co.dropTicket(ctx, h.Ticket, h.Node)
-	}
-	return errors.Join(err, h.co.deleteLiveLock(ctx, h.Worker, h.Node))
 }
 
 // Notice looks whether ZooKeeper has lost data, and says so there (C20). It is for a process that ends without a write
 // of its slot: nobody else may have noticed, and its next start may have to do without ZooKeeper.
-func (h *Hold) Notice(ctx context.Context) error { return h.finish(ctx, nil) }
+func (c *Coordinator) Notice(ctx context.Context) error { return c.finish(ctx, c.hold, nil) }
 
 // finish changes our slot's record by a versioned write, if it is still ours. If a write is not acknowledged, finish
 // reads the record and tries again until ctx ends or the store is closed. change is nil for a look at the record.
-func (h *Hold) finish(ctx context.Context, change func(*Slot)) error {
+func (c *Coordinator) finish(ctx context.Context, h *proof, change func(*Slot)) error {
 	for {
-		err := h.tryFinish(ctx, change)
+		err := c.tryFinish(ctx, h, change)
 		switch {
 		case err == nil || ctx.Err() != nil || errors.Is(err, store.ErrClosed):
 			return err
 		case errors.Is(err, store.ErrBadVersion), errors.Is(err, store.ErrNoNode):
 		case errors.Is(err, store.ErrUnreachable):
-			h.co.pause(ctx)
+			c.pause(ctx)
 		default:
 			return err
 		}
 	}
 }
 
-func (h *Hold) tryFinish(ctx context.Context, change func(*Slot)) error {
-	c := h.co
+func (c *Coordinator) tryFinish(ctx context.Context, h *proof, change func(*Slot)) error {
 	// The server may lag behind: an old record must not look like a loss of data.
 	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 		return err
@@ -185,7 +188,7 @@ func (h *Hold) tryFinish(ctx context.Context, change func(*Slot)) error {
 	// As a heartbeat does. Nobody else may have noticed the loss, and our write hides it.
 	finding, why := h.judge(v, c.mine)
 	if finding == FoundLost || finding == FoundFenced && h.showsLoss(v, c.mine) {
-		c.Note(h.lossOf(v.cl, why))
+		c.Note(c.lossOf(h, v.cl, why))
 	}
 	if err := c.WriteNoted(ctx); err != nil {
 		return err

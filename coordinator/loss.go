@@ -32,13 +32,13 @@ type Loss struct {
 // lossOf returns a finding of the holder. cl is the cluster's record that was read with what shows the loss, nil if it
 // is missing. A record of the holder that is lost or older shows a loss since the incarnation in which it was written,
 // and perhaps another node has noticed that.
-func (h *Hold) lossOf(cl *Cluster, found string) Loss {
+func (c *Coordinator) lossOf(h *proof, cl *Cluster, found string) Loss {
 	l := Loss{Known: h.Incarnation, MayRecreate: h.EverConfirmed, LeaseUntil: h.LeaseUntil, Found: found}
-	if h.over(h.co.Elapsed.Now().Boot) {
+	if h.over(c.Elapsed.Now().Boot) {
 		l.LeaseUntil = 0
 	}
-	if cl == nil || cl.Incarnation < h.co.mine.Incarnation {
-		l.Known = max(l.Known, h.co.mine.Incarnation)
+	if cl == nil || cl.Incarnation < c.mine.Incarnation {
+		l.Known = max(l.Known, c.mine.Incarnation)
 	}
 	return l
 }
@@ -155,9 +155,7 @@ func (c *Coordinator) saw(cl Cluster) {
 	c.horizon = c.horizon.saw(cl.Horizon, c.Elapsed.AtLeast())
 	if cl.Incarnation > c.mine.Incarnation {
 		c.mine.Incarnation = cl.Incarnation
-		if c.hold != nil {
-			c.hold.beginIncarnation()
-		}
+		c.hold.beginIncarnation()
 	}
 }
 
@@ -187,12 +185,12 @@ func (c *Coordinator) Forgive() { c.noted = nil }
 
 // PutClusterBack recreates, frozen, the cluster record that ZooKeeper has lost. It is for a node that knows the cluster
 // from its state directory and has no lease.
-func (h *Hold) PutClusterBack(ctx context.Context) (Cluster, error) {
-	l := h.lossOf(nil, "ZooKeeper has lost the cluster record")
+func (c *Coordinator) PutClusterBack(ctx context.Context) (Cluster, error) {
+	l := c.lossOf(c.hold, nil, "ZooKeeper has lost the cluster record")
 	l.MayRecreate = true
-	cl, err := h.co.raise(ctx, l)
+	cl, err := c.raise(ctx, l)
 	if err == nil {
-		err = h.co.replaceLost(ctx, cl)
+		err = c.replaceLost(ctx, cl)
 	}
 	return cl, err
 }
@@ -200,76 +198,78 @@ func (h *Hold) PutClusterBack(ctx context.Context) (Cluster, error) {
 // restore puts our record back after ZooKeeper has lost it, if the lease runs by all clocks (C24, C26). First it
 // freezes registration, because new nodes may be about to confirm, and holders that are cut off may have leases that
 // run (C21). why says how the loss was noticed.
-func (h *Hold) restore(ctx context.Context, v view, r Report, why string) (Beat, error) {
-	runs := h.co.Now() < h.LeaseUntil && !h.over(h.co.Elapsed.Now().Boot)
-	l, mine := h.lossOf(v.cl, why), h.co.ownCluster()
-	cl, err := h.co.raise(ctx, l)
+func (c *Coordinator) restore(ctx context.Context, v view, r Report, why string) (Beat, error) {
+	h := c.hold
+	runs := c.Now() < h.LeaseUntil && !h.over(c.Elapsed.Now().Boot)
+	l, mine := c.lossOf(h, v.cl, why), c.ownCluster()
+	cl, err := c.raise(ctx, l)
 	switch {
 	case err != nil:
 		return Beat{}, err
 	case !h.EverConfirmed:
-		return Beat{}, h.yields(ctx, why+", and this node had not confirmed the worker")
+		return Beat{}, c.yields(ctx, why+", and this node had not confirmed the worker")
 	case !runs:
-		return Beat{}, h.yields(ctx, why+", and the lease has expired")
+		return Beat{}, c.yields(ctx, why+", and the lease has expired")
 	}
 	// Another holder may have frozen long ago. By the leader's clock now, check whether that freeze is long enough.
-	e := h.co.gather().judgedBy(r) // before the ticket: hasPassed asks how far our clock was ahead
-	clock, err := h.co.touchTicket(ctx, &h.Claim)
+	e := c.gather().judgedBy(r) // before the ticket: hasPassed asks how far our clock was ahead
+	clock, err := c.touchTicket(ctx, &h.Claim)
 	//mutant:c21-found-freeze-ends-early by TestFoundFreezeIsLongByTheLeadersClock -> early := cl.FrozenUntil < mine.FreezeEnd(clock.Stamp)-1
 	early := cl.FrozenUntil < mine.FreezeEnd(clock.Stamp)
 	if err == nil && early {
-		cl, err = h.co.raise(ctx, l)
+		cl, err = c.raise(ctx, l)
 	}
 	if err != nil {
 		return Beat{}, err
 	}
 	// By our own clock the lease still runs, but that clock may have gone back.
 	if h.expiry.state == expired || e.hasPassed(h.LeaseUntil, clock.Stamp) {
-		return Beat{}, h.yields(ctx, why+", and by ZooKeeper's clock the lease has expired")
+		return Beat{}, c.yields(ctx, why+", and by ZooKeeper's clock the lease has expired")
 	}
-	beat, err := h.putBack(ctx, cl, v, r)
+	beat, err := c.putBack(ctx, cl, v, r)
 	if err != nil {
 		return Beat{}, err
 	}
-	if err := h.co.replaceLost(ctx, cl); err != nil {
-		h.co.Logger.Warn("could not replace the lost records of workers, new nodes may wait longer", "error", err)
+	if err := c.replaceLost(ctx, cl); err != nil {
+		c.Logger.Warn("could not replace the lost records of workers, new nodes may wait longer", "error", err)
 	}
 	return beat, nil
 }
 
 // putBack creates our record, or writes it over the record found, with a higher term than that has.
-func (h *Hold) putBack(ctx context.Context, cl Cluster, v view, r Report) (Beat, error) {
+func (c *Coordinator) putBack(ctx context.Context, cl Cluster, v view, r Report) (Beat, error) {
+	h := c.hold
 	var old Slot
 	if v.slot != nil && !v.slot.Lost { // a Lost record's bound is no lease of ours
 		old = *v.slot
 	}
 	h.Chain = noChain // that was of a record that is lost
-	if err := h.pend(old); err != nil {
+	if err := c.pend(h, old); err != nil {
 		return Beat{}, err
 	}
-	e := h.co.gather()
+	e := c.gather()
 	slot := h.pendingRecord(e, cl, old, r.Lease, true)
 	slot.State = r.State
 	version, err := int32(0), error(nil)
 	if v.slot == nil {
-		err = create(ctx, h.co.Store, SlotPath(h.Worker), slot.marshal(), store.Persistent)
+		err = create(ctx, c.Store, SlotPath(h.Worker), slot.marshal(), store.Persistent)
 	} else {
 		version = v.stat.Version + 1
-		_, err = h.co.Store.Set(ctx, SlotPath(h.Worker), slot.marshal(), v.stat.Version)
+		_, err = c.Store.Set(ctx, SlotPath(h.Worker), slot.marshal(), v.stat.Version)
 	}
 	if err != nil {
 		return Beat{}, err
 	}
-	h.begin("restored", cl, e, timeguard.Stamped{Sent: e.at, Acked: h.co.Elapsed.Now()}, old, slot, version)
+	c.begin(h, "restored", cl, e, timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}, old, slot, version)
 	h.confirmAt = 0 // of the record that is lost
-	written, err := h.co.readBack(ctx, h.Worker)
+	written, err := c.readBack(ctx, h.Worker)
 	if err != nil {
 		return Beat{}, err
 	}
-	e.at = h.co.acknowledged(e.at, written.Mtime).Sent
+	e.at = c.acknowledged(e.at, written.Mtime).Sent
 	beat := Beat{
 		LeaseUntil: slot.LeaseUntil, Confirmed: true, Floor: h.Floor,
-		FrozenUntil: cl.FrozenUntil, FrozenBy: cl.FrozenBy, Clock: h.co.setReading(e.now, written),
+		FrozenUntil: cl.FrozenUntil, FrozenBy: cl.FrozenBy, Clock: c.setReading(e.now, written),
 	}
 	if slot.LeaseUntil > old.LeaseUntil {
 		beat.ends = endsAt(slot.LeaseUntil, e.now, e.at.Boot)
@@ -352,25 +352,28 @@ func (e *FencedError) Error() string {
 
 // fence gives the slot up after another node's record was found. That may also show that ZooKeeper has lost ours.
 // Holders that are cut off need a freeze then (C21).
-func (h *Hold) fence(ctx context.Context, v view, why string) error {
-	lost := h.showsLoss(v, h.co.mine)
+func (c *Coordinator) fence(ctx context.Context, v view, why string) error {
+	h := c.hold
+	lost := h.showsLoss(v, c.mine)
 	if lost {
-		h.co.Note(h.lossOf(v.cl, why))
-		_ = h.co.WriteNoted(ctx) // if it fails: Register tries again
+		c.Note(c.lossOf(h, v.cl, why))
+		_ = c.WriteNoted(ctx) // if it fails: Register tries again
 	}
-	h.co.dropTicket(ctx, h.Ticket, h.Node)
-	return h.giveUp(ctx, why, lost)
+	c.dropTicket(ctx, h.Ticket, h.Node)
+	return c.giveUp(ctx, why, lost)
 }
 
 // yields gives up a slot whose record ZooKeeper has lost.
-func (h *Hold) yields(ctx context.Context, why string) error {
-	h.co.dropTicket(ctx, h.Ticket, h.Node)
-	return h.giveUp(ctx, why, true)
+func (c *Coordinator) yields(ctx context.Context, why string) error {
+	h := c.hold
+	c.dropTicket(ctx, h.Ticket, h.Node)
+	return c.giveUp(ctx, why, true)
 }
 
 // giveUp deletes the live lock, and returns a *FencedError. lost: ZooKeeper has lost data.
-func (h *Hold) giveUp(ctx context.Context, why string, lost bool) error {
-	h.co.strayLock = h.Worker
-	_ = h.co.unlock(ctx) // if it fails: Register tries again
+func (c *Coordinator) giveUp(ctx context.Context, why string, lost bool) error {
+	h := c.hold
+	c.strayLock = h.Worker
+	_ = c.unlock(ctx) // if it fails: Register tries again
 	return &FencedError{h.Worker, why, lost}
 }

@@ -35,8 +35,8 @@ type member struct {
 	sess  *memzk.Session
 	co    *Coordinator
 	up    bool
-	h     *Hold // nil: a start makes it
-	claim Claim // of h
+	h     *proof // what co holds; nil: a start makes it
+	claim Claim  // of h
 	t     *issuing
 }
 
@@ -103,15 +103,16 @@ func (m *member) register() error {
 		m.claim = Claim{Owner: Owner{Node: fmt.Sprintf("%s-%d", m.name, m.ids)}}
 	}
 	if m.h == nil || m.h.Claim != m.claim {
-		m.h = m.co.Recall(m.claim)
+		m.co.Recall(m.claim)
+		m.h = m.co.hold
 	}
 	cl, err := ReadCluster(m.ctx(), m.co.Store)
 	if err != nil {
 		return err
 	}
-	confirm, err := m.h.Register(m.ctx(), cl, m.wait, m.trust)
+	confirm, err := m.co.Register(m.ctx(), cl, m.wait, m.trust)
 	if err != nil {
-		m.claim = m.h.Held()
+		m.claim = m.co.Claim()
 		return err
 	}
 	m.granted(confirm)
@@ -119,15 +120,16 @@ func (m *member) register() error {
 }
 
 // recall makes the hold of what is on the disk.
-func (m *member) recall() *Hold {
+func (m *member) recall() {
 	if m.h == nil {
-		m.h = m.co.Recall(m.disk.claim)
+		m.co.Recall(m.disk.claim)
+		m.h = m.co.hold
 	}
-	return m.h
 }
 
 func (m *member) resume() error {
-	confirm, err := m.recall().Resume(m.ctx(), m.wait, m.trust)
+	m.recall()
+	confirm, err := m.co.Resume(m.ctx(), m.wait, m.trust)
 	if err != nil {
 		return err
 	}
@@ -144,7 +146,7 @@ func (m *member) granted(confirm time.Duration) {
 }
 
 func (m *member) hold() {
-	c := m.h.Held()
+	c := m.co.Claim()
 	m.claim = c
 	m.t = &issuing{who: m.name, worker: c.Worker, lo: c.Floor, hi: c.Floor}
 	m.past = append(m.past, m.t)
@@ -154,7 +156,8 @@ func (m *member) hold() {
 // startAlone starts the node from its disk, without ZooKeeper.
 func (m *member) startAlone() {
 	m.up = true
-	m.recall().BecomeAlone(max(m.disk.claim.ReservedUntil, m.disk.claim.Floor), m.disk.generation)
+	m.recall()
+	m.co.GoAlone(max(m.disk.claim.ReservedUntil, m.disk.claim.Floor), m.disk.generation)
 	m.hold()
 }
 
@@ -198,7 +201,7 @@ func (m *member) start() error {
 }
 
 // confirmsIn returns the time until the slot may be confirmed.
-func (m *member) confirmsIn() time.Duration { return time.Duration(m.h.ConfirmAt() - m.Boot()) }
+func (m *member) confirmsIn() time.Duration { return time.Duration(m.co.ConfirmAt() - m.Boot()) }
 
 func (m *member) report() Report {
 	return Report{Lease: m.wait, Generation: m.disk.generation, State: "testing", Agreed: m.judged}
@@ -208,14 +211,14 @@ func (m *member) report() Report {
 // session.
 func (m *member) beat() (Beat, error) {
 	r := m.report()
-	b, err := m.h.Heartbeat(m.ctx(), r)
+	b, err := m.co.Heartbeat(m.ctx(), r)
 	var fenced *FencedError
 	switch {
 	case errors.As(err, &fenced):
 		m.up, m.t, m.h, m.claim, m.disk.usable = false, nil, nil, Claim{}, false
 		return b, err
 	case err != nil:
-		m.claim = m.h.Held()
+		m.claim = m.co.Claim()
 		return b, err
 	}
 	if b.Floor < m.claim.Floor {
@@ -225,10 +228,10 @@ func (m *member) beat() (Beat, error) {
 		m.t = &issuing{who: m.name, worker: m.claim.Worker, lo: b.Floor, hi: b.Floor, issued: m.t.issued}
 		m.past = append(m.past, m.t)
 	}
-	if err := m.h.Accept(b, 0); err != nil {
+	if err := m.co.Accept(b, 0); err != nil {
 		return b, err
 	}
-	m.claim = m.h.Held()
+	m.claim = m.co.Claim()
 	m.disk.cl.HighestSlot = m.co.HighestSlot()
 	if m.agreed {
 		m.judged = b.Clock
@@ -237,7 +240,7 @@ func (m *member) beat() (Beat, error) {
 	if b.Shown {
 		return b, nil
 	}
-	return b, m.h.Show(m.ctx())
+	return b, m.co.Show(m.ctx())
 }
 
 // end returns the first timestamp that the holding has not reached, Unix ms.
@@ -247,7 +250,7 @@ func (m *member) end() int64 { return max(m.t.lo, m.t.issued+1) }
 func (m *member) halt() error {
 	m.t.hi = m.end()
 	m.disk.reserve(m.claim, m.t.hi)
-	err := m.h.Stop(m.ctx(), m.t.hi, m.disk.generation)
+	err := m.co.Stop(m.ctx(), m.t.hi, m.disk.generation)
 	_ = m.sess.Close()
 	m.crash()
 	return err
@@ -258,7 +261,7 @@ func (m *member) leave() error {
 	m.t.hi = m.end()
 	m.disk.usable = false
 	m.disk.generation++
-	err := m.h.Release(m.ctx(), m.t.hi)
+	err := m.co.Release(m.ctx(), m.t.hi)
 	_ = m.sess.Close()
 	m.crash()
 	return err
@@ -299,8 +302,8 @@ func (m *member) succeededBy(name string) *member {
 
 func (m *member) confirm() {
 	m.Helper()
-	m.must(m.h.Show(m.ctx()))
-	m.now = max(m.now, m.h.ConfirmAt()/1e6)
+	m.must(m.co.Show(m.ctx()))
+	m.now = max(m.now, m.co.ConfirmAt()/1e6)
 	if b := m.mustBeat(); !b.Confirmed {
 		m.Fatalf("%s did not confirm: %+v", m.name, b)
 	}

@@ -82,23 +82,23 @@ func (openLedger) Save(Claim) (uint64, error) { return 1, nil }
 // shortLease passes while a test waits.
 const shortLease = 3 * time.Second
 
-// taken returns the hold of a new node, which has sent its first heartbeat.
-func taken(t *testing.T, st store.Store, cl Cluster, name string) (*Hold, error) {
+// taken returns a new node that holds a slot, which has sent its first heartbeat.
+func taken(t *testing.T, st store.Store, cl Cluster, name string) (*Coordinator, error) {
 	t.Helper()
 	clock := func() int64 { return time.Now().UnixMilli() }
 	c := New(Config{Store: st, Now: clock, Elapsed: timeguard.NewElapsed(timeguard.System()),
 		Ledger: openLedger{}, Labels: Labels{Name: name}})
 	c.Join(cl)
-	h := c.Enlist("node-" + name)
+	c.Enlist("node-" + name)
 	trust := func(Reading, []Reading) error { return nil }
-	if _, err := h.Register(t.Context(), cl, shortLease, trust); err != nil {
+	if _, err := c.Register(t.Context(), cl, shortLease, trust); err != nil {
 		return nil, err
 	}
-	if err := h.Show(t.Context()); err != nil {
+	if err := c.Show(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	beat, err := h.Heartbeat(t.Context(), Report{Lease: shortLease, Generation: 1, State: "serving"})
-	return h, errors.Join(err, h.Accept(beat, 0))
+	beat, err := c.Heartbeat(t.Context(), Report{Lease: shortLease, Generation: 1, State: "serving"})
+	return c, errors.Join(err, c.Accept(beat, 0))
 }
 
 // Both stores behave alike when an operator takes a slot from a running node. Another node acquires the slot after the
@@ -112,7 +112,7 @@ func TestByHandConformance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		take := func(name string) (*Hold, error) { return taken(t, open(), cl, name) }
+		take := func(name string) (*Coordinator, error) { return taken(t, open(), cl, name) }
 		a, err := take("a")
 		if err != nil {
 			t.Fatal(err)

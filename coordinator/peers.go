@@ -67,7 +67,7 @@ type listVersion struct {
 func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 	readings, err := c.readPeers(ctx, own)
 	if err == nil {
-		c.seen = PeersSeen{Live: c.roster.live, RelyIn: c.hold.hearing.first.Session, RelyAfter: c.hold.Waits(),
+		c.seen = PeersSeen{Live: c.roster.live, RelyIn: c.hold.hearing.first.Session, RelyAfter: c.Waits(),
 			OthersTake: c.hold.othersTake()}
 	}
 	return readings, err
@@ -88,8 +88,8 @@ type PeersSeen struct {
 }
 
 func (c *Coordinator) readPeers(ctx context.Context, own int) ([]Reading, error) {
-	if h := c.hold; h != nil && h.Waits() > 0 {
-		if err := h.hearPeers(ctx); err != nil {
+	if c.Waits() > 0 {
+		if err := c.hearPeers(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -218,8 +218,9 @@ func (c *Coordinator) lockOf(worker int) lock {
 // Show creates the live lock of our slot in the present session. It replaces the lock of another session: of an earlier
 // one of ours, or of a holder whose lease has run out. The slot's record decides who holds the slot, the lock decides
 // nothing.
-func (h *Hold) Show(ctx context.Context) error {
-	c, path := h.co, lockPath(h.Worker)
+func (c *Coordinator) Show(ctx context.Context) error {
+	h := c.hold
+	path := lockPath(h.Worker)
 	data := mustMarshal(ticket{Node: h.Node, Labels: c.Labels})
 	for {
 		want := c.lockOf(h.Worker)
@@ -256,7 +257,9 @@ func (c *Coordinator) unlock(ctx context.Context) error {
 
 // Hide deletes the live lock if it belongs to the present session. After that another node may take the slot once its
 // lease bound has passed.
-func (h *Hold) Hide(ctx context.Context) error { return h.co.deleteLiveLock(ctx, h.Worker, "") }
+func (c *Coordinator) Hide(ctx context.Context) error {
+	return c.deleteLiveLock(ctx, c.hold.Worker, "")
+}
 
 // deleteLiveLock deletes the live lock if it belongs to the present session, or to an earlier one of the given node: a
 // killed process leaves its lock until its session expires.

@@ -77,7 +77,7 @@ func TestPeers(t *testing.T) {
 	peers()
 	b.mustBeat()
 	peers(700)
-	if _, err := b.h.Heartbeat(t.Context(), Report{State: "refusing"}); err != nil { // it does not trust its clock
+	if _, err := b.co.Heartbeat(t.Context(), Report{State: "refusing"}); err != nil { // it does not trust its clock
 		t.Fatal(err)
 	}
 	peers()
@@ -235,7 +235,7 @@ func TestManyNodesMeetTheLastOne(t *testing.T) {
 	beats(3)
 	last := l.node("last")
 	last.must(last.register())
-	last.must(last.h.Show(last.ctx()))
+	last.must(last.co.Show(last.ctx()))
 	all = append(all, last)
 	known := func() bool {
 		return slices.ContainsFunc(all[:samplePeers+2], func(m *member) bool {

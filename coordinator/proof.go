@@ -18,7 +18,7 @@ import (
 // of the write.
 //
 //	Seeking ──a write of the slot is acknowledged──> Confirming
-//	Seeking ──BecomeAlone──> Alone ──the restart is reported──> Confirming
+//	Seeking ──GoAlone──> Alone ──the restart is reported──> Confirming
 //	Confirming ──a confirmed record is acknowledged, and saved──> Confirmed
 //	Confirmed ──the lease had run out──> Confirming
 //	any but Seeking ──a lost record is put back──> Confirmed
@@ -87,11 +87,8 @@ const (
 // seek returns the proof of a process that has a claim, from its directory or new.
 func seek(claim Claim) proof { return proof{Claim: claim, stage: Seeking} }
 
-// BecomeAlone makes the process go on from the state directory, without ZooKeeper (C16). reserved is the reserved bound
-// there, which the process before may have reached, Unix ms, and generation the write count of the record: ZooKeeper's
-// must not be higher. The floor is saved when a lease had run out, and may be above what was reserved before that
-// (C26).
-func (p *proof) BecomeAlone(reserved int64, generation uint64) {
+// becomeAlone: the process goes on from the local record: see Coordinator.GoAlone.
+func (p *proof) becomeAlone(reserved int64, generation uint64) {
 	p.stage, p.startedFrom, p.Floor = Alone, generation, max(p.Floor, reserved)
 }
 
@@ -359,7 +356,7 @@ func (p *proof) confirmedFloor(cl Cluster, e evidence) int64 {
 	return floor
 }
 
-// accepts returns the claim after a heartbeat that counts: see Hold.Accept.
+// accepts returns the claim after a heartbeat that counts: see Coordinator.Accept.
 func (p proof) accepts(b Beat, end int64) Claim {
 	claim := p.Claim // its bound rises here only, after the acknowledgement (C4)
 	if claim.Floor = max(b.Floor, end); b.Confirmed {

@@ -426,7 +426,7 @@ func TestFloorTooFarAhead(t *testing.T) {
 func TestBecomeAloneKeepsTheHigherFloor(t *testing.T) {
 	for _, row := range [][3]int64{{5000, 4000, 5000}, {4000, 5000, 5000}} {
 		h := seek(Claim{Floor: row[0]})
-		if h.BecomeAlone(row[1], 1); h.Floor != row[2] {
+		if h.becomeAlone(row[1], 1); h.Floor != row[2] {
 			t.Errorf("%v: floor %d", row, h.Floor)
 		}
 	}

@@ -26,13 +26,36 @@ const growMost = 1024
 // the ticket's number. It writes no slot before check has passed. confirm is the time before the heartbeat that
 // confirms the slot.
 //
-// The Hold keeps the ticket of an attempt that ZooKeeper did not answer for the next one. After any other error
+// The node keeps the ticket of an attempt that ZooKeeper did not answer for the next one. After any other error
 // Register deletes the ticket, unless this node holds a slot by it. Errors are *FullError, *FrozenError,
 // *OtherClusterError, those of check and those of the store.
-func (h *Hold) Register(ctx context.Context, cl Cluster, lease time.Duration, check ClockCheck) (
+func (c *Coordinator) Register(ctx context.Context, cl Cluster, lease time.Duration, check ClockCheck) (
 	confirm time.Duration, _ error,
 ) {
-	c := h.co
+	return c.register(ctx, c.hold, cl, lease, check)
+}
+
+// Left is the slot that a node has left for another one. It must still be released, by ReleaseLeft.
+type Left struct{ hold *proof }
+
+// Worker returns the worker of the slot.
+func (l Left) Worker() int { return l.hold.Worker }
+
+// Move acquires another slot for a node that holds one, as Register does. The identity and the ticket stay. If Move
+// returns an error, the node still holds the slot that it had.
+func (c *Coordinator) Move(ctx context.Context, cl Cluster, lease time.Duration, check ClockCheck) (
+	left Left, confirm time.Duration, _ error,
+) {
+	left.hold = c.hold
+	next := seek(Claim{Owner: Owner{Node: c.hold.Node}, Ticket: c.hold.Ticket})
+	confirm, err := c.register(ctx, &next, cl, lease, check)
+	return left, confirm, err
+}
+
+// register acquires a slot for h: the node's own hold, or its next one.
+func (c *Coordinator) register(ctx context.Context, h *proof, cl Cluster, lease time.Duration, check ClockCheck) (
+	confirm time.Duration, _ error,
+) {
 	err := c.WriteNoted(ctx)
 	if err == nil {
 		err = c.unlock(ctx)
@@ -55,7 +78,7 @@ func (h *Hold) Register(ctx context.Context, cl Cluster, lease time.Duration, ch
 		own = c.hold.Worker // else its own record would vote for its clock
 	}
 	if err = c.checkClocks(ctx, own, check); err == nil {
-		err = h.acquireFree(ctx, lease)
+		err = c.acquireFree(ctx, h, lease)
 	}
 	if err != nil && !errors.Is(err, store.ErrUnreachable) && !holds {
 		c.dropTicket(ctx, h.Ticket, h.Node)
@@ -98,29 +121,28 @@ func (c *Coordinator) checkRegister(ctx context.Context, cl Cluster) error {
 }
 
 // acquireFree acquires the first free slot, starting at the number of the ticket.
-func (h *Hold) acquireFree(ctx context.Context, lease time.Duration) error {
+func (c *Coordinator) acquireFree(ctx context.Context, h *proof, lease time.Duration) error {
 	ticket, err := ticketNumber(h.Ticket)
 	if err != nil {
 		return err
 	}
-	cl := h.co.mine
+	cl := c.mine
 	full := &FullError{Slots: cl.Slots, grace: cl.graceMs()}
 	first := firstSlot(ticket, cl.Slots)
 	for k := range cl.Slots {
-		if acquired, err := h.acquireIfFree(ctx, (first+k)%cl.Slots, lease, full); err != nil || acquired {
+		if acquired, err := c.acquireIfFree(ctx, h, (first+k)%cl.Slots, lease, full); err != nil || acquired {
 			return err
 		}
 	}
-	full.now = h.co.Now()
+	full.now = c.Now()
 	return full
 }
 
 // acquireIfFree acquires a slot if it is free. If not, it adds the reason to full. It tries again if another node
 // changed a record meanwhile.
-func (h *Hold) acquireIfFree(ctx context.Context, worker int, lease time.Duration, full *FullError) (
+func (c *Coordinator) acquireIfFree(ctx context.Context, h *proof, worker int, lease time.Duration, full *FullError) (
 	acquired bool, _ error,
 ) {
-	c := h.co
 	for {
 		records, err := c.Store.GetAll(ctx, clusterPath, SlotPath(worker), lockPath(worker))
 		if err != nil {
@@ -156,7 +178,7 @@ func (h *Hold) acquireIfFree(ctx context.Context, worker int, lease time.Duratio
 			full.add(a, v.slot.LeaseUntil)
 			return false, nil
 		}
-		if err = h.writeAcquired(ctx, worker, v, now, lease); !outpaced(err) {
+		if err = c.writeAcquired(ctx, h, worker, v, now, lease); !outpaced(err) {
 			return err == nil, err
 		}
 	}
@@ -196,16 +218,15 @@ func (c *Coordinator) grow(ctx context.Context, v view, worker int) error {
 
 // writeAcquired writes a free slot as ours (C8). The error is store.ErrBadVersion or store.ErrNoNode if the slot or the
 // cluster's record has changed.
-func (h *Hold) writeAcquired(ctx context.Context, worker int, v view, now int64, lease time.Duration) error {
-	c := h.co
+func (c *Coordinator) writeAcquired(ctx context.Context, h *proof, worker int, v view, now int64, lease time.Duration) error {
 	cl, old := v.cl.withHorizon(c.gather().earliest(), lease), *v.slot
 	// The floor is above all that earlier holders may have used (C2).
 	//mutant:c2-floor-at-now by sim -> floor := now
 	floor := max(now, old.LeaseUntil)
-	h.proof = seek(Claim{
+	*h = seek(Claim{
 		Owner: Owner{h.Node, worker}, Ticket: h.Ticket, Term: old.Term, Floor: floor, ReservedUntil: floor,
 	})
-	if err := h.pend(old); err != nil {
+	if err := c.pend(h, old); err != nil {
 		return err
 	}
 	e := c.gather()
@@ -216,7 +237,7 @@ func (h *Hold) writeAcquired(ctx context.Context, worker int, v view, now int64,
 	if err := c.Store.Multi(ctx, clusterOp(v, cl), write); err != nil {
 		return err // the outcome may be unknown: the next start reads the saved claim
 	}
-	h.begin("acquired", cl, e, timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}, old, slot, v.stat.Version+1)
+	c.begin(h, "acquired", cl, e, timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}, old, slot, v.stat.Version+1)
 	c.saw(cl)
 	if old.Ticket != "" && old.Ticket != h.Ticket {
 		c.dropTicket(ctx, old.Ticket, old.Node)

@@ -129,9 +129,9 @@ func TestRefusedChangeOfWorkerKeepsTheTicket(t *testing.T) {
 	a := l.serving("A")
 	refused := errors.New("the clock is wrong")
 	for name, ticket := range map[string]string{"its own": a.claim.Ticket, "a new one": ""} {
-		other := a.h.Another()
-		other.Ticket = ticket
-		_, err := other.Register(t.Context(), l.cluster(), labW, func(Reading, []Reading) error { return refused })
+		other := seek(Claim{Owner: Owner{Node: a.claim.Node}, Ticket: ticket})
+		check := func(Reading, []Reading) error { return refused }
+		_, err := a.co.register(t.Context(), &other, l.cluster(), labW, check)
 		if !errors.Is(err, refused) {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -350,10 +350,10 @@ func TestGrowsInSteps(t *testing.T) {
 		}
 		return memzk.NoFault
 	})
-	h := a.co.Enlist("a")
-	_, err := h.Register(t.Context(), l.cluster(), labLease, a.trust)
-	if err != nil || h.Worker != 1<<15 {
-		t.Errorf("%+v, %v", h.Held(), err)
+	a.co.Enlist("a")
+	_, err := a.co.Register(t.Context(), l.cluster(), labLease, a.trust)
+	if err != nil || a.co.Claim().Worker != 1<<15 {
+		t.Errorf("%+v, %v", a.co.Claim(), err)
 	}
 }
 

@@ -17,32 +17,33 @@ import (
 // Errors are *NotOursError (register as a new node), *OtherClusterError, ErrNoCluster, those of check and those of the
 // store. The node may start from the local record alone only after store.ErrUnreachable, store.ErrRefused or a
 // *NotOursError with Lost.
-func (h *Hold) Resume(ctx context.Context, lease time.Duration, check ClockCheck) (confirm time.Duration, _ error) {
-	if err := h.co.WriteNoted(ctx); err != nil {
+func (c *Coordinator) Resume(ctx context.Context, lease time.Duration, check ClockCheck) (confirm time.Duration, _ error) {
+	h := c.hold
+	if err := c.WriteNoted(ctx); err != nil {
 		return 0, err
 	}
-	if _, err := h.resumable(ctx); err != nil {
+	if _, err := c.resumable(ctx); err != nil {
 		return 0, err
 	}
 	ticket := h.Ticket
-	clock, err := h.co.touchTicket(ctx, &h.Claim)
+	clock, err := c.touchTicket(ctx, &h.Claim)
 	if err != nil {
 		return 0, err
 	}
-	h.co.reading = clock
-	if err = h.co.checkClocks(ctx, h.Worker, check); err == nil {
-		confirm, err = h.writeResumed(ctx, lease)
+	c.reading = clock
+	if err = c.checkClocks(ctx, h.Worker, check); err == nil {
+		confirm, err = c.writeResumed(ctx, lease)
 	}
 	if err != nil && h.Ticket != ticket && !errors.Is(err, store.ErrUnreachable) {
-		h.co.dropTicket(ctx, h.Ticket, h.Node)
+		c.dropTicket(ctx, h.Ticket, h.Node)
 		h.Ticket = ticket
 	}
 	return confirm, err
 }
 
 // resumable reads the cluster's record and the slot. It returns an error if the claim does not hold the slot.
-func (h *Hold) resumable(ctx context.Context) (view, error) {
-	c := h.co
+func (c *Coordinator) resumable(ctx context.Context) (view, error) {
+	h := c.hold
 	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 		return view{}, err
 	}
@@ -57,23 +58,24 @@ func (h *Hold) resumable(ctx context.Context) (view, error) {
 	err = judgeResume(v.slot, h.Claim)
 	var no *NotOursError
 	if errors.As(err, &no) && h.Nonce != "" && (no.Lost || h.showsLoss(v, c.mine)) {
-		c.Note(h.lossOf(v.cl, no.Reason)) // Register writes it
+		c.Note(c.lossOf(h, v.cl, no.Reason)) // Register writes it
 	}
 	return v, err
 }
 
 // writeResumed reads the slot again, and writes it. It tries again if a record has changed meanwhile. If ZooKeeper has
 // older data than the claim, writeResumed raises the incarnation first.
-func (h *Hold) writeResumed(ctx context.Context, lease time.Duration) (time.Duration, error) {
+func (c *Coordinator) writeResumed(ctx context.Context, lease time.Duration) (time.Duration, error) {
+	h := c.hold
 	for {
-		v, err := h.resumable(ctx)
+		v, err := c.resumable(ctx)
 		if err != nil {
 			return 0, err
 		}
-		finding, why := h.judge(v, h.co.mine)
-		h.co.saw(*v.cl)
+		finding, why := h.judge(v, c.mine)
+		c.saw(*v.cl)
 		if finding == FoundLost {
-			cl, err := h.co.raise(ctx, h.lossOf(v.cl, why))
+			cl, err := c.raise(ctx, c.lossOf(h, v.cl, why))
 			switch {
 			case outpaced(err):
 				continue
@@ -83,9 +85,9 @@ func (h *Hold) writeResumed(ctx context.Context, lease time.Duration) (time.Dura
 			v.cl = &cl
 		}
 		// Above all that the process before may have used (C6).
-		//mutant:c6-resume-at-now by sim -> h.Floor = h.co.Now()
+		//mutant:c6-resume-at-now by sim -> h.Floor = c.Now()
 		h.Floor = max(h.Floor, h.ReservedUntil)
-		confirm, err := h.writeNextTerm(ctx, v, lease)
+		confirm, err := c.writeNextTerm(ctx, v, lease)
 		if !outpaced(err) {
 			return confirm, err
 		}
@@ -94,9 +96,9 @@ func (h *Hold) writeResumed(ctx context.Context, lease time.Duration) (time.Dura
 
 // writeNextTerm writes our slot with the next term. The record is confirmed only if the write goes on where the process
 // before has stopped (C13). Otherwise a holder that ZooKeeper has lost has time to come back (C10).
-func (h *Hold) writeNextTerm(ctx context.Context, v view, lease time.Duration) (confirm time.Duration, _ error) {
-	c := h.co
-	if err := h.pend(*v.slot); err != nil {
+func (c *Coordinator) writeNextTerm(ctx context.Context, v view, lease time.Duration) (confirm time.Duration, _ error) {
+	h := c.hold
+	if err := c.pend(h, *v.slot); err != nil {
 		return 0, err
 	}
 	e := c.gather() // after the disk, which may take long
@@ -117,7 +119,7 @@ func (h *Hold) writeNextTerm(ctx context.Context, v view, lease time.Duration) (
 	// Again, with the reading that this write has given.
 	e = c.gather()
 	inTime := confirmed && h.continuesChain(v, e) // the write may have been late (C13)
-	h.begin("resumed", d.cluster, before, stamped, *v.slot, d.slot, v.stat.Version+1)
+	c.begin(h, "resumed", d.cluster, before, stamped, *v.slot, d.slot, v.stat.Version+1)
 	// If the lease had run out by the leader's clock, another node may have held the slot since (C26).
 	if e.hasPassed(h.runsUntil(*v.slot), clock.Stamp) {
 		h.becomeExpired(clock.Sent, clock.Stamp)

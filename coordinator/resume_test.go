@@ -46,13 +46,14 @@ func TestRefusedResumeLeavesNoTickets(t *testing.T) {
 	l.remove(a.disk.claim.Ticket)
 	was := l.slot(0)
 	for range 5 {
-		if _, err := a.recall().Resume(t.Context(), labLease, refuseClock); !errors.Is(err, errClock) {
+		a.recall()
+		if _, err := a.co.Resume(t.Context(), labLease, refuseClock); !errors.Is(err, errClock) {
 			t.Fatal(err)
 		}
 	}
 	a.hook = faulty(memzk.FailBefore, 0, 1000, touching("", livePath))
 	for range 5 {
-		if _, err := a.recall().Resume(t.Context(), labLease, a.trust); !errors.Is(err, store.ErrUnreachable) {
+		if _, err := a.co.Resume(t.Context(), labLease, a.trust); !errors.Is(err, store.ErrUnreachable) {
 			t.Fatal(err)
 		}
 	}

@@ -33,8 +33,8 @@ func TestRelease(t *testing.T) {
 // If another node has the slot, or takes it meanwhile, Stop and Release write nothing.
 func TestStopLeavesAnotherNodesSlotAlone(t *testing.T) {
 	for name, finish := range map[string]func(m *member) error{
-		"stop":    func(m *member) error { return m.h.Stop(m.Context(), m.end(), m.disk.generation) },
-		"release": func(m *member) error { return m.h.Release(m.Context(), m.end()) },
+		"stop":    func(m *member) error { return m.co.Stop(m.Context(), m.end(), m.disk.generation) },
+		"release": func(m *member) error { return m.co.Release(m.Context(), m.end()) },
 	} {
 		for when, early := range map[string]bool{"before": true, "meanwhile": false} {
 			t.Run(name+" "+when, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestReleaseIsNotBelowTheFloor(t *testing.T) {
 			if b.claim.Floor != l.now+5000 {
 				t.Fatalf("%+v", b.claim)
 			}
-			if err := b.h.Release(t.Context(), end); err != nil {
+			if err := b.co.Release(t.Context(), end); err != nil {
 				t.Fatal(err)
 			}
 			if s := l.slot(0); !s.Released || s.LeaseUntil != l.now+5000 {

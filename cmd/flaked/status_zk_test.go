@@ -33,7 +33,7 @@ func (noLedger) Save(coordinator.Claim) (uint64, error) { return 1, nil }
 
 // register acquires a worker as a node does, and sends one heartbeat when the confirming time is over by its
 // clocks.
-func register(t *testing.T, st store.Store, cl coordinator.Cluster, name string) *coordinator.Hold {
+func register(t *testing.T, st store.Store, cl coordinator.Cluster, name string) *coordinator.Coordinator {
 	t.Helper()
 	later := time.Duration(0)
 	c := coordinator.New(coordinator.Config{
@@ -44,19 +44,19 @@ func register(t *testing.T, st store.Store, cl coordinator.Cluster, name string)
 	c.Join(cl)
 	ctx := t.Context()
 	fine := func(coordinator.Reading, []coordinator.Reading) error { return nil }
-	hold := c.Enlist("node-" + name)
-	if _, err := hold.Register(ctx, cl, time.Hour, fine); err != nil {
+	c.Enlist("node-" + name)
+	if _, err := c.Register(ctx, cl, time.Hour, fine); err != nil {
 		t.Fatal(err)
 	}
-	if err := hold.Show(ctx); err != nil {
+	if err := c.Show(ctx); err != nil {
 		t.Fatal(err)
 	}
 	later = time.Minute
-	beat, err := hold.Heartbeat(ctx, coordinator.Report{Lease: time.Hour, Generation: 1, State: "serving"})
-	if err := errors.Join(err, hold.Accept(beat, 0)); err != nil {
+	beat, err := c.Heartbeat(ctx, coordinator.Report{Lease: time.Hour, Generation: 1, State: "serving"})
+	if err := errors.Join(err, c.Accept(beat, 0)); err != nil {
 		t.Fatal(err)
 	}
-	return hold
+	return c
 }
 
 // status shows the states of workers as the real protocol writes them.

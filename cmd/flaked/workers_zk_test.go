@@ -33,7 +33,7 @@ func newCluster(t *testing.T, flags ...string) (store.Store, coordinator.Cluster
 type clusterWorld struct {
 	t     *testing.T
 	zk    string
-	nodes map[string]*coordinator.Hold // by name
+	nodes map[string]*coordinator.Coordinator // by name
 }
 
 // happens makes an event happen.
@@ -93,7 +93,7 @@ func (w *clusterWorld) happens(event string) {
 }
 
 func TestClusterTranscript(t *testing.T) {
-	w := &clusterWorld{t: t, zk: zktest.Chroot(t, zktest.Shared(t)), nodes: map[string]*coordinator.Hold{}}
+	w := &clusterWorld{t: t, zk: zktest.Chroot(t, zktest.Shared(t)), nodes: map[string]*coordinator.Coordinator{}}
 	t.Setenv("FLAKED_ZK", w.zk)
 	transcript(t, "cluster.txt", nil, w.happens)
 }

@@ -16,7 +16,7 @@ import (
 
 // attempt is what a node knows while it tries to acquire a slot.
 type attempt struct {
-	// usable: the hold has a claim to resume. Otherwise it has the identity of the node that registers.
+	// usable: the node has a claim to resume. Otherwise it has the identity of the node that registers.
 	usable bool
 	// cached: the claim is confirmed, so the node may also start without ZooKeeper while the lease runs.
 	cached bool
@@ -27,7 +27,7 @@ type attempt struct {
 
 // newcomer makes the node one without a slot, with a new identity.
 func (n *Node) newcomer() attempt {
-	n.hold = n.coord.Enlist(n.cfg.Identity())
+	n.coord.Enlist(n.cfg.Identity())
 	n.mu.Lock()
 	n.resumed = false
 	n.mu.Unlock()
@@ -182,7 +182,7 @@ func (n *Node) giveUp(a *attempt, o outcome) {
 	if o.lost {
 		n.cfg.WakeSequences()
 	}
-	n.log.Warn("registering as a new node", "worker", n.hold.Held().Worker, "reason", o.err)
+	n.log.Warn("registering as a new node", "worker", n.coord.Claim().Worker, "reason", o.err)
 	n.forget()
 	otherZK := a.otherZK
 	*a = n.newcomer()
@@ -193,7 +193,7 @@ func (n *Node) giveUp(a *attempt, o outcome) {
 }
 
 // leased reports whether the claim's lease runs.
-func (n *Node) leased() bool { return n.hold.Held().Leased(n.now(), n.cfg.Clock.Boot()) }
+func (n *Node) leased() bool { return n.coord.Claim().Leased(n.now(), n.cfg.Clock.Boot()) }
 
 // resume tries to resume the claim, and begins its tenure if it succeeds.
 func (n *Node) resume(ctx context.Context, a *attempt) outcome {
@@ -204,8 +204,8 @@ func (n *Node) resume(ctx context.Context, a *attempt) outcome {
 		}
 		return n.checkStart(reserved)
 	}
-	confirm, err := n.hold.Resume(ctx, n.lease(), check)
-	o := outcome{resumed: true, err: err, leased: n.leased(), held: n.hold.Held().Nonce != ""}
+	confirm, err := n.coord.Resume(ctx, n.lease(), check)
+	o := outcome{resumed: true, err: err, leased: n.leased(), held: n.coord.Claim().Nonce != ""}
 	if err == nil {
 		o.err = n.granted(confirm, "resumed")
 	}
@@ -221,9 +221,9 @@ func (n *Node) resume(ctx context.Context, a *attempt) outcome {
 // register gets a slot for a node that has none.
 func (n *Node) register(ctx context.Context, a *attempt) error {
 	cl := n.peek().cluster // as joinCluster has just read it
-	confirm, err := n.hold.Register(ctx, cl, n.lease(), n.checkClock)
+	confirm, err := n.coord.Register(ctx, cl, n.lease(), n.checkClock)
 	if err != nil {
-		a.usable = n.hold.Pending() // the slot may have been written all the same: the next attempt resumes it if so
+		a.usable = n.coord.Pending() // the slot may have been written all the same: the next attempt resumes it if so
 		return err
 	}
 	return n.granted(confirm, "registered")
@@ -234,14 +234,14 @@ func (n *Node) granted(confirm time.Duration, how string) error {
 	n.mu.Lock()
 	n.store.address = n.cfg.ZooKeeper // it has the record
 	n.mu.Unlock()
-	claim := n.hold.Held()
+	claim := n.coord.Claim()
 	n.log.Info(how, "worker", claim.Worker, "term", claim.Term, "node", claim.Node, "confirm_time_s", confirm.Seconds())
 	return n.beginTenure()
 }
 
-// beginTenure creates the tenure of the hold. The tenure issues nothing until publish has put it into serving.
+// beginTenure creates the tenure of the slot. The tenure issues nothing until publish has put it into serving.
 func (n *Node) beginTenure() error {
-	claim := n.hold.Held()
+	claim := n.coord.Claim()
 	if err := n.checkEra(); err != nil {
 		return err
 	}

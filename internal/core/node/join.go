@@ -40,7 +40,7 @@ func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err erro
 	case !a.usable:
 		return false, n.joinAs(cl)
 	}
-	finding := coordinator.JudgeCluster(&cl, mine.UUID, n.hold.Held().Incarnation)
+	finding := coordinator.JudgeCluster(&cl, mine.UUID, n.coord.Claim().Incarnation)
 	switch {
 	case finding == coordinator.FoundLost && (a.otherZK || a.cached):
 		return true, nil
@@ -89,7 +89,7 @@ func (n *Node) mayMakeCluster(why error, mine coordinator.Cluster, a *attempt) e
 // makeCluster puts it back, with registration frozen until all those leases have ended.
 func (n *Node) makeCluster(ctx context.Context, mine coordinator.Cluster) (coordinator.Cluster, error) {
 	if mine.UUID != "" { // (C22)
-		cl, err := n.hold.PutClusterBack(ctx)
+		cl, err := n.coord.PutClusterBack(ctx)
 		if err == nil {
 			n.log.Error(
 				"restored the cluster record that ZooKeeper lost and froze registration until all leases have expired",
@@ -115,7 +115,7 @@ func (n *Node) otherZooKeeper() error {
 // in the place of the node's own, which ends the leases of its own. The record still names its own cluster. So the next
 // start refuses too, and does not join the other cluster unasked. If the node finds its own cluster again, it resumes.
 func (n *Node) unconfirm() {
-	if err := n.hold.Unconfirm(); err != nil {
+	if err := n.coord.Unconfirm(); err != nil {
 		n.log.Error("could not write the state directory, which still has a lease that is no longer valid",
 			"error", err)
 	}

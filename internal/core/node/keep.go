@@ -60,7 +60,7 @@ func (n *Node) beat(ctx context.Context) error {
 	callCtx, cancel := context.WithTimeout(ctx, n.cfg.CallTimeout)
 	defer cancel()
 	began := n.mono()
-	beat, err := n.hold.Heartbeat(callCtx, report)
+	beat, err := n.coord.Heartbeat(callCtx, report)
 	n.meter.heartbeats.add(n.mono()-began, err)
 	if beat.Restored {
 		n.cfg.WakeSequences()
@@ -79,7 +79,7 @@ func (n *Node) beat(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if errors.Is(err, store.ErrLocalSession) && !n.hold.Held().EverConfirmed {
+	if errors.Is(err, store.ErrLocalSession) && !n.coord.Claim().EverConfirmed {
 		return err // a new node does not start with a ZooKeeper that cannot show who is connected
 	}
 	n.noteStore(err)
@@ -124,12 +124,12 @@ func (n *Node) followUp(ctx context.Context, beat coordinator.Beat) error {
 func (n *Node) acknowledged(beat coordinator.Beat) error {
 	n.noteBeat(beat)
 	end, lapsed := n.closeIfLapsed(beat.Floor)
-	before := n.hold.View().Stage
-	if err := n.hold.Accept(beat, end); err != nil {
+	before := n.coord.View().Stage
+	if err := n.coord.Accept(beat, end); err != nil {
 		return err
 	}
 	first := beat.Confirmed && before != coordinator.Confirmed
-	raised := n.hold.Held().Incarnation != n.view.Load().Claim.Incarnation
+	raised := n.coord.Claim().Incarnation != n.view.Load().Claim.Incarnation
 	n.publishHold()
 	if first || raised { // after a loss of data, sequences wait for a heartbeat (S24)
 		n.cfg.WakeSequences()
@@ -142,7 +142,7 @@ func (n *Node) acknowledged(beat coordinator.Beat) error {
 
 // noteBeat records what a heartbeat found in ZooKeeper.
 func (n *Node) noteBeat(beat coordinator.Beat) {
-	claim, used := n.hold.Held(), n.coord.HighestSlot()
+	claim, used := n.coord.Claim(), n.coord.HighestSlot()
 	if beat.Restored {
 		n.log.Warn("restored the record that ZooKeeper lost", "worker", claim.Worker, "term", claim.Term)
 	}
@@ -184,7 +184,7 @@ func (n *Node) closeIfLapsed(floor int64) (end int64, lapsed bool) {
 	return end, true // (C26)
 }
 
-// publishHold makes what the hold is now count for IDs. The next extension of the reserved bound stores its claim.
+// publishHold makes what coord holds now count for IDs. The next extension of the reserved bound stores its claim.
 func (n *Node) publishHold() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -200,12 +200,12 @@ func (n *Node) publishHold() {
 func (n *Node) showLive(ctx context.Context, shown bool) error {
 	claim := n.view.Load().Claim
 	if claim.EverConfirmed && n.now() >= claim.LeaseUntil {
-		return n.hold.Hide(ctx)
+		return n.coord.Hide(ctx)
 	}
 	if shown {
 		return nil
 	}
-	return n.hold.Show(ctx)
+	return n.coord.Show(ctx)
 }
 
 // noteStore records the result of a round. It logs when rounds begin to fail, when the lease
@@ -256,10 +256,10 @@ func (n *Node) sleep(ctx context.Context, d time.Duration, woken <-chan struct{}
 func (n *Node) untilNext() time.Duration {
 	next := n.cfg.Pulse.Until(n.cfg.Heartbeat)
 	s := n.peek()
-	if left := time.Duration(n.hold.ConfirmAt() - n.elapsed.AtLeast()); s.Stage != coordinator.Confirmed && left > 0 {
+	if left := time.Duration(n.coord.ConfirmAt() - n.elapsed.AtLeast()); s.Stage != coordinator.Confirmed && left > 0 {
 		next = min(next, left)
 	}
-	if wait := n.hold.Waits(); wait > 0 {
+	if wait := n.coord.Waits(); wait > 0 {
 		next = min(next, wait)
 	}
 	if s.store.err != nil {

@@ -21,16 +21,15 @@ type Node struct {
 	clock *timeguard.Issuing
 	// elapsed measures how much time passes (C31), for named sequences, too.
 	elapsed *timeguard.Elapsed
-	coord   *coordinator.Coordinator
-	// hold is the hold on the slot. Only the goroutine that runs keep uses it, and stop after that.
-	hold *coordinator.Hold
+	// coord holds the slot. Only the goroutine that runs keep uses it, and stop after that.
+	coord *coordinator.Coordinator
 
 	// serving is the tenure that IDs are made from. It is nil while the node refuses, and
 	// refusal then says why. To make an ID, a GET reads only serving.
 	serving atomic.Pointer[tenure]
 	refusal atomic.Pointer[Refusal]
 
-	// view is what the hold was when it last counted. IDs, refusals, named sequences, snapshots and the local record go
+	// view is what coord held when that last counted. IDs, refusals, named sequences, snapshots and the local record go
 	// by it, and nothing else in this package has a copy of the claim or the stage. It is never nil. Only the goroutine
 	// that runs keep stores it, with mu held: see follow. If there is a tenure, View.Claim is of its slot.
 	view atomic.Pointer[coordinator.View]
@@ -95,7 +94,7 @@ type keeper struct {
 	// answered is the time of ZooKeeper's last answer to joinCluster, or of the beginning of acquire, monotonic ns.
 	answered  int64
 	rounds    timeguard.Rounds
-	toRelease []oldHold
+	toRelease []leftSlot
 }
 
 // state is shared by the two loops and by callers.
@@ -182,8 +181,8 @@ func (n *Node) peek() moment {
 	return moment{n.state, n.view.Load()}
 }
 
-// follow makes what the hold is now count, for IDs and for the next local record. mu is held.
-func (n *Node) follow() { n.view.Store(n.hold.View()) }
+// follow makes what coord holds now count, for IDs and for the next local record. mu is held.
+func (n *Node) follow() { n.view.Store(n.coord.View()) }
 
 // tenure is one holding of one slot by this process. A request may still be using a tenure
 // after another has replaced it, so a tenure that has ended must have its generator closed.
@@ -230,7 +229,7 @@ func New(cfg Config) (*Node, error) {
 		Store: cfg.Store, Now: n.clock.NowMs, Elapsed: n.elapsed, Ledger: ledger{n}, Labels: cfg.Labels,
 		Interval: cfg.Heartbeat, Followed: cfg.Followed, Trace: cfg.Trace, Logger: cfg.Logger.Named("coordinator"),
 	})
-	n.view.Store(n.coord.Enlist("").View())
+	n.view.Store(n.coord.View())
 	n.refuse(Starting, CauseNoWorkerYet)
 	return n, nil
 }

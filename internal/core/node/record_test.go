@@ -184,7 +184,7 @@ func TestChainEndsWithTheBoot(t *testing.T) {
 		r.confirmedAndStopped()
 		n, _ := r.node(func(c *Config) { c.BootID = name })
 		_, err := n.begin()
-		if c := n.hold.Held(); err != nil || (c.Chain.Began != 0) != same || (c.Chain.Sent != 0) != same ||
+		if c := n.coord.Claim(); err != nil || (c.Chain.Began != 0) != same || (c.Chain.Sent != 0) != same ||
 			(c.Ends != 0) != same || c.Chain.Version == 0 {
 			t.Errorf("in boot %s: %+v, %v", name, c, err)
 		}

@@ -89,7 +89,7 @@ func TestReservedBoundFollowsTheLease(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			n := starting(t, func(c *Config) { c.Reserve, c.Clock = 3*time.Second, still{} })
-			n.hold = n.coord.Recall(coordinator.Claim{LeaseUntil: n.now() + row.lease.Milliseconds()})
+			n.coord.Recall(coordinator.Claim{LeaseUntil: n.now() + row.lease.Milliseconds()})
 			n.reservedUntil = n.now() + row.bound.Milliseconds()
 			n.publishHold()
 			if got := len(n.wakeDisk) == 1; got != row.want {

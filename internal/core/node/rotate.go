@@ -29,11 +29,11 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 		"behind_ms", behind.Milliseconds(), "worker", claim.Worker)
 	callCtx, cancel := context.WithTimeout(ctx, 6*n.cfg.CallTimeout)
 	defer cancel()
-	next := n.hold.Another() // the identity and the ticket stay, only the slot changes
+	var left coordinator.Left
 	var confirm time.Duration
 	cl, err := coordinator.ReadCluster(callCtx, n.cfg.Store)
 	if err == nil {
-		confirm, err = next.Register(callCtx, cl, n.lease(), n.checkClock)
+		left, confirm, err = n.coord.Move(callCtx, cl, n.lease(), n.checkClock)
 	}
 	if err != nil {
 		n.log.Warn("could not acquire a new worker, waiting for the clock to catch up", "error", err)
@@ -41,8 +41,7 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 		return nil
 	}
 	n.refuse(Confirming, CauseNewWorker)
-	n.keeper.toRelease = append(n.keeper.toRelease, oldHold{n.hold, n.end(old)})
-	n.hold = next
+	n.keeper.toRelease = append(n.keeper.toRelease, leftSlot{left, n.end(old)})
 	if err := n.granted(confirm, "acquired a new worker"); err != nil {
 		return err
 	}
@@ -103,16 +102,16 @@ func (n *Node) keepOld(unanswered bool) {
 	if !changed {
 		return
 	}
-	if err := n.hold.Save(); err != nil {
+	if err := n.coord.Save(); err != nil {
 		n.log.Warn("could not write the state file, which names a worker that this node never acquired, retrying",
 			"error", err)
 	}
 }
 
-// oldHold is a slot that must still be released. end is the end of what was issued for it, Unix ms.
-type oldHold struct {
-	hold *coordinator.Hold
-	end  int64
+// leftSlot is a slot that must still be released. end is the end of what was issued for it, Unix ms.
+type leftSlot struct {
+	coordinator.Left
+	end int64
 }
 
 // releaseOld releases the slots that were left after rollbacks. It retries those that fail at the next heartbeat.
@@ -121,10 +120,10 @@ func (n *Node) releaseOld(ctx context.Context) {
 	n.keeper.toRelease = nil
 	for _, d := range due {
 		callCtx, cancel := context.WithTimeout(ctx, n.cfg.CallTimeout)
-		err := d.hold.Release(callCtx, d.end)
+		err := n.coord.ReleaseLeft(callCtx, d.Left, d.end)
 		cancel()
 		if err == nil {
-			n.log.Info("released the old worker", "worker", d.hold.Held().Worker)
+			n.log.Info("released the old worker", "worker", d.Worker())
 			continue
 		}
 		n.keeper.toRelease = append(n.keeper.toRelease, d)

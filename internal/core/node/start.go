@@ -52,7 +52,7 @@ func (n *Node) begin() (attempt, error) {
 			"last_zookeeper", rec.ZooKeeper, "zookeeper", n.cfg.ZooKeeper)
 	}
 	n.recall(loaded, rec)
-	a.usable, a.cached = true, n.hold.Held().EverConfirmed && !a.otherZK
+	a.usable, a.cached = true, n.coord.Claim().EverConfirmed && !a.otherZK
 	return a, nil
 }
 
@@ -86,7 +86,7 @@ func (n *Node) recall(loaded localcache.Loaded, rec LocalRecord) {
 		n.startSlack = limits.BoundSlack // its ReservedUntil was raised by this
 		claim.Generation++               // the block that is lost may have been the newer one
 	}
-	n.hold = n.coord.Recall(claim)
+	n.coord.Recall(claim)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.follow()
@@ -132,9 +132,9 @@ func era(l worker.Layout) string {
 // the record of this node or its cluster (lost).
 func (n *Node) startFromCache(lost bool) error {
 	s := n.peek()
-	n.hold.BecomeAlone(s.reservedUntil, s.generation) // (C6)
-	//mutant:c16-alone-beyond-the-lease -> n.hold.LeaseUntil = n.now() + 60_000; claim := n.hold.Held()
-	claim := n.hold.Held()
+	n.coord.GoAlone(s.reservedUntil, s.generation) // (C6)
+	//mutant:c16-alone-beyond-the-lease -> n.coord.LeaseUntil = n.now() + 60_000; claim := n.coord.Claim()
+	claim := n.coord.Claim()
 	n.log.Warn("starting from the state directory alone, the clock is unverified", "cause", TroubleFromCache,
 		"worker", claim.Worker, "term", claim.Term,
 		"lease_left_s", n.leaseLeftS(claim), "record_missing", lost)

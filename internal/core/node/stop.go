@@ -35,12 +35,12 @@ func (n *Node) stop(ctx context.Context) {
 	n.saveMu.Unlock()
 	if err != nil {
 		n.log.Error("could not record the stop on disk, the next start may wait a few seconds", "error", err)
-		if err := n.hold.Notice(ctx); err != nil { // (C20)
+		if err := n.coord.Notice(ctx); err != nil { // (C20)
 			n.log.Warn("could not look whether ZooKeeper has lost data", "error", err)
 		}
 		return
 	}
-	if err := n.hold.Stop(ctx, end, gen); err != nil {
+	if err := n.coord.Stop(ctx, end, gen); err != nil {
 		n.log.Warn("could not report the stop to ZooKeeper, the worker shows as disconnected until its lease expires",
 			"error", err)
 		return
@@ -66,7 +66,7 @@ func (n *Node) release(ctx context.Context, end int64) bool {
 	if err := n.cfg.Cache.Remove(); err != nil {
 		n.log.Warn("could not delete the state file. Do not restore an older copy of it", "error", err)
 	}
-	if err := n.hold.Release(ctx, end); err != nil {
+	if err := n.coord.Release(ctx, end); err != nil {
 		n.log.Warn("could not release the worker, it is free after its lease expires", "worker", claim.Worker,
 			"error", err)
 		return true

@@ -60,7 +60,9 @@ func (n *simNode) show(ctx context.Context) {
 		return
 	}
 	owner := coordinator.Owner{Node: n.disk.self, Worker: n.id}
-	if coordinator.New(coordinator.Config{Store: n.store}).Recall(coordinator.Claim{Owner: owner}).Show(ctx) == nil {
+	co := coordinator.New(coordinator.Config{Store: n.store})
+	co.Recall(coordinator.Claim{Owner: owner})
+	if co.Show(ctx) == nil {
 		n.shownIn = session
 		n.h.note("node %d shows that it is live", n.id)
 	}
