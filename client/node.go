@@ -7,6 +7,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/ops/access"
 )
 
@@ -94,7 +95,5 @@ func (n *node) restore() bool {
 // lasting reports whether the node refuses until an operator acts.
 func lasting(err error) bool {
 	reply, ok := errors.AsType[*ids.ReplyError](err)
-	return ok && (reply.Code == ids.NOAUTH || reply.Code == ids.WRONGPASS ||
-		reply.Code == ids.WRONGNODE ||
-		reply.Code == ids.EXHAUSTED && reply.Reason() == "")
+	return ok && replies.ClassOf(reply.Code).Lasts && (reply.Code != ids.EXHAUSTED || reply.Reason() == "")
 }

@@ -1,7 +1,6 @@
 package lineproto
 
 import (
-	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -20,7 +19,7 @@ const (
 
 // resultOf returns the result of a request that was answered with an error. An unknown code counts as ERR.
 func resultOf(e *ids.ReplyError) result {
-	return 1 + result(max(0, slices.Index(replies.Codes[:], e.Code)))
+	return 1 + result(max(0, replies.Index(e.Code)))
 }
 
 // counters are the counts of a server since New, over all of its listeners.
@@ -147,7 +146,7 @@ func (s *Server) Counters() Counters {
 			n := c.requests[i][r].Load()
 			switch {
 			case r > 0 && n > 0:
-				out.Requests = append(out.Requests, RequestCount{name, string(replies.Codes[r-1]), n})
+				out.Requests = append(out.Requests, RequestCount{name, string(replies.Codes[r-1].Code), n})
 			case r == 0 && i < len(s.table):
 				out.Requests = append(out.Requests, RequestCount{name, "OK", n})
 			}

@@ -69,7 +69,7 @@ func otherProtocol(input []byte) *ids.ReplyError {
 func appendHTTP(out []byte, hint string) []byte {
 	body := "This port speaks flaked's line protocol, not HTTP: send GET and a line feed, read an ID.\n"
 	if hint != "" {
-		body += oneLine(hint) + "\n"
+		body += replies.OneLine(hint) + "\n"
 	}
 	out = append(out, "HTTP/1.1 400 Bad Request\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n"+
 		"Content-Length: "...)

@@ -2,7 +2,6 @@ package lineproto
 
 import (
 	"strconv"
-	"strings"
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
@@ -46,7 +45,7 @@ var (
 )
 
 func (l lines) status(out []byte, s string) []byte { return append(append(out, s...), l...) }
-func (l lines) text(out []byte, s string) []byte   { return l.status(out, oneLine(s)) }
+func (l lines) text(out []byte, s string) []byte   { return l.status(out, replies.OneLine(s)) }
 
 func (l lines) pair(out []byte, a, b int64, word string) []byte {
 	out = append(strconv.AppendInt(out, a, 10), ' ')
@@ -65,14 +64,14 @@ func (l lines) list(out []byte, lines []string) []byte {
 
 func (l lines) stats(out []byte, stats [][2]string) []byte {
 	for _, s := range stats {
-		out = append(append(out, oneLine(s[0])...), ' ')
+		out = append(append(out, replies.OneLine(s[0])...), ' ')
 		out = l.text(out, s[1])
 	}
 	return l.end(out)
 }
 
 func (l lines) fail(out []byte, e *ids.ReplyError) []byte {
-	out = append(append(out, '-'), replies.Codes[resultOf(e)-1]...)
+	out = append(append(out, '-'), replies.Codes[resultOf(e)-1].Code...)
 	if e.Text != "" {
 		out = append(out, ' ')
 	}
@@ -88,7 +87,3 @@ func (l lines) ids(out []byte, r worker.Run) []byte { return appendRun(out, r, 0
 func (l lines) integers(out []byte, r worker.Run) []byte { return l.ids(out, r) }
 
 func (l lines) end(out []byte) []byte { return l.status(out, "END") }
-
-// oneLine replaces line breaks by blanks, so that text of a Backend or a client stays
-// in its line.
-var oneLine = strings.NewReplacer("\r", " ", "\n", " ").Replace

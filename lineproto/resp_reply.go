@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -49,7 +50,7 @@ func (r resp) stats(out []byte, stats [][2]string) []byte { return r.list(out, s
 
 func statLines(lines []string, stats [][2]string) []string {
 	for _, s := range stats {
-		lines = append(lines, oneLine(s[0])+":"+oneLine(s[1]))
+		lines = append(lines, replies.OneLine(s[0])+":"+replies.OneLine(s[1]))
 	}
 	return lines
 }

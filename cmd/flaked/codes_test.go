@@ -18,7 +18,8 @@ const root = "../.."
 // node, which are NOTREADY.
 func TestEveryErrorCodeIsDocumented(t *testing.T) {
 	protocol, troubleshooting := readFile(t, "docs/protocol.md"), readFile(t, "docs/troubleshooting.md")
-	for _, c := range replies.Codes {
+	for _, class := range replies.Codes {
+		c := class.Code
 		if !strings.Contains(protocol, "\n| `-"+string(c)+"` |") {
 			t.Errorf("docs/protocol.md has no line for -%s in its table of errors", c)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 )
 
 func getCommand() *cli.Command {
@@ -49,9 +50,10 @@ const elsewhere = ". Ask another node, or try again in a moment"
 // meaning returns what an error reply means and what to do, after a full stop. It returns ""
 // for a code that needs no explanation.
 func meaning(code ids.Code) string {
-	switch code {
-	case ids.NOTREADY, ids.CLOCK, ids.FENCED, ids.BUSY:
+	if replies.ClassOf(code).Passes {
 		return elsewhere
+	}
+	switch code {
 	case ids.WRONGNODE:
 		return ": --addr, or the name of the cluster: --cluster"
 	case ids.EXHAUSTED:

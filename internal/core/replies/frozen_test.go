@@ -9,7 +9,7 @@ import (
 func TestFrozenCodes(t *testing.T) {
 	var names []string
 	for _, c := range Codes {
-		names = append(names, string(c))
+		names = append(names, string(c.Code))
 	}
 	upgrade.Names(t, "codes", names)
 }

@@ -10,10 +10,6 @@ import (
 	"github.com/flaked/flaked/ids"
 )
 
-// Codes are all codes.
-var Codes = [...]ids.Code{ids.ERR, ids.NOAUTH, ids.NOTREADY, ids.CLOCK, ids.FENCED, ids.EXHAUSTED, ids.BUSY,
-	ids.NOPERM, ids.WRONGPASS, ids.WRONGNODE, ids.NOPROTO, ids.EXECABORT}
-
 // Refusals of more than one port, or that clients know.
 var (
 	ErrNoSequences = New(ids.ERR, "reason=no-sequence this node serves no sequences")
@@ -55,3 +51,8 @@ func Parse(addr, line string) *ids.ReplyError {
 	code, text, _ := strings.Cut(strings.TrimPrefix(line, "-"), " ")
 	return &ids.ReplyError{Addr: addr, Code: ids.Code(code), Text: text}
 }
+
+// OneLine replaces the line breaks of a text by blanks: an error reply is one line, and so is a reason in a log.
+func OneLine(text string) string { return lineBreaks.Replace(text) }
+
+var lineBreaks = strings.NewReplacer("\r", " ", "\n", " ")

@@ -2,9 +2,9 @@ package seq
 
 import (
 	"errors"
-	"strings"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 )
@@ -83,11 +83,8 @@ func noOwner(name, address string, own bool, why error) *record.Refusal {
 	return record.Refuse(record.NoOwner, time.Second, "the node at %s owns %s, and does not answer this one: %s. Retry, or ask "+
 		"that node. If it runs, make it advertise an address that this node reaches, and give this node a token that "+
 		"it accepts",
-		address, name, oneLine(why))
+		address, name, replies.OneLine(why.Error()))
 }
-
-// oneLine returns the text of an error in the words of a reply, which is one line.
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
 // unknownOwner: the node at this address was asked for n positions, and may have counted them.
 func unknownOwner(name, address string, n int64) *record.Refusal {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/flaked/flaked/ids"
@@ -93,44 +92,19 @@ func writeError(w http.ResponseWriter, err error) {
 	if after := retryAfter(e); after > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(after))
 	}
-	writeProblem(w, httpStatus(e.Code), e)
+	writeProblem(w, replies.ClassOf(e.Code).HTTP, e)
 }
 
 func writeProblem(w http.ResponseWriter, status int, e *ids.ReplyError) {
-	writeJSON(w, status, problem{problemText{string(e.Code), oneLine(e.Text)}})
-}
-
-// httpStatus returns the HTTP status for an error's code. With 4xx the client must act.
-// 503 passes by itself, or another node can answer. 500 needs an operator.
-func httpStatus(c ids.Code) int {
-	switch c {
-	case ids.ERR:
-		return http.StatusBadRequest
-	case ids.NOAUTH, ids.WRONGPASS:
-		return http.StatusUnauthorized
-	case ids.NOPERM:
-		return http.StatusForbidden
-	case ids.BUSY:
-		return http.StatusTooManyRequests
-	case ids.EXHAUSTED:
-		return http.StatusInternalServerError
-	}
-	return http.StatusServiceUnavailable
+	writeJSON(w, status, problem{problemText{string(e.Code), replies.OneLine(e.Text)}})
 }
 
 // retryAfter returns after how many seconds a retry makes sense, or 0 if it makes none.
 func retryAfter(e *ids.ReplyError) int {
-	switch e.Code {
-	case ids.NOTREADY, ids.FENCED, ids.BUSY, ids.CLOCK:
-		for field := range strings.FieldsSeq(e.Text) {
-			if value, ok := strings.CutPrefix(field, "retry_after_ms="); ok {
-				ms, _ := strconv.Atoi(value)
-				return max(1, (ms+999)/1000)
-			}
-		}
-		return 1
+	if !replies.ClassOf(e.Code).Passes {
+		return 0
 	}
-	return 0
+	return max(1, int((e.RetryAfter()+time.Second-1)/time.Second))
 }
 
 // decoded is the JSON document of a decoded ID. Parts are the bit fields from the most

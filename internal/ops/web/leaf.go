@@ -26,7 +26,7 @@ func (s *Server) leafGet(w http.ResponseWriter, r *http.Request) {
 func leafError(w http.ResponseWriter, r *http.Request, err error) {
 	writeJSON(w, http.StatusInternalServerError, map[string]any{
 		"timestamp": time.Now().UTC().Format("2006-01-02T15:04:05.000-07:00"), "status": http.StatusInternalServerError,
-		"error": "Internal Server Error", "message": oneLine(err.Error()), "path": r.URL.Path,
+		"error": "Internal Server Error", "message": replies.OneLine(err.Error()), "path": r.URL.Path,
 	})
 }
 
@@ -43,7 +43,7 @@ func (s *Server) leafDecode(w http.ResponseWriter, r *http.Request) {
 			writeError(w, err)
 			return
 		}
-		writeJSON(w, http.StatusOK, map[string]string{"errorMsg": oneLine(e.Text)})
+		writeJSON(w, http.StatusOK, map[string]string{"errorMsg": replies.OneLine(e.Text)})
 		return
 	}
 	at := time.UnixMilli(d.TimestampMs).UTC() // Leaf uses its server's zone

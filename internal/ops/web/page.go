@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
@@ -56,7 +57,7 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) {
 func (s *Server) decodedPart(id string) *decodedView {
 	d, err := s.decodeID(id)
 	if err != nil {
-		return &decodedView{Error: oneLine(err.Error())}
+		return &decodedView{Error: replies.OneLine(err.Error())}
 	}
 	return &decodedView{decoded: d, Bits: bitsOf(d)}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
@@ -87,8 +88,8 @@ func (s *Server) look(now time.Time) pageData {
 		v.ReadAt, v.ReadAgo = utc(c.at.UnixMilli()), view.Brief(now.Sub(c.at).Milliseconds())
 		v.Stale = c.err != nil || now.Sub(c.at) > max(staleAfter, 2*c.every(true))
 	}
-	if v.StoreError = oneLine(v.Own.ZooKeeper.Error); v.StoreError == "" && c.err != nil {
-		v.StoreError = oneLine(c.err.Error())
+	if v.StoreError = replies.OneLine(v.Own.ZooKeeper.Error); v.StoreError == "" && c.err != nil {
+		v.StoreError = replies.OneLine(c.err.Error())
 	}
 	slots := make([]slotView, 0, len(c.Workers))
 	for _, w := range c.Workers {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
@@ -27,7 +28,7 @@ func verdict(w http.ResponseWriter, err error, above string) {
 	answer := "ok"
 	if err != nil {
 		w.WriteHeader(http.StatusServiceUnavailable)
-		answer = oneLine(err.Error())
+		answer = replies.OneLine(err.Error())
 	}
 	_, _ = io.WriteString(w, above+answer+"\n")
 }
@@ -41,7 +42,7 @@ func checks(doc Status) string {
 		if good {
 			bad = "+"
 		}
-		fmt.Fprintf(&b, "[%s] %s: %s\n", bad, what, oneLine(text))
+		fmt.Fprintf(&b, "[%s] %s: %s\n", bad, what, replies.OneLine(text))
 	}
 	line(s.Ready, "-", "worker", label(s)+", "+string(s.Phase))
 	if s.LeaseLeftMs != nil {
@@ -60,12 +61,7 @@ func checks(doc Status) string {
 	line(s.ZooKeeper.Error == "" && s.ZooKeeper.Session && !w.CutOff(), "!", "zookeeper",
 		cmp.Or(s.ZooKeeper.Error, heartbeat))
 	for _, p := range doc.Problems {
-		b.WriteString(oneLine(p.String()) + "\n")
+		b.WriteString(replies.OneLine(p.String()) + "\n")
 	}
 	return b.String()
-}
-
-// oneLine replaces line breaks by spaces: a log of probes shows one line of a reason.
-func oneLine(s string) string {
-	return strings.NewReplacer("\r", " ", "\n", " ").Replace(s)
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
@@ -128,7 +129,7 @@ func (s *Server) workers(w http.ResponseWriter, r *http.Request) {
 		writeJSON(w, http.StatusOK, last)
 		return
 	case c.err != nil:
-		why = oneLine(c.err.Error())
+		why = replies.OneLine(c.err.Error())
 	}
 	if c.at.IsZero() {
 		last = nil

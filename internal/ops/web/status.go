@@ -8,6 +8,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
@@ -86,7 +87,7 @@ func (s *Server) statusWith(sequences []view.Sequence) Status {
 	}
 	err := s.cfg.Ready()
 	if doc.Ready = err == nil; !doc.Ready {
-		doc.Reason = oneLine(err.Error())
+		doc.Reason = replies.OneLine(err.Error())
 	}
 	doc.Cluster, doc.NowMs = doc.Node.Cluster, doc.Node.NowMs
 	c := s.cfg.Counters()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
@@ -50,7 +51,7 @@ func (s *Server) tinyid(simple bool, get func(r *http.Request) (data any, text s
 		case err == errTinyidToken:
 			writeJSON(w, http.StatusOK, tinyidAnswer{nil, tinyidTokenError, err.Error()})
 		case err != nil:
-			writeJSON(w, http.StatusOK, tinyidAnswer{nil, tinyidSystem, oneLine(err.Error())})
+			writeJSON(w, http.StatusOK, tinyidAnswer{nil, tinyidSystem, replies.OneLine(err.Error())})
 		default:
 			writeJSON(w, http.StatusOK, tinyidAnswer{data, tinyidSuccess, ""})
 		}
