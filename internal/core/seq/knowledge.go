@@ -261,9 +261,9 @@ func (k *knowledge) learn(st record.State, read reading, answered timeguard.Mome
 // hearsOfPutBack reports whether a node that knew before learns from st that another one still puts records back.
 func (before *seqRead) hearsOfPutBack(st record.State) bool {
 	if before != nil {
-		return st.PutAt != before.state.PutAt
+		return st.ToldPutBack() != before.state.ToldPutBack()
 	}
-	return st.PutAt != 0 && st.Time-st.PutAt < putsBackFor.Milliseconds()
+	return st.PutAt != nil && st.Time-*st.PutAt < putsBackFor.Milliseconds()
 }
 
 // putsBackFor is how long after State.PutAt, in sequence time, a node that has just started takes it for possible that
@@ -303,7 +303,7 @@ func (k knowledge) tells(lost int, names []string, now timeguard.Moment, follow 
 	//mutant:s36-unheard by TestNodesHearOfALatePutBack -> next = k.seq().state
 	next = k.seq().state.After(names...)
 	if puts {
-		next.PutAt = max(next.PutAt+1, k.now(now.Least))
+		next.PutAt = new(max(next.ToldPutBack()+1, k.now(now.Least)))
 	}
 	return next, puts || len(names) > 0
 }

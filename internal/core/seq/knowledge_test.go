@@ -39,8 +39,11 @@ func kind(p phase) phase {
 func TestPhases(t *testing.T) {
 	const s = time.Second
 	first := &record.State{Cluster: "c", Time: 1000}
-	lost := func(putAt int64) *record.State {
-		return &record.State{Cluster: "c", Time: 900_000, PutIn: 1, PutAt: putAt}
+	lost := &record.State{Cluster: "c", Time: 900_000, PutIn: 1}
+	told := func(putAt int64) *record.State {
+		st := *lost
+		st.PutAt = &putAt
+		return &st
 	}
 	usual := look{state: first, want: follows, phase: counting{}, due: true}
 	unread, behind, counting, settled := unread{}, behind{}, counting{}, settled{}
@@ -55,32 +58,32 @@ func TestPhases(t *testing.T) {
 			{incarnation: 1, beat: 1, want: waits, phase: unread},
 			{incarnation: 1, beat: 1, after: 9 * s, want: waits, phase: unread},
 			{incarnation: 1, beat: 1, after: 9 * s, state: first, want: writesState, phase: unread},
-			{incarnation: 1, beat: 1, state: lost(0), want: follows, phase: counting, due: true},
+			{incarnation: 1, beat: 1, state: lost, want: follows, phase: counting, due: true},
 		},
 		"another node has put /seq back": {
-			{incarnation: 1, beat: 1, state: lost(0), want: follows, phase: counting},
-			{incarnation: 1, beat: 1, after: 9 * s, state: lost(0), want: follows, phase: counting},
-			{incarnation: 1, beat: 1, after: s, state: lost(0), want: follows, phase: counting, due: true},
-			{incarnation: 1, beat: 1, after: s, state: lost(0), want: follows, phase: settled},
+			{incarnation: 1, beat: 1, state: lost, want: follows, phase: counting},
+			{incarnation: 1, beat: 1, after: 9 * s, state: lost, want: follows, phase: counting},
+			{incarnation: 1, beat: 1, after: s, state: lost, want: follows, phase: counting, due: true},
+			{incarnation: 1, beat: 1, after: s, state: lost, want: follows, phase: settled},
 		},
 		"a new node hears of one that puts back a short time ago": {
-			{state: lost(900_000 - 59_999), want: follows, phase: counting},
-			{after: 10 * s, state: lost(900_000 - 59_999), want: follows, phase: counting, due: true},
+			{state: told(900_000 - 59_999), want: follows, phase: counting},
+			{after: 10 * s, state: told(900_000 - 59_999), want: follows, phase: counting, due: true},
 		},
 		"a new node hears of one that has put back long ago": {
-			{state: lost(900_000 - 60_000), want: follows, phase: counting, due: true},
+			{state: told(900_000 - 60_000), want: follows, phase: counting, due: true},
 		},
 		"a loss": {
 			usual,
 			{after: s, incarnation: 1, state: nil, want: waits, phase: behind},
 			{after: s, incarnation: 1, beat: 1, state: nil, want: writesState, phase: puttingBack{}},
-			{incarnation: 1, beat: 1, state: lost(0), want: follows, phase: counting},
-			{after: 7 * s, incarnation: 1, beat: 1, state: lost(5), want: follows, phase: counting}, // another tells
-			{after: 9 * s, incarnation: 1, beat: 1, state: lost(5), want: follows, phase: counting},
-			{after: 1 * s, incarnation: 1, beat: 1, state: lost(5), want: follows, phase: counting, due: true},
-			{after: 9 * s, incarnation: 1, beat: 1, state: lost(7), want: follows, phase: counting}, // late
-			{after: 10 * s, incarnation: 1, beat: 1, state: lost(7), want: follows, phase: counting, due: true},
-			{after: 10 * s, incarnation: 1, beat: 1, state: lost(7), want: follows, phase: settled},
+			{incarnation: 1, beat: 1, state: lost, want: follows, phase: counting},
+			{after: 7 * s, incarnation: 1, beat: 1, state: told(5), want: follows, phase: counting}, // another tells
+			{after: 9 * s, incarnation: 1, beat: 1, state: told(5), want: follows, phase: counting},
+			{after: 1 * s, incarnation: 1, beat: 1, state: told(5), want: follows, phase: counting, due: true},
+			{after: 9 * s, incarnation: 1, beat: 1, state: told(7), want: follows, phase: counting}, // late
+			{after: 10 * s, incarnation: 1, beat: 1, state: told(7), want: follows, phase: counting, due: true},
+			{after: 10 * s, incarnation: 1, beat: 1, state: told(7), want: follows, phase: settled},
 		},
 		"a loss, and a second one before a heartbeat": {
 			usual,
@@ -151,7 +154,7 @@ func TestTells(t *testing.T) {
 		k := knowsNothing()
 		k.entered, k.phase = timeguard.Moment{}, counting{&seqRead{state: record.State{Time: 7000}}}
 		next, due := k.tells(row.lost, row.names, timeguard.Moment{Least: int64(row.since), Most: int64(row.since)}, follow)
-		if due != row.due || next.PutAt != row.putAt || next.Changes != row.changes {
+		if due != row.due || next.ToldPutBack() != row.putAt || next.Changes != row.changes {
 			t.Errorf("%s: %v, %+v", name, due, next)
 		}
 	}

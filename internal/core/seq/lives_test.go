@@ -122,7 +122,7 @@ func TestPurgeAndStrictLivesWaitInSequenceTime(t *testing.T) {
 	s.setTime(5_000 + wait - 1 + 3600_000 + wait)
 	early("then", true)
 	st := *s.view("order").State
-	st.PutAt = st.Time
+	st.PutAt = new(st.Time)
 	s.write(record.StatePath, st.Marshal())
 	early("a node has perhaps just put the tombstone back", false)
 	s.setTime(st.Time + wait)

@@ -113,7 +113,7 @@ func TestNodeReadsAgainWhatIsPutBackLate(t *testing.T) {
 	s.run(2 * stageConfirm)
 	v := s.view("order")
 	late := v.Record.Deleted(*v.State, 1).Written("late", "another node")
-	v.State.PutAt = v.State.Time
+	v.State.PutAt = new(v.State.Time)
 	if err := s.mem.Session().Multi(t.Context(), v.SetState(*v.State)...); err != nil {
 		t.Fatal(err)
 	}

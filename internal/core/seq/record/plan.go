@@ -279,7 +279,7 @@ func (r Record) IssuableFor(st State) time.Duration {
 		return 0
 	}
 	//mutant:s18-put-back-late by internal/core/seq:TestPurgeAndStrictLivesWaitInSequenceTime -> passed := st.Time - max(r.WaitFrom, st.Jumped)
-	passed := st.Time - max(r.WaitFrom, st.Jumped, st.PutAt)
+	passed := st.Time - max(r.WaitFrom, st.Jumped, st.ToldPutBack())
 	return time.Duration(max(0, r.WaitMs-passed)) * time.Millisecond
 }
 
@@ -351,7 +351,9 @@ func PutBackState(found *State, known State, incarnation, least int64) (next Sta
 		next.Jumped = next.Time
 		return next, true
 	}
-	next.PutAt = max(next.PutAt, found.PutAt)
+	if found.ToldPutBack() > next.ToldPutBack() {
+		next.PutAt = found.PutAt
+	}
 	if found.Changes > next.Changes {
 		next.Changes, next.Changed, next.ChangedAt = found.Changes, found.Changed, found.ChangedAt
 	}

@@ -335,6 +335,9 @@ func TestPutBackState(t *testing.T) {
 			State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 7, Time: 4000}, true},
 		"a later state": {&State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000, PutIn: 4},
 			State{Cluster: "c", Changes: 6, Changed: []string{"b"}, Purged: 8, Time: 4000}, false},
+		"a node has told later that it puts back": {
+			&State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 4000, PutIn: 4, PutAt: ptr(int64(900))},
+			State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 4000, PutAt: ptr(int64(900))}, false},
 	} {
 		next, due := PutBackState(c.found, known, 4, 3000)
 		c.want.Jumped, c.want.PutIn = c.want.Time, 4

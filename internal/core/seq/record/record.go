@@ -73,9 +73,9 @@ type State struct {
 	// Jumped is Time as a node put it back last, after a loss of data. At least Time - Jumped has passed since.
 	Jumped int64 `json:"jumped,omitempty"`
 	// PutIn is the incarnation in which a node put the state back last. PutAt is about the sequence time, ms, when a
-	// node last told that it still puts records back; it only grows.
-	PutIn int64 `json:"put_in,omitempty"`
-	PutAt int64 `json:"put_at,omitempty"`
+	// node last told that it still puts records back, nil if none ever has. It only grows: see ToldPutBack.
+	PutIn int64  `json:"put_in,omitempty"`
+	PutAt *int64 `json:"put_at,omitempty"`
 	// Changes counts the changes that operators made, and the records that nodes put back. Changed are the names of the
 	// last MaxChanged of them, the latest last.
 	Changes int64    `json:"changes"`
@@ -86,6 +86,15 @@ type State struct {
 	// that nodes which know an old record see that they are later. A tombstone has a higher one
 	// until it is purged itself, or a later tombstone.
 	Purged int64 `json:"purged,omitempty"`
+}
+
+// ToldPutBack returns the sequence time, ms, up to which nodes have told that they still put records back: 0, its
+// beginning, if none ever has.
+func (s State) ToldPutBack() int64 {
+	if s.PutAt == nil {
+		return 0
+	}
+	return *s.PutAt
 }
 
 // After returns the state after changes to the sequences names.
