@@ -1,12 +1,11 @@
 package flaked
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/node"
-	"github.com/flaked/flaked/timeguard"
-	"github.com/flaked/flaked/worker"
 )
 
 // Settings are settings of a cluster, in the words of `flaked cluster init`. An empty or nil field accepts what the
@@ -38,21 +37,24 @@ type Settings struct {
 // parsed returns the settings as the node reads them, or an error that names a field.
 func (s Settings) parsed() (to node.Settings, err error) {
 	to = node.Settings{Datacenter: s.Datacenter, Lease: s.Lease, ConfirmTime: s.ConfirmTime, Borrow: s.Borrow}
-	to.Layout = parsed("Layout", s.Layout, worker.ParseLayout, &err)
-	to.OnRollback = parsed("OnRollback", s.OnRollback, timeguard.ParseRollbackPolicy, &err)
-	to.SequenceStart = parsed("SequenceStart", s.SequenceStart, worker.ParseSequenceStart, &err)
-	to.SegmentStart = parsed("SegmentStart", s.SegmentStart, worker.ParseSegmentStart, &err)
+	text := func(t string) *string {
+		if t == "" {
+			return nil
+		}
+		return &t
+	}
+	err = node.Texts{
+		Layout: text(s.Layout), OnRollback: text(s.OnRollback),
+		SequenceStart: text(s.SequenceStart), SegmentStart: text(s.SegmentStart),
+	}.Read(&to)
+	if wrong, ok := errors.AsType[*node.TextError](err); ok {
+		err = fmt.Errorf("Config.Settings.%s: %w", fieldNames[wrong.Setting], wrong.Err)
+	}
 	return to, err
 }
 
-// parsed returns the parsed text of a field, nil if it is empty. It stores an error in wrong, unless there is one.
-func parsed[T any](field, text string, parse func(string) (T, error), wrong *error) *T {
-	if text == "" {
-		return nil
-	}
-	v, err := parse(text)
-	if err != nil && *wrong == nil {
-		*wrong = fmt.Errorf("Config.Settings.%s: %w", field, err)
-	}
-	return &v
+// fieldNames are the fields of Settings that are read as text.
+var fieldNames = map[node.Setting]string{
+	node.SettingLayout: "Layout", node.SettingOnRollback: "OnRollback",
+	node.SettingSequenceStart: "SequenceStart", node.SettingSegmentStart: "SegmentStart",
 }

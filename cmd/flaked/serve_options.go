@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -13,8 +14,6 @@ import (
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/ops/access"
-	"github.com/flaked/flaked/timeguard"
-	"github.com/flaked/flaked/worker"
 )
 
 // options are serve's flags, read and checked.
@@ -118,13 +117,20 @@ func serveOptions(c *cli.Context) (o options, wrong error) {
 
 // clusterSettings returns the cluster settings that flags give, nil for each that no flag gives.
 func clusterSettings(c *cli.Context) (s node.Settings, err error) {
-	s.Layout = parsed(c, "layout", parseUsableLayout, &err)
-	s.Datacenter = given(c, "datacenter", c.Int64)
+	s.Datacenter, s.Borrow = given(c, "datacenter", c.Int64), given(c, "borrow", c.Duration)
 	s.Lease, s.ConfirmTime = given(c, "lease", c.Duration), given(c, "confirm-time", c.Duration)
-	s.OnRollback = parsed(c, "on-rollback", timeguard.ParseRollbackPolicy, &err)
-	s.Borrow = given(c, "borrow", c.Duration)
-	s.SequenceStart = parsed(c, "sequence-start", worker.ParseSequenceStart, &err)
-	s.SegmentStart = parsed(c, "segment-start", worker.ParseSegmentStart, &err)
+	err = node.Texts{
+		Layout: given(c, "layout", c.String), OnRollback: given(c, "on-rollback", c.String),
+		SequenceStart: given(c, "sequence-start", c.String), SegmentStart: given(c, "segment-start", c.String),
+	}.Read(&s)
+	if err == nil && s.Layout != nil {
+		if unusable := usableNow(*s.Layout, time.Now()); unusable != nil {
+			err = &node.TextError{Setting: node.SettingLayout, Err: unusable}
+		}
+	}
+	if wrong, ok := errors.AsType[*node.TextError](err); ok { // settings have the names of flags
+		err = usageError("--%s: %v", wrong.Setting, wrong.Err)
+	}
 	return s, err
 }
 
@@ -143,27 +149,6 @@ func given[T any](c *cli.Context, name string, value func(string) T) *T {
 		return nil
 	}
 	return new(value(name))
-}
-
-// parsed returns the parsed text of a flag, nil if it is not set. It stores an error in wrong, unless there is one.
-func parsed[T any](c *cli.Context, name string, parse func(string) (T, error), wrong *error) *T {
-	if !c.IsSet(name) {
-		return nil
-	}
-	v, err := parse(c.String(name))
-	if err != nil && *wrong == nil {
-		*wrong = usageError("--%s: %v", name, err)
-	}
-	return &v
-}
-
-// parseUsableLayout parses a layout that can make IDs now.
-func parseUsableLayout(text string) (worker.Layout, error) {
-	l, err := worker.ParseLayout(text)
-	if err != nil {
-		return l, err
-	}
-	return l, usableNow(l, time.Now())
 }
 
 func (o options) adminHint() string {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -119,21 +118,7 @@ func withZooKeeper(c *cli.Context, f func(store.Store) error) error {
 	if err != nil {
 		return err
 	}
-	st, err := store.NewZK(cfg)
-	if err != nil {
-		return err
-	}
-	ended := make(chan error, 1)
-	// Run must not end with c's context, so that an interrupted command still closes its session.
-	go func() { ended <- st.Run(context.WithoutCancel(c.Context)) }()
-	err = f(st)
-	closed := st.Close()
-	if err := <-ended; err != nil {
-		closed = err
-	}
-	if err == nil {
-		return closed
-	}
+	err = store.WithZK(c.Context, cfg, func(z *store.ZK) error { return f(z) })
 	if errors.Is(err, coordinator.ErrNoCluster) {
 		return fmt.Errorf("%w (--zk %s, --cluster %s)", err, cfg.Connect, cfg.Cluster)
 	}

@@ -22,6 +22,16 @@ const (
 	SettingSegmentStart  Setting = "segment-start"
 )
 
+// TextError says what is wrong with the text of a setting.
+type TextError struct {
+	Setting Setting
+	Err     error
+}
+
+func (e *TextError) Error() string { return fmt.Sprintf("%s: %v", e.Setting, e.Err) }
+
+func (e *TextError) Unwrap() error { return e.Err }
+
 // DiffersError says that the cluster has another value of a setting (Has) than this node asks for (Asked).
 type DiffersError struct {
 	Setting    Setting

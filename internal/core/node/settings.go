@@ -44,6 +44,31 @@ type Settings struct {
 	SegmentStart *worker.SegmentStart
 }
 
+// Texts are the settings that a user writes as text. nil: not given.
+type Texts struct{ Layout, OnRollback, SequenceStart, SegmentStart *string }
+
+// Read reads them into s. The error is a *TextError.
+func (t Texts) Read(s *Settings) error {
+	return cmp.Or(
+		read(SettingLayout, t.Layout, worker.ParseLayout, &s.Layout),
+		read(SettingOnRollback, t.OnRollback, timeguard.ParseRollbackPolicy, &s.OnRollback),
+		read(SettingSequenceStart, t.SequenceStart, worker.ParseSequenceStart, &s.SequenceStart),
+		read(SettingSegmentStart, t.SegmentStart, worker.ParseSegmentStart, &s.SegmentStart),
+	)
+}
+
+func read[T any](name Setting, text *string, parse func(string) (T, error), to **T) error {
+	if text == nil {
+		return nil
+	}
+	v, err := parse(*text)
+	if err != nil {
+		return &TextError{name, err}
+	}
+	*to = &v
+	return nil
+}
+
 // Record returns the record of a new cluster with these settings, and the defaults for those
 // that are nil. heartbeat is that of the slowest node: the default confirming time depends on
 // it. Record returns an error for settings that are out of range or do not fit each other.

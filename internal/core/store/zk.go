@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,6 +47,21 @@ type ZK struct {
 }
 
 var _ Store = (*ZK)(nil)
+
+// WithZK calls f with a connection to ZooKeeper, and closes the connection when f returns. It returns the error of f, or
+// else that of the connection.
+func WithZK(ctx context.Context, cfg ZKConfig, f func(*ZK) error) error {
+	z, err := NewZK(cfg)
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	// Run must not end with ctx, so that an interrupted caller still closes its session.
+	go func() { ended <- z.Run(context.WithoutCancel(ctx)) }()
+	err = f(z)
+	closed := z.Close()
+	return cmp.Or(err, <-ended, closed)
+}
 
 // NewZK checks the configuration. Nothing is dialled before Run.
 func NewZK(cfg ZKConfig) (*ZK, error) {

@@ -18,7 +18,7 @@ import (
 // that runs here says of itself.
 func checkRecords(ctx context.Context, cfg Config, d stateDir) (found []Finding, own coordinator.Labels) {
 	cfg.ZK.CallTimeout = cfg.Timeout
-	err := withStore(ctx, cfg.ZK, func(ctx context.Context, z *store.ZK) error {
+	err := store.WithZK(ctx, cfg.ZK, func(z *store.ZK) error {
 		p, err := z.Probe(ctx, func() int64 { return time.Now().UnixMilli() })
 		f, usable := judgeProbe(z.Root(), cfg, p, err)
 		if found = f; !usable {

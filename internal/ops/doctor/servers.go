@@ -54,7 +54,7 @@ func askServer(ctx context.Context, cfg store.ZKConfig, addr string) server {
 	_ = conn.Close()
 	cfg.Connect = addr
 	begin := time.Now()
-	err := withStore(ctx, cfg, func(ctx context.Context, z *store.ZK) error {
+	err := store.WithZK(ctx, cfg, func(z *store.ZK) error {
 		_, _, err := z.Get(ctx, "/cluster")
 		return err
 	})
@@ -126,20 +126,6 @@ func reason(err error) string {
 		err = call.Err
 	}
 	return err.Error()
-}
-
-// withStore calls f with a connection to ZooKeeper, and closes the connection when f returns.
-func withStore(ctx context.Context, cfg store.ZKConfig, f func(context.Context, *store.ZK) error) error {
-	z, err := store.NewZK(cfg)
-	if err != nil {
-		return err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- z.Run(context.WithoutCancel(ctx)) }()
-	err = f(ctx, z)
-	_ = z.Close()
-	<-ended
-	return err
 }
 
 // round rounds d for display: to the millisecond, and finer below 10 ms.
