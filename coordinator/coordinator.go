@@ -135,17 +135,17 @@ func (c *Coordinator) Join(cl Cluster) {
 	c.saw(cl)
 }
 
-// view is the state of the cluster and of one slot in ZooKeeper. The two records may be of different moments: a write
+// recorded is what ZooKeeper has of the cluster and of one slot. The two records may be of different moments: a write
 // that rests on both must check the versions of both.
-type view struct {
+type recorded struct {
 	cl     *Cluster // nil: no record
 	clStat store.Stat
 	slot   *Slot // nil: no record
 	stat   store.Stat
 }
 
-// in returns an error if the view is not of the cluster mine.
-func (v view) in(mine Cluster) error {
+// in returns an error if the records are not of the cluster mine.
+func (v recorded) in(mine Cluster) error {
 	switch {
 	case v.cl == nil:
 		return ErrNoCluster
@@ -155,13 +155,13 @@ func (v view) in(mine Cluster) error {
 	return nil
 }
 
-// readView reads the view of a worker in one round trip.
-func (c *Coordinator) readView(ctx context.Context, worker int) (view, error) {
+// readRecorded reads the records of the cluster and of a worker in one round trip.
+func (c *Coordinator) readRecorded(ctx context.Context, worker int) (recorded, error) {
 	records, err := c.Store.GetAll(ctx, clusterPath, SlotPath(worker))
 	if err != nil {
-		return view{}, err
+		return recorded{}, err
 	}
-	return parseView(records)
+	return parseRecorded(records)
 }
 
 // readBack reads the stat of a slot that we have just written in a transaction, which returns no stat.
@@ -170,12 +170,12 @@ func (c *Coordinator) readBack(ctx context.Context, worker int) (store.Stat, err
 	return stat, err
 }
 
-// parseView returns what the records of the cluster and of a slot show.
-func parseView(records []store.Record) (v view, _ error) {
+// parseRecorded returns what the records of the cluster and of a slot show.
+func parseRecorded(records []store.Record) (v recorded, _ error) {
 	if r := records[0]; r.Found {
 		cl, err := parseCluster(r.Data)
 		if err != nil {
-			return view{}, err
+			return recorded{}, err
 		}
 		v.cl, v.clStat = &cl, r.Stat
 	}
@@ -248,7 +248,7 @@ func (c *Coordinator) traceGrant(h *proof, how string, cl Cluster, e evidence, o
 }
 
 // traceBeat traces an acknowledged heartbeat: d was written over v.
-func (c *Coordinator) traceBeat(d decision, v view, after store.Stat, e evidence, b Beat) {
+func (c *Coordinator) traceBeat(d decision, v recorded, after store.Stat, e evidence, b Beat) {
 	h := c.hold
 	exact := d.cluster == *v.cl && !d.confirms // else the version was read after the write
 	c.Trace.Step("beat", "node", h.Node, "worker", h.Worker, "term", h.Term, "nonce", h.Nonce,

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/limits"
-	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -232,33 +231,6 @@ const (
 	FoundLost
 )
 
-// judge combines the findings on the cluster's record and on ours. Another holder fences us even if the cluster's
-// record is lost: our lease may have ended although our clock, which may be behind, says that it runs. Exception: on an
-// older copy of our record, a holder that has not confirmed does not fence.
-func (p proof) judge(v view, mine Cluster) (Finding, string) {
-	cluster := JudgeCluster(v.cl, mine.UUID, max(p.Incarnation, mine.Incarnation))
-	finding := judgeSlot(v.slot, p.Claim)
-	older := p.wentBack(v.slot, v.stat)
-	if older && finding == FoundFenced && !v.slot.Confirmed {
-		finding = FoundLost
-	}
-	switch {
-	case cluster == FoundFenced:
-		return cluster, fmt.Sprintf("this ZooKeeper now holds cluster %s, not %s", v.cl.UUID, mine.UUID)
-	case finding == FoundFenced:
-		return finding, v.slot.heldAt(p.Term)
-	case cluster == FoundLost:
-		return cluster, "ZooKeeper has lost the cluster record"
-	case finding == FoundLost && v.slot == nil:
-		return finding, "ZooKeeper has lost the worker's record"
-	case finding == FoundLost:
-		return finding, "ZooKeeper has an older record of the worker: " + v.slot.heldAt(p.Term)
-	case older || v.slot.LeaseUntil < p.LeaseUntil:
-		return FoundLost, "ZooKeeper has an older copy of the worker's record"
-	}
-	return finding, ""
-}
-
 // JudgeCluster returns the meaning of the cluster's record for a holder of the cluster uuid that knows an incarnation
 // of it. A newer cluster in its place gives way to that holder while no node has confirmed in it.
 func JudgeCluster(found *Cluster, uuid string, incarnation int64) Finding {
@@ -303,23 +275,9 @@ func judgeSlot(found *Slot, mine Claim) Finding {
 	return FoundLost
 }
 
-// wentBack reports whether ZooKeeper has lost our last acknowledged write of the slot. It has if the record has a lower
-// version, or the same version from another writer.
-func (p proof) wentBack(found *Slot, stat store.Stat) bool {
-	return found != nil && p.Chain != noChain &&
-		(stat.Version < p.Chain.Version || stat.Version == p.Chain.Version && !p.carriedBy(*found))
-}
-
 // heldAt says for people who holds the slot.
 func (s Slot) heldAt(ours int64) string {
 	return fmt.Sprintf("node %s (%s) holds the worker at term %d, ours was %d", s.Node, s.Name, s.Term, ours)
-}
-
-// showsLoss reports whether a record that fences us also shows that ZooKeeper has lost our confirmed one. Another
-// cluster in the place of ours cannot be frozen.
-func (p proof) showsLoss(v view, mine Cluster) bool {
-	return v.slot != nil && JudgeCluster(v.cl, mine.UUID, p.Incarnation) != FoundFenced &&
-		(p.wentBack(v.slot, v.stat) || p.wasLost(*v.slot))
 }
 
 // wasLost reports whether another node's record of our slot proves that ZooKeeper had lost our confirmed one. A

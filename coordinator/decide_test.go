@@ -65,7 +65,7 @@ func TestJudgeSlot(t *testing.T) {
 // before.
 func TestJudgeGoesByTheHighestIncarnationSeen(t *testing.T) {
 	ours := Claim{Owner: Owner{Node: "a"}, Nonce: "a", Term: 1, Incarnation: 2}
-	v := view{cl: &Cluster{UUID: "c", Incarnation: 2}, slot: &Slot{Node: "a", Nonce: "a", Term: 1, Incarnation: 2}}
+	v := recorded{cl: &Cluster{UUID: "c", Incarnation: 2}, slot: &Slot{Node: "a", Nonce: "a", Term: 1, Incarnation: 2}}
 	for seen, want := range map[int64]Finding{2: FoundOurs, 3: FoundLost} {
 		got, why := (proof{Claim: ours}).judge(v, Cluster{UUID: "c", Incarnation: seen})
 		if got != want {

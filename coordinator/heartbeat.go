@@ -91,9 +91,9 @@ func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ err
 	}
 }
 
-// readBeat reads the view of our worker in one round trip, and with it what Peers compares after the heartbeat, if the
+// readBeat reads the records of our worker in one round trip, and with it what Peers compares after the heartbeat, if the
 // live workers were listed before.
-func (c *Coordinator) readBeat(ctx context.Context) (view, error) {
+func (c *Coordinator) readBeat(ctx context.Context) (recorded, error) {
 	h := c.hold
 	paths, own := []string{clusterPath, SlotPath(h.Worker)}, 2
 	var peers []int
@@ -103,16 +103,16 @@ func (c *Coordinator) readBeat(ctx context.Context) (view, error) {
 	}
 	records, err := c.Store.GetAll(ctx, paths...)
 	if err != nil {
-		return view{}, err
+		return recorded{}, err
 	}
 	if c.roster.listed {
 		c.roster.sampled = c.sampled(peers, records[own:])
 	}
-	return parseView(records[:own])
+	return parseRecorded(records[:own])
 }
 
 // report writes our slot again: the proof plans, and takes over what the acknowledgement shows.
-func (c *Coordinator) report(ctx context.Context, v view, r Report) (Beat, error) {
+func (c *Coordinator) report(ctx context.Context, v recorded, r Report) (Beat, error) {
 	h := c.hold
 	c.saw(*v.cl)
 	e := c.gather().judgedBy(r)
@@ -148,7 +148,7 @@ func (c *Coordinator) report(ctx context.Context, v view, r Report) (Beat, error
 // write writes the record that d has over the one found (C13). If that confirms the slot, the same transaction
 // checks that the cluster's record has not changed, so that no freeze came in between (C21). written means that the
 // write was acknowledged, although the record's stat may be unknown.
-func (c *Coordinator) write(ctx context.Context, d decision, v view, worker int) (
+func (c *Coordinator) write(ctx context.Context, d decision, v recorded, worker int) (
 	after store.Stat, written bool, _ error,
 ) {
 	//mutant:c13-heartbeat-over-any-version by sim -> version := store.AnyVersion
@@ -167,7 +167,7 @@ func (c *Coordinator) write(ctx context.Context, d decision, v view, worker int)
 }
 
 // frozenBy returns the result with the freeze of registration that the cluster's record shows.
-func (b Beat) frozenBy(v view, e evidence) Beat {
+func (b Beat) frozenBy(v recorded, e evidence) Beat {
 	if e.now < v.cl.FrozenUntil {
 		b.FrozenUntil, b.FrozenBy = v.cl.FrozenUntil, v.cl.FrozenBy
 	}

@@ -3,11 +3,9 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/timeguard"
 )
 
 // Enlist makes the node one that has no slot, with a new identity.
@@ -67,48 +65,6 @@ func (c *Coordinator) Unconfirm() error {
 func (c *Coordinator) Save() error {
 	_, err := c.Ledger.Save(c.hold.Claim)
 	return err
-}
-
-// pend begins the next grant of a slot, over the record old, with a new term and nonce. It saves both as pending
-// before anything is written to ZooKeeper (C9).
-func (c *Coordinator) pend(h *proof, old Slot) error {
-	claim := h.Claim
-	//mutant:c24-term-below-the-one-found by TestTakeAwayOfAnOlderCopy -> claim.PendingTerm = h.Term + 1
-	claim.PendingTerm = max(h.Term, old.Term) + 1
-	claim.PendingNonce = c.Nonce()
-	//mutant:c9-written-before-stored by TestStoredBeforeWritten -> gen, err := h.Generation, error(nil)
-	gen, err := c.Ledger.Save(claim)
-	if err != nil { // an earlier grant stays pending
-		return fmt.Errorf("saving the claim before writing it to ZooKeeper: %w", err)
-	}
-	h.becomePending(claim, gen)
-	return nil
-}
-
-// pendingRecord returns the record of the pending grant, to write over old.
-func (p proof) pendingRecord(e evidence, cl Cluster, old Slot, lease time.Duration, confirmed bool) Slot {
-	slot := p.nextClaim().record(e, cl, old, lease, e.usableHorizon(cl, confirmed))
-	slot.State, slot.Confirmed = "confirming", confirmed
-	return slot
-}
-
-// begin makes h, whose pending grant was acknowledged, the node's hold: how is the step of the trace. Its write of slot over old was
-// decided with e, and is acknowledged: stamped. version is the slot's version since then. The write may continue the
-// claim's chain.
-func (c *Coordinator) begin(h *proof, how string, cl Cluster, e evidence, stamped timeguard.Stamped, old, slot Slot, version int32) {
-	h.becomeGranted()
-	h.Incarnation = cl.Incarnation
-	h.Chain, h.Last = h.Chain.with(stamped, version, c.Interval), stamped
-	h.compared, h.bound = true, slot.LeaseUntil
-	c.hold = h
-	c.traceGrant(h, how, cl, e, old, slot, version)
-}
-
-// nextClaim returns the claim with the pending grant as its own.
-func (c Claim) nextClaim() Claim {
-	c.Term, c.Nonce = c.PendingTerm, c.PendingNonce
-	c.PendingTerm, c.PendingNonce = 0, ""
-	return c
 }
 
 // Stop marks a slot as cleanly stopped (C29): this holding issues no ID at or after end, Unix ms. The node keeps the
@@ -176,7 +132,7 @@ func (c *Coordinator) tryFinish(ctx context.Context, h *proof, change func(*Slot
 	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
-	v, err := c.readView(ctx, h.Worker)
+	v, err := c.readRecorded(ctx, h.Worker)
 	if err != nil {
 		return err
 	}

@@ -198,7 +198,7 @@ func (c *Coordinator) PutClusterBack(ctx context.Context) (Cluster, error) {
 // restore puts our record back after ZooKeeper has lost it, if the lease runs by all clocks (C24, C26). First it
 // freezes registration, because new nodes may be about to confirm, and holders that are cut off may have leases that
 // run (C21). why says how the loss was noticed.
-func (c *Coordinator) restore(ctx context.Context, v view, r Report, why string) (Beat, error) {
+func (c *Coordinator) restore(ctx context.Context, v recorded, r Report, why string) (Beat, error) {
 	h := c.hold
 	runs := c.Now() < h.LeaseUntil && !h.over(c.Elapsed.Now().Boot)
 	l, mine := c.lossOf(h, v.cl, why), c.ownCluster()
@@ -237,7 +237,7 @@ func (c *Coordinator) restore(ctx context.Context, v view, r Report, why string)
 }
 
 // putBack creates our record, or writes it over the record found, with a higher term than that has.
-func (c *Coordinator) putBack(ctx context.Context, cl Cluster, v view, r Report) (Beat, error) {
+func (c *Coordinator) putBack(ctx context.Context, cl Cluster, v recorded, r Report) (Beat, error) {
 	h := c.hold
 	var old Slot
 	if v.slot != nil && !v.slot.Lost { // a Lost record's bound is no lease of ours
@@ -352,7 +352,7 @@ func (e *FencedError) Error() string {
 
 // fence gives the slot up after another node's record was found. That may also show that ZooKeeper has lost ours.
 // Holders that are cut off need a freeze then (C21).
-func (c *Coordinator) fence(ctx context.Context, v view, why string) error {
+func (c *Coordinator) fence(ctx context.Context, v recorded, why string) error {
 	h := c.hold
 	lost := h.showsLoss(v, c.mine)
 	if lost {

@@ -132,6 +132,47 @@ func (p *proof) recognise(found *Slot) {
 	}
 }
 
+// judge combines the findings on the cluster's record and on ours. Another holder fences us even if the cluster's
+// record is lost: our lease may have ended although our clock, which may be behind, says that it runs. Exception: on an
+// older copy of our record, a holder that has not confirmed does not fence.
+func (p proof) judge(v recorded, mine Cluster) (Finding, string) {
+	cluster := JudgeCluster(v.cl, mine.UUID, max(p.Incarnation, mine.Incarnation))
+	finding := judgeSlot(v.slot, p.Claim)
+	older := p.wentBack(v.slot, v.stat)
+	if older && finding == FoundFenced && !v.slot.Confirmed {
+		finding = FoundLost
+	}
+	switch {
+	case cluster == FoundFenced:
+		return cluster, fmt.Sprintf("this ZooKeeper now holds cluster %s, not %s", v.cl.UUID, mine.UUID)
+	case finding == FoundFenced:
+		return finding, v.slot.heldAt(p.Term)
+	case cluster == FoundLost:
+		return cluster, "ZooKeeper has lost the cluster record"
+	case finding == FoundLost && v.slot == nil:
+		return finding, "ZooKeeper has lost the worker's record"
+	case finding == FoundLost:
+		return finding, "ZooKeeper has an older record of the worker: " + v.slot.heldAt(p.Term)
+	case older || v.slot.LeaseUntil < p.LeaseUntil:
+		return FoundLost, "ZooKeeper has an older copy of the worker's record"
+	}
+	return finding, ""
+}
+
+// wentBack reports whether ZooKeeper has lost our last acknowledged write of the slot. It has if the record has a lower
+// version, or the same version from another writer.
+func (p proof) wentBack(found *Slot, stat store.Stat) bool {
+	return found != nil && p.Chain != noChain &&
+		(stat.Version < p.Chain.Version || stat.Version == p.Chain.Version && !p.carriedBy(*found))
+}
+
+// showsLoss reports whether a record that fences us also shows that ZooKeeper has lost our confirmed one. Another
+// cluster in the place of ours cannot be frozen.
+func (p proof) showsLoss(v recorded, mine Cluster) bool {
+	return v.slot != nil && JudgeCluster(v.cl, mine.UUID, p.Incarnation) != FoundFenced &&
+		(p.wentBack(v.slot, v.stat) || p.wasLost(*v.slot))
+}
+
 // evidence has the inputs of a decision, besides the proof and what was read.
 type evidence struct {
 	now     int64            // our clock, Unix ms
@@ -219,7 +260,7 @@ type decision struct {
 }
 
 // plan decides what to write. v has a cluster and a slot, and both are ours.
-func (p proof) plan(v view, e evidence, r Report) decision {
+func (p proof) plan(v recorded, e evidence, r Report) decision {
 	found := *v.slot
 	switch {
 	// A record that this process wrote without an acknowledgement proves no later copy.
@@ -299,7 +340,7 @@ var errUnconfirm = errors.New("the lease had expired by ZooKeeper's clock")
 // record's stat since then, with the leader's time. It returns the result of the heartbeat.
 //
 // The error is errUnconfirm if the lease had run out by the leader's clock (C26), and the record was written confirmed.
-func (p *proof) acked(d decision, v view, w timeguard.Stamped, after store.Stat, e evidence) (Beat, error) {
+func (p *proof) acked(d decision, v recorded, w timeguard.Stamped, after store.Stat, e evidence) (Beat, error) {
 	e.at = w.Sent
 	p.Chain, p.Last = p.Chain.with(w, v.stat.Version+1, e.beat), w
 	p.listens(after, e, v.cl.ConfirmTime())
@@ -368,7 +409,7 @@ func (p proof) accepts(b Beat, end int64) Claim {
 // continuesChain reports whether a process that starts again need not wait: its next write continues the chain of the
 // process before, so ZooKeeper has lost nothing. A new incarnation ends the chain: see beginIncarnation. v has a slot,
 // and it is ours.
-func (p proof) continuesChain(v view, e evidence) bool {
+func (p proof) continuesChain(v recorded, e evidence) bool {
 	return v.slot.Confirmed && p.Leased(e.now, e.at.Boot) && p.Chain.goesOn(e.at, e.beat)
 }
 

@@ -21,7 +21,7 @@ const (
 	planConfirm = int64(10_000)
 )
 
-func planned() (proof, view, evidence, Report) {
+func planned() (proof, recorded, evidence, Report) {
 	claim := Claim{Owner: Owner{"me", 3}, Term: 5, Nonce: "n", Generation: 3, EverConfirmed: true,
 		Floor:      planNow - 9_000,
 		LeaseUntil: planNow + 40_000, Chain: Chain{Began: 40e9, Sent: 47e9, Version: 8}}
@@ -29,7 +29,7 @@ func planned() (proof, view, evidence, Report) {
 		HighestSlot: 7, Horizon: planNow + 90_000}
 	slot := Slot{Node: "me", Term: 5, Nonce: "n", Confirmed: true, LeaseUntil: claim.LeaseUntil}
 	t := proof{Claim: claim, stage: Confirmed, sinceGrant: sinceGrant{compared: true, bound: claim.LeaseUntil}}
-	v := view{cl: &cl, clStat: store.Stat{Version: 2}, slot: &slot, stat: store.Stat{Version: 8, Mzxid: 1 << 32}}
+	v := recorded{cl: &cl, clStat: store.Stat{Version: 2}, slot: &slot, stat: store.Stat{Version: 8, Mzxid: 1 << 32}}
 	e := evidence{now: planNow, at: timeguard.Moment{Boot: 50e9, Least: 50e9, Most: 50e9},
 		horizon: horizon{known: cl.Horizon, usable: cl.Horizon},
 		beat:    limits.DefaultHeartbeat, mine: cl, self: Slot{Labels: Labels{Name: "me"}},
@@ -38,11 +38,11 @@ func planned() (proof, view, evidence, Report) {
 	return t, v, e, Report{Lease: planLease, State: "serving"}
 }
 
-func frozen(v view) { v.cl.FrozenUntil = planNow + 1 }
+func frozen(v recorded) { v.cl.FrozenUntil = planNow + 1 }
 
 // planRow is what plan decides of a record that is ours.
 type planRow struct {
-	change func(t *proof, v view, e *evidence, r *Report)
+	change func(t *proof, v recorded, e *evidence, r *Report)
 	// The wanted decision: to be fenced for this reason, to renew, or what to write.
 	fenced                      string
 	renew                       bool
@@ -54,83 +54,83 @@ type planRow struct {
 
 var plans = map[string]planRow{
 	"well": {confirmed: true, h: 60_000},
-	"a clock that is not trusted moves nothing": {change: func(_ *proof, _ view, _ *evidence,
+	"a clock that is not trusted moves nothing": {change: func(_ *proof, _ recorded, _ *evidence,
 		r *Report) {
 		r.Lease = 0
 	}, confirmed: true, h: 40_000},
-	"an old copy of its state": {change: func(t *proof, v view, _ *evidence, _ *Report) {
+	"an old copy of its state": {change: func(t *proof, v recorded, _ *evidence, _ *Report) {
 		t.stage, t.startedFrom, v.slot.Generation = Alone, 4, 5
 	},
 		fenced: "old copy of its state"},
-	"a restart": {change: func(t *proof, _ view, _ *evidence, _ *Report) { t.stage, t.startedFrom = Alone, 4 },
+	"a restart": {change: func(t *proof, _ recorded, _ *evidence, _ *Report) { t.stage, t.startedFrom = Alone, 4 },
 		renew: true},
-	"a restart whose write was not acknowledged": {change: func(t *proof, v view, _ *evidence, _ *Report) {
+	"a restart whose write was not acknowledged": {change: func(t *proof, v recorded, _ *evidence, _ *Report) {
 		t.stage, t.startedFrom, v.slot.Generation, t.granted = Alone, 4, 5, []string{"m", "n"}
 	}, renew: true},
-	"a newcomer in a freeze": {change: func(t *proof, v view, _ *evidence, _ *Report) {
+	"a newcomer in a freeze": {change: func(t *proof, v recorded, _ *evidence, _ *Report) {
 		frozen(v)
 		t.EverConfirmed, v.slot.Confirmed = false, false
 	},
 		fenced: "registration is frozen, which keeps the worker for an earlier holder"},
-	"a newcomer in a freeze, by the leader's clock": {change: func(t *proof, v view, e *evidence, _ *Report) {
+	"a newcomer in a freeze, by the leader's clock": {change: func(t *proof, v recorded, e *evidence, _ *Report) {
 		v.cl.FrozenUntil = planNow - 1
 		e.reading.Stamp -= 2_000
 		t.EverConfirmed, v.slot.Confirmed = false, false
 	}, fenced: "registration is frozen, which keeps the worker for an earlier holder"},
-	"a holder in a freeze": {change: func(_ *proof, v view, _ *evidence, _ *Report) { frozen(v) },
+	"a holder in a freeze": {change: func(_ *proof, v recorded, _ *evidence, _ *Report) { frozen(v) },
 		confirmed: true, h: 60_000},
-	"a newcomer that confirms": {change: func(t *proof, v view, _ *evidence, _ *Report) {
+	"a newcomer that confirms": {change: func(t *proof, v recorded, _ *evidence, _ *Report) {
 		t.EverConfirmed, v.slot.Confirmed, t.stage = false, false, Confirming
 	},
 		confirmed: true, confirms: true, h: 60_000},
-	"a restart that confirms in a freeze": {change: func(t *proof, v view, _ *evidence, _ *Report) {
+	"a restart that confirms in a freeze": {change: func(t *proof, v recorded, _ *evidence, _ *Report) {
 		frozen(v)
 		v.slot.Confirmed, t.stage = false, Confirming
 	}, confirmed: true, confirms: true, h: 60_000},
-	"a lease that would pass the horizon": {change: func(_ *proof, _ view, e *evidence,
+	"a lease that would pass the horizon": {change: func(_ *proof, _ recorded, e *evidence,
 		_ *Report) {
 		e.horizon.usable = planNow + 50_000
 	}, confirmed: true, h: 50_000},
-	"a horizon that is below the lease": {change: func(_ *proof, _ view, e *evidence,
+	"a horizon that is below the lease": {change: func(_ *proof, _ recorded, e *evidence,
 		_ *Report) {
 		e.horizon.usable = planNow + 30_000
 	}, confirmed: true, h: 40_000},
-	"a horizon that is near": {change: func(_ *proof, v view, _ *evidence, _ *Report) {
+	"a horizon that is near": {change: func(_ *proof, v recorded, _ *evidence, _ *Report) {
 		v.cl.Horizon = planNow + 60_000 + planConfirm*5/4 - 1
 	}, confirmed: true, h: 60_000, raises: true},
-	"and the clock is not trusted": {change: func(_ *proof, v view, _ *evidence, r *Report) {
+	"and the clock is not trusted": {change: func(_ *proof, v recorded, _ *evidence, r *Report) {
 		v.cl.Horizon,
 			r.Lease = planNow, 0
 	}, confirmed: true, h: 40_000},
-	"the same after an expiry": {change: func(t *proof, v view, _ *evidence, _ *Report) {
+	"the same after an expiry": {change: func(t *proof, v recorded, _ *evidence, _ *Report) {
 		frozen(v)
 		v.slot.Confirmed, t.stage = false, Confirming
 		t.becomeExpired(planNow, planNow)
 	}, h: 60_000},
-	"an expiry after which it would begin long from now": {change: func(t *proof, v view, _ *evidence, _ *Report) {
+	"an expiry after which it would begin long from now": {change: func(t *proof, v recorded, _ *evidence, _ *Report) {
 		v.slot.Confirmed, t.stage = false, Confirming
 		t.becomeExpired(planNow, planNow+60_000)
 	}, h: 60_000},
-	"and that most do not believe": {change: func(t *proof, v view, e *evidence, _ *Report) {
+	"and that most do not believe": {change: func(t *proof, v recorded, e *evidence, _ *Report) {
 		v.slot.Confirmed, t.stage, e.agreed = false, Confirming, true
 		t.becomeExpired(planNow, planNow+60_000)
 	}, confirmed: true, confirms: true, h: 60_000},
-	"a lease that had run out": {change: func(t *proof, v view, _ *evidence, _ *Report) {
+	"a lease that had run out": {change: func(t *proof, v recorded, _ *evidence, _ *Report) {
 		t.LeaseUntil, v.slot.LeaseUntil, t.stage = planNow, planNow, Confirming
 	}, lapsed: true, h: 60_000, waits: planConfirm},
-	"and the clock is not trusted by then": {change: func(t *proof, v view, _ *evidence, r *Report) {
+	"and the clock is not trusted by then": {change: func(t *proof, v recorded, _ *evidence, r *Report) {
 		t.LeaseUntil, v.slot.LeaseUntil, t.stage, r.Lease = planNow-5, planNow-5, Confirming, 0
 	}, lapsed: true, h: -5, waits: planConfirm},
-	"and that has not waited yet": {change: func(t *proof, _ view, e *evidence, _ *Report) {
+	"and that has not waited yet": {change: func(t *proof, _ recorded, e *evidence, _ *Report) {
 		t.confirmAt, t.stage = e.at.Least+1, Confirming
 	}, lapsed: true, h: 60_000, waits: planConfirm},
-	"and that has": {change: func(t *proof, v view, e *evidence, _ *Report) {
+	"and that has": {change: func(t *proof, v recorded, e *evidence, _ *Report) {
 		t.confirmAt, v.slot.Confirmed, t.stage = e.at.Least, false, Confirming
 	}, confirmed: true, confirms: true, h: 60_000},
-	"a newcomer that waits": {change: func(t *proof, v view, e *evidence, _ *Report) {
+	"a newcomer that waits": {change: func(t *proof, v recorded, e *evidence, _ *Report) {
 		t.EverConfirmed, v.slot.Confirmed, t.stage, t.confirmAt = false, false, Confirming, e.at.Least+1
 	}, h: 60_000},
-	"and whose boot clock is fast": {change: func(t *proof, v view, e *evidence, _ *Report) {
+	"and whose boot clock is fast": {change: func(t *proof, v recorded, e *evidence, _ *Report) {
 		t.EverConfirmed, v.slot.Confirmed, t.stage, t.confirmAt = false, false, Confirming, e.at.Least+1
 		e.at.Boot, e.at.Most = e.at.Least+1e9, e.at.Least+1e9
 	}, h: 60_000},
@@ -181,7 +181,7 @@ func TestPlan(t *testing.T) {
 // What an acknowledgement proves: the stage and the expiry since then.
 func TestAcked(t *testing.T) {
 	for name, row := range map[string]struct {
-		change func(t *proof, p *decision, v view, after *store.Stat, e *evidence)
+		change func(t *proof, p *decision, v recorded, after *store.Stat, e *evidence)
 
 		confirmed, again bool
 		stage            Stage // 0: Confirmed
@@ -189,35 +189,35 @@ func TestAcked(t *testing.T) {
 		lo               int64 // after planNow
 	}{
 		"well": {confirmed: true, lo: -9_000},
-		"had run out by the leader's clock": {change: func(_ *proof, _ *decision, _ view, after *store.Stat,
+		"had run out by the leader's clock": {change: func(_ *proof, _ *decision, _ recorded, after *store.Stat,
 			_ *evidence) {
 			after.Mtime = planNow + 40_000
 		}, again: true, expiry: expired},
-		"the same where it was written unconfirmed": {change: func(_ *proof, p *decision, _ view, after *store.Stat,
+		"the same where it was written unconfirmed": {change: func(_ *proof, p *decision, _ recorded, after *store.Stat,
 			_ *evidence) {
 			p.slot.Confirmed = false
 			after.Mtime = planNow + 40_000
 		}, stage: Confirming, expiry: expired, lo: -9_000},
-		"a leader that most find ahead": {change: func(_ *proof, _ *decision, _ view, after *store.Stat,
+		"a leader that most find ahead": {change: func(_ *proof, _ *decision, _ recorded, after *store.Stat,
 			e *evidence) {
 			e.agreed, e.reading.Stamp = true, e.reading.Stamp+60_000
 			after.Mtime = planNow + 60_000
 		}, confirmed: true, lo: -9_000},
-		"confirmed after its lease had run out": {change: func(t *proof, p *decision, v view, _ *store.Stat,
+		"confirmed after its lease had run out": {change: func(t *proof, p *decision, v recorded, _ *store.Stat,
 			_ *evidence) {
 			t.LeaseUntil, v.slot.LeaseUntil, t.bound, v.cl.BorrowMs = planNow-1, planNow+99, planNow+99, 300
 		}, confirmed: true, lo: 300},
-		"and its floor is ahead of that": {change: func(t *proof, _ *decision, v view, _ *store.Stat, _ *evidence) {
+		"and its floor is ahead of that": {change: func(t *proof, _ *decision, v recorded, _ *store.Stat, _ *evidence) {
 			t.LeaseUntil, v.slot.LeaseUntil, t.bound, t.Floor = planNow-1, planNow+99, planNow+99, planNow+5
 		}, confirmed: true, lo: 5},
-		"confirmed after the leader showed an expiry": {change: func(t *proof, _ *decision, _ view, _ *store.Stat, _ *evidence) {
+		"confirmed after the leader showed an expiry": {change: func(t *proof, _ *decision, _ recorded, _ *store.Stat, _ *evidence) {
 			t.becomeExpired(planNow-20_000, planNow+700)
 		}, confirmed: true, expiry: reconfirmed, lo: 701},
-		"an expiry after which it was confirmed": {change: func(t *proof, _ *decision, _ view, _ *store.Stat, _ *evidence) {
+		"an expiry after which it was confirmed": {change: func(t *proof, _ *decision, _ recorded, _ *store.Stat, _ *evidence) {
 			t.becomeExpired(planNow-20_000, planNow+700)
 			t.becomeReconfirmed(planNow - 5)
 		}, confirmed: true, expiry: reconfirmed, lo: -5},
-		"long ago": {change: func(t *proof, _ *decision, _ view, _ *store.Stat, _ *evidence) {
+		"long ago": {change: func(t *proof, _ *decision, _ recorded, _ *store.Stat, _ *evidence) {
 			t.becomeExpired(planNow-20_000, planNow-20_000)
 			t.becomeReconfirmed(planNow - 20_000)
 		}, confirmed: true, expiry: reconfirmed, lo: -9_000},

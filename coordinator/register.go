@@ -148,7 +148,7 @@ func (c *Coordinator) acquireIfFree(ctx context.Context, h *proof, worker int, l
 		if err != nil {
 			return false, err
 		}
-		v, err := parseView(records)
+		v, err := parseRecorded(records)
 		if err == nil {
 			err = v.in(c.mine)
 		}
@@ -187,7 +187,7 @@ func (c *Coordinator) acquireIfFree(ctx context.Context, h *proof, worker int, l
 // grow creates free slots, at least up to worker, unless holders have put them back already into a ZooKeeper that had
 // lost them. The same transaction raises HighestSlot, so that a missing slot up to HighestSlot was always lost. If a
 // record has changed meanwhile, grow does nothing, and the caller reads again.
-func (c *Coordinator) grow(ctx context.Context, v view, worker int) error {
+func (c *Coordinator) grow(ctx context.Context, v recorded, worker int) error {
 	cl, from, step := *v.cl, v.cl.HighestSlot+1, v.cl.growBy()
 	cl.HighestSlot = min(cl.Slots, (worker/step+1)*step, from+growMost) - 1
 	create := func(workers []int) error {
@@ -218,7 +218,7 @@ func (c *Coordinator) grow(ctx context.Context, v view, worker int) error {
 
 // writeAcquired writes a free slot as ours (C8). The error is store.ErrBadVersion or store.ErrNoNode if the slot or the
 // cluster's record has changed.
-func (c *Coordinator) writeAcquired(ctx context.Context, h *proof, worker int, v view, now int64, lease time.Duration) error {
+func (c *Coordinator) writeAcquired(ctx context.Context, h *proof, worker int, v recorded, now int64, lease time.Duration) error {
 	cl, old := v.cl.withHorizon(c.gather().earliest(), lease), *v.slot
 	// The floor is above all that earlier holders may have used (C2).
 	//mutant:c2-floor-at-now by sim -> floor := now
@@ -244,6 +244,48 @@ func (c *Coordinator) writeAcquired(ctx context.Context, h *proof, worker int, v
 	}
 	h.becomeConfirming(c.Elapsed.AtLeast() + int64(cl.ConfirmTime()))
 	return nil
+}
+
+// pend begins the next grant of a slot, over the record old, with a new term and nonce. It saves both as pending
+// before anything is written to ZooKeeper (C9).
+func (c *Coordinator) pend(h *proof, old Slot) error {
+	claim := h.Claim
+	//mutant:c24-term-below-the-one-found by TestTakeAwayOfAnOlderCopy -> claim.PendingTerm = h.Term + 1
+	claim.PendingTerm = max(h.Term, old.Term) + 1
+	claim.PendingNonce = c.Nonce()
+	//mutant:c9-written-before-stored by TestStoredBeforeWritten -> gen, err := h.Generation, error(nil)
+	gen, err := c.Ledger.Save(claim)
+	if err != nil { // an earlier grant stays pending
+		return fmt.Errorf("saving the claim before writing it to ZooKeeper: %w", err)
+	}
+	h.becomePending(claim, gen)
+	return nil
+}
+
+// pendingRecord returns the record of the pending grant, to write over old.
+func (p proof) pendingRecord(e evidence, cl Cluster, old Slot, lease time.Duration, confirmed bool) Slot {
+	slot := p.nextClaim().record(e, cl, old, lease, e.usableHorizon(cl, confirmed))
+	slot.State, slot.Confirmed = "confirming", confirmed
+	return slot
+}
+
+// begin makes h, whose pending grant was acknowledged, the node's hold: how is the step of the trace. Its write of slot over old was
+// decided with e, and is acknowledged: stamped. version is the slot's version since then. The write may continue the
+// claim's chain.
+func (c *Coordinator) begin(h *proof, how string, cl Cluster, e evidence, stamped timeguard.Stamped, old, slot Slot, version int32) {
+	h.becomeGranted()
+	h.Incarnation = cl.Incarnation
+	h.Chain, h.Last = h.Chain.with(stamped, version, c.Interval), stamped
+	h.compared, h.bound = true, slot.LeaseUntil
+	c.hold = h
+	c.traceGrant(h, how, cl, e, old, slot, version)
+}
+
+// nextClaim returns the claim with the pending grant as its own.
+func (c Claim) nextClaim() Claim {
+	c.Term, c.Nonce = c.PendingTerm, c.PendingNonce
+	c.PendingTerm, c.PendingNonce = 0, ""
+	return c
 }
 
 // isFull returns an error with the reasons why no slot is free, or nil if one is free. The server may lag behind.

@@ -42,17 +42,17 @@ func (c *Coordinator) Resume(ctx context.Context, lease time.Duration, check Clo
 }
 
 // resumable reads the cluster's record and the slot. It returns an error if the claim does not hold the slot.
-func (c *Coordinator) resumable(ctx context.Context) (view, error) {
+func (c *Coordinator) resumable(ctx context.Context) (recorded, error) {
 	h := c.hold
 	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
-		return view{}, err
+		return recorded{}, err
 	}
-	v, err := c.readView(ctx, h.Worker)
+	v, err := c.readRecorded(ctx, h.Worker)
 	if err == nil {
 		err = v.in(c.mine)
 	}
 	if err != nil {
-		return view{}, err
+		return recorded{}, err
 	}
 	h.recognise(v.slot)
 	err = judgeResume(v.slot, h.Claim)
@@ -96,7 +96,7 @@ func (c *Coordinator) writeResumed(ctx context.Context, lease time.Duration) (ti
 
 // writeNextTerm writes our slot with the next term. The record is confirmed only if the write goes on where the process
 // before has stopped (C13). Otherwise a holder that ZooKeeper has lost has time to come back (C10).
-func (c *Coordinator) writeNextTerm(ctx context.Context, v view, lease time.Duration) (confirm time.Duration, _ error) {
+func (c *Coordinator) writeNextTerm(ctx context.Context, v recorded, lease time.Duration) (confirm time.Duration, _ error) {
 	h := c.hold
 	if err := c.pend(h, *v.slot); err != nil {
 		return 0, err

@@ -72,7 +72,12 @@ func (n *Node) beat(ctx context.Context) error {
 		return err
 	}
 	if err == nil && ctx.Err() == nil {
-		err = n.followUp(callCtx, beat)
+		if err = n.acknowledged(beat); err == nil {
+			err = n.showLive(callCtx, beat.Shown)
+		}
+		if err == nil {
+			err = n.judgeClock(callCtx, beat.Clock)
+		}
 	} else {
 		n.publishHold() // a grant may be pending now, and must be in the next local record
 	}
@@ -105,17 +110,6 @@ func (n *Node) passLoss() {
 		n.coord.Note(*n.loss)
 		n.loss = nil
 	}
-}
-
-// followUp applies an acknowledged heartbeat, shows the live lock, and compares clocks.
-func (n *Node) followUp(ctx context.Context, beat coordinator.Beat) error {
-	if err := n.acknowledged(beat); err != nil {
-		return err
-	}
-	if err := n.showLive(ctx, beat.Shown); err != nil {
-		return err
-	}
-	return n.judgeClock(ctx, beat.Clock)
 }
 
 // acknowledged applies the result of a heartbeat. When the slot has just been confirmed, the

@@ -132,8 +132,8 @@ func era(l worker.Layout) string {
 // the record of this node or its cluster (lost).
 func (n *Node) startFromCache(lost bool) error {
 	s := n.peek()
+	//mutant:c16-alone-beyond-the-lease -> c := n.coord.Claim(); c.LeaseUntil = n.now() + 60_000; n.coord.Recall(c); n.coord.GoAlone(s.reservedUntil, s.generation)
 	n.coord.GoAlone(s.reservedUntil, s.generation) // (C6)
-	//mutant:c16-alone-beyond-the-lease -> n.coord.LeaseUntil = n.now() + 60_000; claim := n.coord.Claim()
 	claim := n.coord.Claim()
 	n.log.Warn("starting from the state directory alone, the clock is unverified", "cause", TroubleFromCache,
 		"worker", claim.Worker, "term", claim.Term,
