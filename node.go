@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
+	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/ids"

@@ -1,8 +1,9 @@
 package client
 
 import (
-	"sync/atomic"
 	"time"
+
+	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/worker"
 )

@@ -5,8 +5,9 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/ops/access"

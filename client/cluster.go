@@ -5,8 +5,9 @@ import (
 	"errors"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/ops/access"

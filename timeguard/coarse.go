@@ -1,6 +1,6 @@
 package timeguard
 
-import "sync/atomic"
+import "go.uber.org/atomic"
 
 // Coarse reads Elapsed.AtMost at the cost of one quick clock. After the machine stood still, it is late for coarseFor
 // at most. By the wall clock it is not late at all, unless the wall clock does not show that either.

@@ -1,8 +1,9 @@
 package timeguard
 
 import (
-	"sync/atomic"
 	"time"
+
+	"go.uber.org/atomic"
 )
 
 // Elapsed measures how much time passes. No single clock can be trusted with that: a hypervisor that pauses a machine

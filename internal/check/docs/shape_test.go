@@ -61,6 +61,7 @@ func checkShape(t *testing.T, path string) error {
 	if err != nil {
 		return err
 	}
+	checkAtomics(t, set, file)
 	for _, d := range file.Decls {
 		f, is := d.(*ast.FuncDecl)
 		if !is {

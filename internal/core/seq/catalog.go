@@ -3,8 +3,9 @@ package seq
 import (
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/coordinator"
 )

@@ -4,8 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/positions"

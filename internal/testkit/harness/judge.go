@@ -6,9 +6,10 @@ import (
 	"math"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
+
+	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/internal/check/order"
 	"github.com/flaked/flaked/worker"

@@ -7,9 +7,8 @@ package memcluster
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/internal/testkit/memfile"
 	"github.com/flaked/flaked/internal/testkit/memzk"
@@ -20,8 +19,8 @@ import (
 type Cluster struct {
 	Mem *memzk.Server
 	now func() int64
-	// leader is how far the leader's clock is ahead of true time.
-	leader atomic.Duration
+	// leader is how far the leader's clock is ahead of true time, ns.
+	leader atomic.Int64
 }
 
 // New returns a cluster with an empty ZooKeeper. now returns true time, Unix ns.
@@ -33,14 +32,14 @@ func New(now func() int64) *Cluster {
 
 // ZooKeeper returns another empty ZooKeeper, with the same leader's clock.
 func (c *Cluster) ZooKeeper() *memzk.Server {
-	return memzk.New(func() int64 { return (c.now() + int64(c.leader.Load())) / 1e6 })
+	return memzk.New(func() int64 { return (c.now() + c.leader.Load()) / 1e6 })
 }
 
 // Leap makes the leader's clock leap, as when another leader is elected whose clock differs.
-func (c *Cluster) Leap(by time.Duration) { c.leader.Add(by) }
+func (c *Cluster) Leap(by time.Duration) { c.leader.Add(int64(by)) }
 
 // Leads returns how far the leader's clock is ahead of true time.
-func (c *Cluster) Leads() time.Duration { return c.leader.Load() }
+func (c *Cluster) Leads() time.Duration { return time.Duration(c.leader.Load()) }
 
 // Machine returns a new machine, whose clocks are right, with a blank disk.
 func (c *Cluster) Machine() *Machine { return &Machine{Disk: memfile.New(nil), now: c.now} }
