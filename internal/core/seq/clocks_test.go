@@ -11,7 +11,7 @@ import (
 // passed, and waits for the whole confirming time after a loss of data.
 func TestFastBootClock(t *testing.T) {
 	s, a := newOrder(t)
-	a.rate = 2
+	a.SetRates(2000, 1000)
 	a.restart()
 	s.run(2 * time.Minute)
 	before, began := s.view("order").State.Time, s.now
@@ -30,9 +30,9 @@ func TestFastBootClock(t *testing.T) {
 // The boot clock of a node is slow, or as good as stands still, and its wall clock is right. The hold ends in
 // time.
 func TestHoldWithASlowBootClock(t *testing.T) {
-	for _, rate := range []float64{0.5, 0.01} {
+	for _, rate := range []int64{500, 10} {
 		s, a := newOrder(t)
-		a.rate = rate
+		a.SetRates(rate, 1000)
 		a.restart()
 		s.run(20 * time.Second)
 		a.ask("order", 10, false).first()
@@ -41,7 +41,7 @@ func TestHoldWithASlowBootClock(t *testing.T) {
 		a.ask("order", 1, false).first()
 		s.now += 20_000
 		if r := a.ask("order", 1, false).reason(); r != record.NoBlock {
-			t.Errorf("at the rate %v: %s", rate, r)
+			t.Errorf("at the rate %d: %s", rate, r)
 		}
 	}
 }

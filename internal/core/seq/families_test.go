@@ -105,7 +105,7 @@ func TestFamilyIsNotCreatedAroundANewSequence(t *testing.T) {
 	s.createTemplate("a:*", 1, 9)
 	s.run(5 * time.Second)
 	o, asked := s.operator(), false
-	session := s.mem.Session()
+	session := s.Mem.Session()
 	session.SetFault(func(c memzk.Call) memzk.Fault {
 		if c.Op == "multi" && !asked {
 			asked = true

@@ -24,7 +24,7 @@ type follower struct {
 
 // follower connects a node that holds worker 0.
 func (s *stage) follower() *follower {
-	ctx, f := context.Background(), &follower{s.mem.Session(), s.t,
+	ctx, f := context.Background(), &follower{s.Mem.Session(), s.t,
 		coordinator.Slot{Node: "n", Nonce: "x", Term: 1, LeaseUntil: 1}}
 	cl := simCluster(1)
 	err := f.EnsureRoot(ctx, coordinator.SlotPath(0), "/live")
@@ -133,7 +133,7 @@ func TestJumpsWaitInThePresentIncarnation(t *testing.T) {
 	if _, err := s.operator().Set(t.Context(), "order", jump); !errors.As(err, &late) {
 		t.Error(err)
 	}
-	admin := s.mem.Session()
+	admin := s.Mem.Session()
 	o := operator.Sequences{Store: admin, Clock: simClock{&s.now, func() { admin.SetFault(nil) }}}
 	admin.SetFault(func(c memzk.Call) memzk.Fault {
 		if c.Path == "/live" {

@@ -27,13 +27,13 @@ func TestJournalRaisesTheRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, a := newJournaled(t)
-			before := s.mem.Snapshot()
+			before := s.Mem.Snapshot()
 			old, _ := a.is.witness()
 			s.setNext("order", 500_000)
 			s.run(5 * time.Second)
 			issued := a.ask("order", 10, false).first()
 			s.run(5 * time.Second)
-			s.mem.Restore(before)
+			s.Mem.Restore(before)
 			dir, count, w := a.dir, a.is.JournalCount(), old
 			if row.noticed {
 				s.raise(0)
@@ -80,14 +80,14 @@ func forgetful(t *testing.T) (*stage, *actor, uint64) {
 	s.create("aa", plain(), settings(1000))
 	a.ask("aa", 1, false).first()
 	s.run(5 * time.Second)
-	before := s.mem.Snapshot()
+	before := s.Mem.Snapshot()
 	s.setNext("order", 500_000)
 	s.setNext("aa", 500_000)
 	s.run(5 * time.Second)
 	a.ask("order", 10, false).first()
 	a.ask("aa", 10, false).first()
 	s.run(5 * time.Second)
-	s.mem.Restore(before)
+	s.Mem.Restore(before)
 	s.raise(0)
 	dir, count := a.dir, a.is.JournalCount()
 	a.restart()
@@ -122,8 +122,8 @@ func TestJournalIsSaidToBeCompared(t *testing.T) {
 	compares(false)
 	s, a, count = forgetful(t)
 	a.cluster.Resumed, a.cluster.Journal = true, count
-	s.mem.Wipe() // there is nothing to compare
-	createCluster(s.mem.Session(), 0)
+	s.Mem.Wipe() // there is nothing to compare
+	createCluster(s.Mem.Session(), 0)
 	s.raise(0)
 	_ = a.round()
 	compares(false)

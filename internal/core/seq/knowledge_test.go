@@ -248,12 +248,13 @@ func TestTimeIsPutBackByThreeClocks(t *testing.T) {
 		"the leader's clock went back": {boot: 60 * s, wall: 60 * s, leader: -600 * s, want: 60 * s},
 		"no heartbeat has followed":    {boot: 3 * s, wall: 3 * s, leader: 3 * s, lacksHeartbeat: true},
 	} {
-		boot, wall := int64(100*s), int64(5000*s)
-		e := timeguard.NewElapsed(testClock{func() int64 { return boot }, func() int64 { return wall }})
+		m := clusterAt(new(int64)).Machine()
+		e := timeguard.NewElapsed(m)
 		const leader = 7_000_000
 		k := knowsNothing()
 		k.learn(record.State{Time: 1000}, reading{1000, e.Now(), leader}, e.Now(), true)
-		boot, wall = boot+int64(row.boot), wall+int64(row.wall)
+		m.SetBoot(m.Boot() + int64(row.boot))
+		m.Step(row.wall)
 		k.enter(2, e.Now())
 		hold := Hold{Incarnation: 2}
 		if row.lacksHeartbeat {

@@ -17,22 +17,23 @@ func TestClocksThatRunApart(t *testing.T) {
 	for _, lease := range []time.Duration{record.MinLease, record.DefaultLease, record.MaxLease} {
 		s, nodes := newTicks(t, lease, 2)
 		a, b := nodes[0], nodes[1]
-		a.rate, a.wallRate = 0.95, 0.95
+		a.SetRates(950, 950)
 		s.cutOffOwner(lease, a, b)
 	}
 }
 
 // The owner is cut off. The boot clock of one node is wrong, and its wall clock is right.
 func TestOwnerAndBootClocksAtAnyRate(t *testing.T) {
-	for name, rates := range map[string][2]float64{ // of the owner and of the other node
-		"the owner's is slow":     {0.5, 1},
-		"the owner's is fast":     {1.15, 1},
-		"the other one's is fast": {1, 2},
-		"all are wrong":           {0.85, 1.15},
+	for name, rates := range map[string][2]int64{ // of the owner and of the other node
+		"the owner's is slow":     {500, 1000},
+		"the owner's is fast":     {1150, 1000},
+		"the other one's is fast": {1000, 2000},
+		"all are wrong":           {850, 1150},
 	} {
 		t.Log(name)
 		s, nodes := newTicks(t, record.DefaultLease, 2)
-		nodes[0].rate, nodes[1].rate = rates[0], rates[1]
+		nodes[0].SetRates(rates[0], 1000)
+		nodes[1].SetRates(rates[1], 1000)
 		s.cutOffOwner(record.DefaultLease, nodes[0], nodes[1])
 	}
 }
@@ -156,13 +157,13 @@ func loseTakeOver(t *testing.T, lease time.Duration) (s *stage, a, b *actor) {
 	a, b = nodes[0], nodes[1]
 	m := a.owner("ticks")
 	a.store.Partition()
-	copied := s.mem.Snapshot()
+	copied := s.Mem.Snapshot()
 	s.contest("ticks").run(lease+lease/2+time.Second, b)
 	if v := b.ask("ticks", 100, true).first(); v <= m.end {
 		t.Fatalf("the other node gives %d, and the owner holds the values up to %d", v, m.end)
 	}
-	s.mem.Restore(copied)
-	s.mem.SetEpoch(9)
+	s.Mem.Restore(copied)
+	s.Mem.SetEpoch(9)
 	return s, a, b
 }
 
@@ -255,14 +256,14 @@ func (s *stage) loseOwner(a, b, heard *actor, given, vouched bool) {
 		}
 		a.restart()
 	}
-	copied := s.mem.Snapshot()
+	copied := s.Mem.Snapshot()
 	a.store.Partition()
 	s.pass(4 * time.Second)
 	c := s.contest("ticks")
 	c.run(record.MaxLease+5*time.Second, b)
 	b.store.Partition()
-	s.mem.Restore(copied)
-	s.mem.SetEpoch(9)
+	s.Mem.Restore(copied)
+	s.Mem.SetEpoch(9)
 	heard.noteLoss()
 	if next := int64(1_000_000); vouched {
 		s.set("ticks", operator.Change{Next: &next, VouchedIn: 1})
@@ -282,7 +283,7 @@ func (s *stage) loseOwner(a, b, heard *actor, given, vouched bool) {
 func TestOwnerReadsThatItIsReplaced(t *testing.T) {
 	s, nodes := newTicks(t, record.DefaultLease, 2)
 	a, b := nodes[0], nodes[1]
-	a.rate, a.wallRate = 0.4, 0.4
+	a.SetRates(400, 400)
 	a.restart()
 	s.run(8 * time.Second)
 	m := a.owner("ticks")
@@ -320,11 +321,11 @@ func TestTakingNeedsTheSlotUnchanged(t *testing.T) {
 // An owner stops when it has seen a loss of data, and before anybody has put /seq back.
 func TestOwnerStopsBeforeTheStateIsPutBack(t *testing.T) {
 	s := newStage(t)
-	before := s.mem.Snapshot()
+	before := s.Mem.Snapshot()
 	a := s.node()
 	s.ordered("ticks", record.DefaultLease, 1000)
 	a.ask("ticks", 1, true).first()
-	s.mem.Restore(before)
+	s.Mem.Restore(before)
 	a.noteLoss()
 	a.is.known.enter(1, a.is.cfg.Elapsed.Now())
 	var lost *lostError

@@ -13,7 +13,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/internal/testkit/memzk"
+	"github.com/flaked/flaked/internal/testkit/memcluster"
 	"github.com/flaked/flaked/internal/testkit/zkstore"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/timeguard"
@@ -23,10 +23,10 @@ import (
 // Goroutines ask while rounds run and the journal is written, and an operator deletes and creates a sequence. Every
 // request that waits is woken.
 func TestTakeWhileRoundsRun(t *testing.T) {
-	mem := memzk.New(nil)
-	createCluster(mem.Session(), 0)
-	n := startLive(t, mem.Session())
-	s := &stage{t: t, mem: mem, now: time.Now().UnixMilli() - simEpoch}
+	s := &stage{t: t, Cluster: memcluster.New(func() int64 { return time.Now().UnixNano() })}
+	s.now = time.Now().UnixMilli() - simEpoch
+	createCluster(s.Mem.Session(), 0)
+	n := startLive(t, s.Mem.Session())
 	for n.is.progress.Load().knewAllAt == longAgoNs {
 		runtime.Gosched()
 	}
@@ -60,7 +60,7 @@ func TestTakeWhileRoundsRun(t *testing.T) {
 		m := plain()
 		m.Start = (k + 1) * 10_000_000 // a name that is created again after a loss needs a start above all values
 		s.create("order", m, settings(100_000))
-		if err := raiseIncarnation(mem.Session(), 0, 0); err != nil {
+		if err := raiseIncarnation(s.Mem.Session(), 0, 0); err != nil {
 			t.Error(err)
 		}
 	}

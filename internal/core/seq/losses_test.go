@@ -14,8 +14,8 @@ import (
 
 // lose puts ZooKeeper back to a copy. All sessions end.
 func (s *stage) lose(copied *memzk.Snapshot, zkEpoch uint32) {
-	s.mem.Restore(copied)
-	s.mem.SetEpoch(zkEpoch)
+	s.Mem.Restore(copied)
+	s.Mem.SetEpoch(zkEpoch)
 	for _, a := range s.nodes {
 		a.store.Expire()
 	}
@@ -76,7 +76,7 @@ func TestSetRefusesWhatCannotBeUndone(t *testing.T) {
 func TestServerThatLagsIsNoLoss(t *testing.T) {
 	s, a := newOrder(t)
 	s.run(4 * time.Second)
-	before := s.mem.Snapshot()
+	before := s.Mem.Snapshot()
 	a.ask("order", 100, false).first()
 	s.set("order", operator.Change{Settings: func(set *record.Settings) { set.SupplyMs++ }})
 	s.run(4 * time.Second)
@@ -126,7 +126,7 @@ func TestOlderTemplateCreatesNothing(t *testing.T) {
 func TestNewSessionReadsAllRecordsAgain(t *testing.T) {
 	s, a := newOrder(t)
 	s.run(4 * time.Second)
-	copied := s.mem.Snapshot()
+	copied := s.Mem.Snapshot()
 	a.ask("order", 1, false).first() // the node needs no other block
 	s.lose(copied, 9)
 	s.run(4 * time.Second)
@@ -142,7 +142,7 @@ func TestBlockThatARivalHasTakenIsDropped(t *testing.T) {
 	a, b := s.node(), s.node()
 	s.create("order", plain(), settings(1000))
 	s.run(4 * time.Second)
-	copied := s.mem.Snapshot()
+	copied := s.Mem.Snapshot()
 	a.ask("order", 1, false).first()
 	s.lose(copied, 9)
 	b.ask("order", 1, false).first()
@@ -247,12 +247,12 @@ func TestBlockIsTakenInTheSessionOfItsRead(t *testing.T) {
 	gone, a := s.node(), s.node()
 	s.create("order", plain(), settings(1000))
 	s.run(4 * time.Second)
-	copied := s.mem.Snapshot()
+	copied := s.Mem.Snapshot()
 	a.calls = func(c memzk.Call) memzk.Fault {
 		if c.Op == "multi" && c.Touches(record.Path("order")) {
 			a.calls = nil
 			gone.ask("order", 10, false).first()
-			s.mem.Restore(copied)
+			s.Mem.Restore(copied)
 		}
 		return memzk.NoFault
 	}

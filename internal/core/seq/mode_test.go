@@ -18,7 +18,7 @@ func TestUnknownModeIsNotDamage(t *testing.T) {
 			s, a := newOrder(t)
 			s.createTemplate("order:*", 1, 3)
 			a.ask("order", 1, false).first()
-			data, _, err := s.mem.Peek(record.Path(name))
+			data, _, err := s.Mem.Peek(record.Path(name))
 			if err != nil {
 				t.Fatal(err)
 			}

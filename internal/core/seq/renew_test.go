@@ -106,7 +106,7 @@ func TestPlacementNeedsNoRoom(t *testing.T) {
 	s := newStage(t)
 	a := s.node()
 	a.gone()
-	b := &actor{stage: s, store: s.mem.Session(), slot: "/workers/0007", address: "b:1"}
+	b := &actor{stage: s, Machine: machineOf(s.Cluster, s.now), store: s.Mem.Session(), slot: "/workers/0007", address: "b:1"}
 	b.pass = func(context.Context, Ask) (Answer, error) { return Answer{}, ErrNotAsked }
 	b.restart()
 	s.nodes = append(s.nodes, b)
@@ -208,8 +208,8 @@ func TestNoRoundsWithoutAPause(t *testing.T) {
 	for name, stop := range map[string]func(a *actor){
 		"the worker is lost": func(a *actor) { a.fenced = true },
 		"/seq is lost": func(a *actor) {
-			a.mem.Wipe()
-			createCluster(a.mem.Session(), 0)
+			a.Mem.Wipe()
+			createCluster(a.Mem.Session(), 0)
 			a.noteLoss()
 			a.restart()
 			a.is.wakeAt(a.is.named("ticks"), soon)

@@ -75,7 +75,7 @@ func TestNodeReadsWhatOthersPutBack(t *testing.T) {
 		name := row.first.Name
 		s.creates(row.first)
 		s.run(15 * time.Second)
-		copied := s.mem.Snapshot()
+		copied := s.Mem.Snapshot()
 		s.remove(name)
 		if s.run(15 * time.Minute); row.then.Name != "" {
 			s.creates(row.then)
@@ -86,8 +86,8 @@ func TestNodeReadsWhatOthersPutBack(t *testing.T) {
 		for _, one := range a.is.list() {
 			s.knows(b, title, one.name, *one.known)
 		}
-		s.mem.Wipe()
-		s.mem.SetEpoch(10)
+		s.Mem.Wipe()
+		s.Mem.SetEpoch(10)
 		s.run(2 * stageConfirm)
 		for _, one := range a.is.list() {
 			if r := s.view(one.name).Record; r == nil || r.ID != one.known.ID || r.Kind() != one.known.Kind() {
@@ -114,7 +114,7 @@ func TestNodeReadsAgainWhatIsPutBackLate(t *testing.T) {
 	v := s.view("order")
 	late := v.Record.Deleted(*v.State, 1).Written("late", "another node")
 	v.State.PutAt = new(v.State.Time)
-	if err := s.mem.Session().Multi(t.Context(), v.SetState(*v.State)...); err != nil {
+	if err := s.Mem.Session().Multi(t.Context(), v.SetState(*v.State)...); err != nil {
 		t.Fatal(err)
 	}
 	s.run(5 * time.Second)
@@ -129,7 +129,7 @@ func TestNodesHearOfALatePutBack(t *testing.T) {
 	b := s.node()
 	s.create("other", plain(), settings(1000))
 	s.run(5 * time.Second)
-	copied := s.mem.Snapshot()
+	copied := s.Mem.Snapshot()
 	s.remove("order")
 	s.run(5 * time.Second)
 	s.lose(copied, 9)
@@ -156,7 +156,7 @@ func TestNodesHearOfALatePutBack(t *testing.T) {
 func (s *stage) newerFamily(a, b *actor) {
 	s.creates(familyOf(2, record.DefaultLease))
 	s.run(15 * time.Second)
-	copied := s.mem.Snapshot()
+	copied := s.Mem.Snapshot()
 	s.remove("f:*")
 	s.run(time.Minute)
 	s.creates(familyOf(5, record.DefaultLease))

@@ -10,6 +10,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memzk"
+	"github.com/flaked/flaked/timeguard"
 )
 
 func TestNameCreatedAgainHasNoMoreCredit(t *testing.T) {
@@ -32,8 +33,8 @@ func TestLossIsNoticedBeforeSeqIsRead(t *testing.T) {
 		if !wiped {
 			s.node().gone()
 		}
-		a := &actor{stage: s, store: s.mem.Session(), slot: "/workers/0099"}
-		a.is = New(Config{Store: a.store, Tenure: a, Elapsed: elapsedOf(&s.now)})
+		a := &actor{stage: s, Machine: machineOf(s.Cluster, s.now), store: s.Mem.Session(), slot: "/workers/0099"}
+		a.is = New(Config{Store: a.store, Tenure: a, Elapsed: timeguard.NewElapsed(a.Machine)})
 		a.noteLoss()
 		s.nodes = append(s.nodes, a)
 		s.run(2 * stageConfirm)
@@ -52,7 +53,7 @@ func TestOperatorWritesInTheSessionThatItRead(t *testing.T) {
 	s := newStage(t)
 	s.node()
 	s.create("order", plain(), settings(1000))
-	st := s.mem.Session()
+	st := s.Mem.Session()
 	st.SetFault(func(c memzk.Call) memzk.Fault {
 		if c.Op == "multi" {
 			st.Expire()
@@ -126,7 +127,7 @@ func TestLossInTheMiddleOfARound(t *testing.T) {
 	s.run(5 * stageConfirm)
 	a.ask("order", 40, false).first()
 	s.run(5 * stageConfirm)
-	c, known := s.mem.Snapshot(), a.is.named("order")
+	c, known := s.Mem.Snapshot(), a.is.named("order")
 	for gen := known.known.Gen; known.known.Gen == gen; s.now += 100 {
 		a.ask("order", 40, false).first()
 	}
@@ -134,8 +135,8 @@ func TestLossInTheMiddleOfARound(t *testing.T) {
 	a.calls = func(call memzk.Call) memzk.Fault {
 		if armed && call.Path == record.Path("order") {
 			armed = false
-			s.mem.Restore(c)
-			s.mem.SetEpoch(9)
+			s.Mem.Restore(c)
+			s.Mem.SetEpoch(9)
 		}
 		return memzk.NoFault
 	}

@@ -49,7 +49,7 @@ func (c *call) positions(v sequence.Values) (all []int64) {
 }
 
 func (s *stage) keyIsThere(r record.Record) bool {
-	_, _, err := s.mem.Peek(record.SecretPath(r.ID))
+	_, _, err := s.Mem.Peek(record.SecretPath(r.ID))
 	return err == nil
 }
 

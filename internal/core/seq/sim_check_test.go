@@ -27,7 +27,7 @@ func (h *history) recordOf(c memzk.Call) (name string, set store.SetOp, r record
 // intend remembers the block that a call takes if it is applied.
 func (n *simNode) intend(c memzk.Call) {
 	name, set, r, ok := n.h.recordOf(c)
-	data, stat, err := n.h.mem.Peek(set.Path)
+	data, stat, err := n.h.Mem.Peek(set.Path)
 	if !ok || err != nil || stat.Version != set.Version {
 		return
 	}
@@ -115,7 +115,7 @@ func (h *history) lossesIn(from, to int64) (n int64) {
 
 // checkIncarnation checks that no node has seen a loss of data in a history without one.
 func (h *history) checkIncarnation() {
-	data, stat, err := h.mem.Peek(record.ClusterPath)
+	data, stat, err := h.Mem.Peek(record.ClusterPath)
 	if err != nil || len(h.lostAt) > 0 {
 		return
 	}

@@ -59,7 +59,7 @@ func (h *history) interleave(n *simNode) {
 			h.ask(other, h.names[h.rng.IntN(max(1, len(h.names)))], 1+h.rng.IntN(100), false)
 		}
 	case 4:
-		h.mem.Deliver()
+		h.Mem.Deliver()
 		if h.rng.IntN(2) == 0 {
 			other.store.Lag()
 		}
@@ -77,7 +77,8 @@ func (h *history) pass(ms int64) {
 	if n := h.heard; n != nil && h.now < last && last <= end && !n.busy {
 		h.now = last
 		was := h.inside
-		h.inside, n.pauseTill = true, 0
+		h.inside = true
+		n.goesOn()
 		n.beat()
 		n.round()
 		h.inside = was
@@ -131,11 +132,11 @@ func (h *history) able(at int64) (able []*simNode) {
 
 // peek returns /cluster and /seq.
 func (h *history) peek() (record.Found, error) {
-	cluster, _, err := h.mem.Peek(record.ClusterPath)
+	cluster, _, err := h.Mem.Peek(record.ClusterPath)
 	if err != nil {
 		return record.Found{}, err
 	}
-	state, _, err := h.mem.Peek(record.StatePath)
+	state, _, err := h.Mem.Peek(record.StatePath)
 	if err != nil {
 		return record.Found{}, err
 	}
@@ -151,7 +152,8 @@ func (h *history) mustNotice(n *simNode) bool {
 func (h *history) calm() {
 	h.run(max(0, h.noticeBy-h.now) + 1)
 	for _, n := range h.nodes {
-		n.cut, n.pauseTill = false, 0
+		n.cut = false
+		n.goesOn()
 		n.store.Heal()
 	}
 	h.run(3*h.confirm.Milliseconds() + 3000)
@@ -171,7 +173,7 @@ func (h *history) checkLives() {
 			continue
 		}
 		for _, s := range n.is.list() {
-			data, _, _ := h.mem.Peek(record.Path(s.name))
+			data, _, _ := h.Mem.Peek(record.Path(s.name))
 			r, err := record.Parse(data)
 			if known := s.known; err == nil && known == nil && strings.HasPrefix(s.name, "t:") {
 				continue
@@ -186,15 +188,15 @@ func (h *history) checkLives() {
 func (h *history) putBack(c simCopy, heard *simNode) {
 	h.notice(heard)
 	h.note("ZooKeeper is put back to %.3f", float64(c.at)/1000)
-	h.mem.Restore(c.data)
-	h.mem.SetEpoch(uint32(h.mem.Zxid()>>32) + 1)
+	h.Mem.Restore(c.data)
+	h.Mem.SetEpoch(uint32(h.Mem.Zxid()>>32) + 1)
 }
 
 // notice says which node must notice the loss of data that comes now.
 func (h *history) notice(heard *simNode) {
 	h.heard, h.noticeBy = heard, h.now+h.confirm.Milliseconds()
 	h.lostAt = append(h.lostAt, h.now)
-	h.mem.Deliver()
+	h.Mem.Deliver()
 	h.checkGaps("x0")
 	if s := h.strict["x0"]; s != nil {
 		s.counts = false
@@ -219,16 +221,16 @@ func (h *history) lose() {
 	switch {
 	case wipe:
 		h.note("ZooKeeper is wiped, node %d must notice", h.heard.id)
-		h.mem.Wipe()
-		_ = h.mem.Session().EnsureRoot(context.Background(), "/workers")
+		h.Mem.Wipe()
+		_ = h.Mem.Session().EnsureRoot(context.Background(), "/workers")
 	case h.rng.IntN(3) == 0:
 		h.note("ZooKeeper is put back to %.3f while it runs, node %d must notice", float64(at)/1000, h.heard.id)
-		h.mem.RestoreRunning(c.data)
+		h.Mem.RestoreRunning(c.data)
 	default:
 		h.note("ZooKeeper is put back to %.3f, node %d must notice", float64(at)/1000, h.heard.id)
-		h.mem.Restore(c.data)
+		h.Mem.Restore(c.data)
 	}
-	h.mem.SetEpoch(uint32(h.mem.Zxid()>>32) + 1)
+	h.Mem.SetEpoch(uint32(h.Mem.Zxid()>>32) + 1)
 	if h.rng.IntN(3) == 0 {
 		h.restartAll()
 	} else if h.rng.IntN(2) == 0 { // it notices at the last moment

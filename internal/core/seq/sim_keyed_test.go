@@ -56,11 +56,11 @@ func (h *history) expect(st store.Store, name string) (end func()) {
 		if result != nil || c.Op != "multi" {
 			return
 		}
-		data, _, _ := h.mem.Peek(record.Path(name))
+		data, _, _ := h.Mem.Peek(record.Path(name))
 		if r, err := record.Parse(data); err != nil {
 			h.violated("record", "%v", err)
 		} else {
-			h.born(h.operator(h.mem.Session()), r)
+			h.born(h.operator(h.Mem.Session()), r)
 		}
 	})
 	return func() { session.SetDone(nil) }
@@ -108,9 +108,9 @@ func (h *history) shown(name string, runs []worker.Run) any {
 
 // loseKey deletes the key alone. Nodes that know it put it back some time.
 func (h *history) loseKey() {
-	data, _, err := h.mem.Peek(record.Path(simKeyed))
+	data, _, err := h.Mem.Peek(record.Path(simKeyed))
 	if r, broken := record.Parse(data); err == nil && broken == nil {
-		err = h.mem.Session().Delete(context.Background(), record.SecretPath(r.ID), store.AnyVersion)
+		err = h.Mem.Session().Delete(context.Background(), record.SecretPath(r.ID), store.AnyVersion)
 		h.note("the key of %s is deleted: %v", simKeyed, err)
 	}
 }

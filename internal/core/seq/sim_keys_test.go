@@ -34,7 +34,7 @@ func (h *history) askKeyed(n *simNode, name string) {
 	if h.now < n.pauseTill {
 		return
 	}
-	data, _, err := h.mem.Peek(record.Path(name))
+	data, _, err := h.Mem.Peek(record.Path(name))
 	r, parseErr := record.Parse(data)
 	if err != nil || parseErr != nil {
 		return

@@ -21,7 +21,7 @@ func (h *history) loseInAGap() {
 	}
 	y.cut = true
 	y.store.Partition()
-	c := simCopy{h.now, h.mem.Snapshot()}
+	c := simCopy{h.now, h.Mem.Snapshot()}
 	h.run(3*h.heartbeat.Milliseconds() + 1000)
 	for range 3 {
 		h.ask(gone, name, 1+h.rng.IntN(300), false)
@@ -60,8 +60,8 @@ func (h *history) loseBusy() {
 	h.calm()
 	name := h.names[h.rng.IntN(len(h.names))]
 	gone, x := h.nodes[0], h.nodes[1]
-	c := simCopy{h.now, h.mem.Snapshot()}
-	r, _, err := h.operator(h.mem.Session()).Show(context.Background(), name)
+	c := simCopy{h.now, h.Mem.Snapshot()}
+	r, _, err := h.operator(h.Mem.Session()).Show(context.Background(), name)
 	if err != nil || r.DeletedAt != 0 || r.Mode == record.Strict || r.HardCeiling > 1000 {
 		return
 	}
@@ -84,9 +84,9 @@ func (h *history) loseBusy() {
 func (h *history) loseChange() {
 	h.calm()
 	name := h.names[h.rng.IntN(len(h.names))]
-	op := h.operator(h.mem.Session())
+	op := h.operator(h.Mem.Session())
 	x := h.nodes[1]
-	c := simCopy{h.now, h.mem.Snapshot()}
+	c := simCopy{h.now, h.Mem.Snapshot()}
 	r, _, err := op.Show(context.Background(), name)
 	if err != nil || r.DeletedAt != 0 {
 		return
@@ -114,9 +114,9 @@ func (h *history) loseChange() {
 func (h *history) loseRaise() {
 	h.calm()
 	name := h.names[h.rng.IntN(len(h.names))]
-	op := h.operator(h.mem.Session())
+	op := h.operator(h.Mem.Session())
 	ctx := context.Background()
-	c := simCopy{h.now, h.mem.Snapshot()}
+	c := simCopy{h.now, h.Mem.Snapshot()}
 	r, _, err := op.Show(ctx, name)
 	if err != nil || r.DeletedAt != 0 {
 		return
@@ -152,8 +152,8 @@ func (h *history) readEarly() {
 	h.calm()
 	name := h.names[h.rng.IntN(len(h.names))]
 	x, y := h.nodes[0], h.nodes[1]
-	c := simCopy{h.now, h.mem.Snapshot()}
-	op := h.operator(h.mem.Session())
+	c := simCopy{h.now, h.Mem.Snapshot()}
+	op := h.operator(h.Mem.Session())
 	h.run(2*h.heartbeat.Milliseconds() + 1000)
 	if strings.HasPrefix(name, simFamily) {
 		h.changeFamily(op, 1)

@@ -2,10 +2,11 @@ package seq
 
 import (
 	"context"
-	"fmt"
 	"slices"
+	"time"
 
 	"github.com/flaked/flaked/internal/core/seq/record"
+	"github.com/flaked/flaked/internal/testkit/memcluster"
 )
 
 // trusted is the clock that is right in a history. The others may be wrong, all of them at once.
@@ -24,90 +25,46 @@ const (
 
 func (t trusted) String() string { return [...]string{"boot", "wall", "leader's"}[t] }
 
-// simMachine has the clocks of a node's machine, in ns.
-type simMachine struct {
-	n      *simNode
-	boot   float64 // at the time at, ms
-	at     int64
-	rate   float64 // of the boot clock
-	offset int64   // of the wall clock, ms
-	late   int64   // how far the wall clock is late because the machine stood still, ms
-	stands bool    // still, while its node does
-}
-
-func (n *simNode) newMachine() *simMachine {
-	m := &simMachine{n: n, offset: n.h.offset(), at: n.h.now, rate: 1}
-	m.start()
-	m.setRate()
+// newMachine returns the machine of a node.
+func (h *history) newMachine() *memcluster.Machine {
+	m := h.Machine()
+	m.SetSkew(h.offset())
+	h.boots(m)
+	h.setRate(m)
 	return m
 }
 
-// start makes the boot clock count anew.
-func (m *simMachine) start() {
-	m.goOn()
-	m.boot = float64(m.n.h.rng.Int64N(100_000)) * 1e6
-}
+// boots makes the boot clock of a machine count anew.
+func (h *history) boots(m *memcluster.Machine) { m.SetBoot(1 + h.rng.Int64N(100_000)*1e6) }
 
-// setRate changes the rate of the boot clock.
-func (m *simMachine) setRate() {
-	m.goOn()
-	h := m.n.h
-	switch h.right {
-	case bootRight:
-		if h.drift {
-			m.rate = []float64{0.976, 1, 1.024}[h.rng.IntN(3)]
-		}
-	case wallRight:
-		m.rate = []float64{0.5, 0.85, 1, 1, 1.15, 2}[h.rng.IntN(6)]
-	case leaderRight:
-		m.rate = []float64{0.5, 0.85, 1}[h.rng.IntN(3)]
+// setRate changes the rate of the boot clock of a machine.
+func (h *history) setRate(m *memcluster.Machine) {
+	rates := []int64{1000}
+	switch {
+	case h.right == bootRight && h.drift:
+		rates = []int64{976, 1000, 1024}
+	case h.right == wallRight:
+		rates = []int64{500, 850, 1000, 1000, 1150, 2000}
+	case h.right == leaderRight:
+		rates = []int64{500, 850, 1000}
 	}
+	m.SetRates(rates[h.rng.IntN(len(rates))], 1000)
 }
 
-// goOn lets the boot clock count until now, but for the time for which the machine stood still.
-func (m *simMachine) goOn() {
-	now, until := m.n.h.now, m.n.pauseTill
-	if m.stands {
-		if now < until {
-			return
-		}
-		if until == 0 { // somebody has ended that
-			until = now
-		}
-		if m.n.h.right == leaderRight {
-			m.late += until - m.at
-		}
-		m.at, m.stands = until, false
-	}
-	m.boot += float64(now-m.at) * m.rate * 1e6
-	m.at = now
-}
-
-func (m *simMachine) Boot() int64 {
-	m.goOn()
-	return int64(m.boot) + 1
-}
-
-func (m *simMachine) Mono() int64 { return m.Boot() }
-
-func (m *simMachine) Wall() int64 {
-	m.goOn()
-	return (simEpoch + m.n.h.now + m.offset - m.late) * 1e6
-}
-
-func (m *simMachine) String() string {
-	return fmt.Sprintf("runs at %v, its wall clock is off by %d ms, and late by %d ms", m.rate, m.offset, m.late)
+// goesOn ends a standstill of a node and of its machine.
+func (n *simNode) goesOn() {
+	n.pauseTill = 0
+	n.machine.Wake()
 }
 
 // standStill makes a node stand still, alone or with its machine.
 func (h *history) standStill(n *simNode, ms int64) {
-	n.machine.goOn()
 	n.pauseTill = h.now + ms
 	if h.right == bootRight || h.rng.IntN(2) == 0 {
 		h.note("node %d stands still until %d", n.id, n.pauseTill)
 		return
 	}
-	n.machine.stands = true
+	n.machine.Pause(time.Duration(ms)*time.Millisecond, h.right == leaderRight)
 	h.note("the machine of node %d stands still until %d", n.id, n.pauseTill)
 }
 
@@ -118,11 +75,11 @@ func (h *history) loseStanding() {
 	h.calm()
 	name := h.names[h.rng.IntN(len(h.names))]
 	gone, x := h.nodes[0], h.nodes[1]
-	r, _, err := h.operator(h.mem.Session()).Show(context.Background(), name)
+	r, _, err := h.operator(h.Mem.Session()).Show(context.Background(), name)
 	if err != nil || r.DeletedAt != 0 || r.Mode != record.Segment || r.HardCeiling > 1000 {
 		return
 	}
-	c := simCopy{h.now, h.mem.Snapshot()}
+	c := simCopy{h.now, h.Mem.Snapshot()}
 	h.run(3*h.heartbeat.Milliseconds() + 1000)
 	if !slices.Contains(h.able(c.at), x) {
 		return
@@ -148,7 +105,8 @@ func (h *history) loseStanding() {
 	gone.cut = true
 	gone.store.Partition()
 	h.putBack(c, x)
-	x.cut, x.pauseTill = false, 0
+	x.cut = false
+	x.goesOn()
 	x.store.Heal()
 	if h.rng.IntN(2) == 0 {
 		x.round() // before its first heartbeat

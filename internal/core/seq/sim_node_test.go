@@ -8,6 +8,7 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memcluster"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
@@ -21,7 +22,7 @@ type simNode struct {
 	store   *memzk.Session
 	is      *Issuer
 	boots   int
-	machine *simMachine
+	machine *memcluster.Machine
 	elapsed *timeguard.Elapsed
 	stamped timeguard.Stamped // the last acknowledged heartbeat
 	disk    simDisk
@@ -82,8 +83,8 @@ type simDisk struct {
 }
 
 func (h *history) addNode() {
-	n := &simNode{h: h, id: len(h.nodes), store: h.mem.Session(), max: map[string]int64{}}
-	n.machine = n.newMachine()
+	n := &simNode{h: h, id: len(h.nodes), store: h.Mem.Session(), max: map[string]int64{}}
+	n.machine = h.newMachine()
 	n.slot = fmt.Sprintf("/workers/%04d", n.id)
 	n.start(false)
 	h.nodes = append(h.nodes, n)
@@ -92,10 +93,11 @@ func (h *history) addNode() {
 // start makes a new process. resumes: it has the state directory, and goes on with the worker.
 func (n *simNode) start(resumes bool) {
 	n.store.Expire()
-	n.store = n.h.mem.Session()
+	n.store = n.h.Mem.Session()
 	n.store.SetFault(n.fault)
 	n.store.SetDone(n.done)
-	n.lastBeat, n.cut, n.pauseTill, n.owed, n.nothing, n.leaves = -1<<40, false, 0, 0, true, false
+	n.goesOn()
+	n.lastBeat, n.cut, n.owed, n.nothing, n.leaves = -1<<40, false, 0, true, false
 	n.simPeers = simPeers{}
 	clear(n.max)
 	n.h.strict["x0"].ended(n.is)
@@ -163,7 +165,7 @@ func (n *simNode) startClocks() {
 // reboot starts the machine again: its boot clock begins anew.
 func (n *simNode) reboot() {
 	n.boots++
-	n.machine.start()
+	n.h.boots(n.machine)
 	n.start(true)
 }
 

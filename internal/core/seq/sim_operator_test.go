@@ -50,21 +50,24 @@ func forgotten(op operator.Sequences, name string) (missing, lost bool, err erro
 	return false, r.Incarnation < state.Incarnation, err
 }
 
-// offset returns how far a clock is off, in ms.
-func (h *history) offset() int64 {
+// offset returns how far a wall clock is off.
+func (h *history) offset() time.Duration {
 	if h.right != bootRight {
 		return 0
 	}
-	return []int64{0, 0, 4000, -4000, 60_000, -60_000, -660_000, 200_000}[h.rng.IntN(8)]
+	return []time.Duration{0, 0, 4, -4, 60, -60, -660, 200}[h.rng.IntN(8)] * time.Second
 }
 
-// setClocks makes the wall clock of a node step, or that of ZooKeeper's leader.
+// setClocks makes the wall clock of a node step, unless its machine stands still, or that of ZooKeeper's leader.
 func (h *history) setClocks(n *simNode) {
-	n.machine.setRate()
-	if n.machine.offset, n.machine.late = h.offset(), 0; h.right == wallRight {
-		h.leader = []int64{0, 60_000, 140_000, -60_000}[h.rng.IntN(4)]
+	if h.now < n.pauseTill {
+		return
 	}
-	h.note("the machine of node %d %v. The leader's clock is off by %d ms", n.id, n.machine, h.leader)
+	h.setRate(n.machine)
+	if n.machine.SetSkew(h.offset()); h.right == wallRight {
+		h.Leap([]time.Duration{0, 60, 140, -60}[h.rng.IntN(4)]*time.Second - h.Leads())
+	}
+	h.note("the clock of node %d is off by %s, that of the leader by %s", n.id, n.machine.Skew(), h.Leads())
 }
 
 func (h *history) operator(st store.Store) operator.Sequences {
@@ -74,7 +77,7 @@ func (h *history) operator(st store.Store) operator.Sequences {
 // simOperator is the clock of an operator: the nodes go on while a command waits.
 type simOperator struct{ *history }
 
-func (c simOperator) Now() time.Time { return time.UnixMilli(simEpoch + c.now + c.leader) }
+func (c simOperator) Now() time.Time { return time.UnixMilli(simEpoch + c.now).Add(c.Leads()) }
 
 func (c simOperator) Sleep(ctx context.Context, d time.Duration) error {
 	c.run(d.Milliseconds())
@@ -101,7 +104,7 @@ func (h *history) jump() {
 	h.staged = true // no other losses while a command waits for the nodes
 	defer func() { h.staged = was }()
 	name := h.names[h.rng.IntN(len(h.names))]
-	st := h.mem.Session()
+	st := h.Mem.Session()
 	op := h.operator(st)
 	ctx := context.Background()
 	k := h.rng.IntN(5)
@@ -201,7 +204,7 @@ func (h *history) wait() {
 	staged := h.staged
 	h.staged = true
 	defer func() { h.staged = staged }()
-	state, err := h.operator(h.mem.Session()).State(context.Background())
+	state, err := h.operator(h.Mem.Session()).State(context.Background())
 	lags := func(n *simNode) bool {
 		return !n.cut && h.now >= n.pauseTill && n.is.Followed().Last.Number < state.Changes
 	}

@@ -174,7 +174,7 @@ func (h *history) loseTakeOver() {
 	a, b, heard := h.nodes[0], h.nodes[1], h.nodes[len(h.nodes)-1]
 	h.ask(a, name, 5, false)
 	h.run(1)
-	c := simCopy{h.now, h.mem.Snapshot()}
+	c := simCopy{h.now, h.Mem.Snapshot()}
 	a.cut = true
 	a.store.Partition()
 	for range 4 {

@@ -113,7 +113,7 @@ func (n *simNode) takeLong(c memzk.Call) {
 func (h *history) expireOrphans() {
 	if h.orphansUntil != 0 && h.now >= h.orphansUntil {
 		h.orphansUntil = 0
-		h.mem.ExpireOrphans()
+		h.Mem.ExpireOrphans()
 		h.note("the sessions of before have ended")
 	}
 }
@@ -144,12 +144,12 @@ func (h *history) loseSecond() {
 		n.round()
 	}
 	s := x.is.byName[name]
-	data, _, _ := h.mem.Peek(record.Path(name))
+	data, _, _ := h.Mem.Peek(record.Path(name))
 	r, err := record.Parse(data)
 	if s == nil || err != nil || r.DeletedAt != 0 {
 		return
 	}
-	c, incarnation := simCopy{h.now, h.mem.Snapshot()}, x.claim.incarnation
+	c, incarnation := simCopy{h.now, h.Mem.Snapshot()}, x.claim.incarnation
 	h.now += h.rng.Int64N(500)
 	for range 1 + h.rng.IntN(10) {
 		h.ask(x, name, 1+h.rng.IntN(300), false)
@@ -197,7 +197,7 @@ func (h *history) delays(how simReturn) func(memzk.Call) int64 {
 
 // meet lets a node know more names, and returns another one, which the node compares after them.
 func (h *history) meet(n *simNode, names int) string {
-	st := h.mem.Session()
+	st := h.Mem.Session()
 	for k := range names {
 		name := fmt.Sprint("many", k)
 		_, err := h.operator(st).Create(context.Background(), operator.Definition{Name: name, StartGiven: true,

@@ -20,12 +20,12 @@ func (h *history) raiseUnheard() {
 	h.calm()
 	name := h.names[h.rng.IntN(len(h.names))]
 	x, gone := h.nodes[0], h.nodes[1]
-	c := simCopy{h.now, h.mem.Snapshot()}
+	c := simCopy{h.now, h.Mem.Snapshot()}
 	h.run(3*h.heartbeat.Milliseconds() + 1000)
 	x.cut = true
 	x.store.Partition()
 	x.store.Expire()
-	_ = h.mem.Session().Delete(context.Background(), fmt.Sprintf("/live/%04d", x.id), store.AnyVersion) // of any session
+	_ = h.Mem.Session().Delete(context.Background(), fmt.Sprintf("/live/%04d", x.id), store.AnyVersion) // of any session
 	p, ceiling, ok := h.raise(name)
 	if ok {
 		gone.beat()
@@ -50,7 +50,7 @@ func (h *history) raiseUnheard() {
 // raise raises the next value of a sequence a little further than a node skips after a loss of data that comes soon. It
 // returns the new next position and the ceiling.
 func (h *history) raise(name string) (p, ceiling int64, ok bool) {
-	op, ctx := h.operator(h.mem.Session()), context.Background()
+	op, ctx := h.operator(h.Mem.Session()), context.Background()
 	r, st, err := op.Show(ctx, name)
 	if err != nil || !r.Exists() || r.Mode == record.Strict {
 		return 0, 0, false
@@ -65,7 +65,7 @@ func (h *history) raise(name string) (p, ceiling int64, ok bool) {
 func (h *history) reach(n *simNode, name string, p, ceiling int64) {
 	h.run(2 * h.confirm.Milliseconds())
 	for range 200 {
-		r, _, err := h.operator(h.mem.Session()).Show(context.Background(), name)
+		r, _, err := h.operator(h.Mem.Session()).Show(context.Background(), name)
 		if h.wrong != "" || errors.Is(err, operator.ErrNotFound) || err == nil && r.Next > p+10*ceiling {
 			return
 		}
@@ -80,7 +80,7 @@ func (h *history) loseWitnesses() {
 	h.calm()
 	name := h.names[h.rng.IntN(len(h.names))]
 	x, gone, older := h.nodes[0], h.nodes[1], make([]*Witness, len(h.nodes))
-	c := simCopy{h.now, h.mem.Snapshot()}
+	c := simCopy{h.now, h.Mem.Snapshot()}
 	h.run(3*h.heartbeat.Milliseconds() + 1000)
 	for k, n := range h.nodes {
 		if n.disk.witness != nil && h.rng.IntN(2) == 0 { // the disk has no room for a later one

@@ -15,7 +15,7 @@ import (
 func (h *history) loseTwice() {
 	h.calm()
 	name := h.names[h.rng.IntN(len(h.names))]
-	c := simCopy{h.now, h.mem.Snapshot()}
+	c := simCopy{h.now, h.Mem.Snapshot()}
 	h.run(2*h.heartbeat.Milliseconds() + 1000)
 	for _, n := range h.nodes[:2] {
 		for range 6 + h.rng.IntN(10) {
@@ -37,7 +37,7 @@ func (h *history) loseTwice() {
 // behind.
 func (h *history) noticeLate() {
 	h.calm()
-	c := simCopy{h.now, h.mem.Snapshot()}
+	c := simCopy{h.now, h.Mem.Snapshot()}
 	name := h.names[h.rng.IntN(len(h.names))]
 	gone, x, heard := h.nodes[0], h.nodes[1], h.nodes[len(h.nodes)-1]
 	h.run(3*h.heartbeat.Milliseconds() + 1000)
@@ -64,7 +64,7 @@ func (h *history) noticeLate() {
 // loseAlone: the only node that is connected has not sent a heartbeat since ZooKeeper lost data.
 func (h *history) loseAlone() {
 	h.calm()
-	c := simCopy{h.now, h.mem.Snapshot()}
+	c := simCopy{h.now, h.Mem.Snapshot()}
 	name := h.names[h.rng.IntN(len(h.names))]
 	gone, x := h.nodes[0], h.nodes[1]
 	h.run(3*h.heartbeat.Milliseconds() + 1000)
@@ -100,9 +100,9 @@ func (h *history) loseUnknown() {
 	defer func() { h.inside = false }()
 	h.calm()
 	name, other := h.names[0], "other"
-	op := h.operator(h.mem.Session())
+	op := h.operator(h.Mem.Session())
 	ctx := context.Background()
-	if _, _, err := h.mem.Peek(record.Path(other)); err != nil {
+	if _, _, err := h.Mem.Peek(record.Path(other)); err != nil {
 		if _, err := op.Create(ctx, operator.Definition{Name: other, Map: sequence.Map{Increment: 1, Max: 10},
 			Settings: settings(50), StartGiven: true}); err != nil {
 			return
@@ -117,7 +117,7 @@ func (h *history) loseUnknown() {
 	x.store.Expire()
 	x.start(false)
 	h.calm()
-	c := simCopy{h.now, h.mem.Snapshot()}
+	c := simCopy{h.now, h.Mem.Snapshot()}
 	h.run(3*h.heartbeat.Milliseconds() + 1000)
 	h.ask(gone, name, 2000, false)
 	if !slices.Contains(h.able(c.at), x) || x.is.byName[name] != nil {
@@ -142,7 +142,7 @@ func (h *history) loseYoung() {
 	if s == nil || s.known == nil || s.known.DeletedAt != 0 {
 		return
 	}
-	c, gen := simCopy{h.now, h.mem.Snapshot()}, s.known.Gen
+	c, gen := simCopy{h.now, h.Mem.Snapshot()}, s.known.Gen
 	for range 30 {
 		h.ask(x, name, 1+h.rng.IntN(300), false)
 	}
@@ -164,7 +164,7 @@ func (h *history) loseYoung() {
 func (h *history) putBackLate() {
 	h.calm()
 	name := h.names[h.rng.IntN(len(h.names))]
-	op := h.operator(h.mem.Session())
+	op := h.operator(h.Mem.Session())
 	ctx := context.Background()
 	gone, x, y := h.nodes[0], h.nodes[1], h.nodes[len(h.nodes)-1]
 	r, st, err := op.Show(ctx, name)
@@ -177,7 +177,7 @@ func (h *history) putBackLate() {
 		n.beat()
 		n.round()
 	}
-	c := simCopy{h.now, h.mem.Snapshot()}
+	c := simCopy{h.now, h.Mem.Snapshot()}
 	p := r.Next + r.Credit + r.HardCeiling*(max(0, st.Time-r.At)/1000+20+h.rng.Int64N(30))
 	op.Clock = simHasty{simOperator{h}}
 	if _, err := op.Set(ctx, name, operator.Change{NextPosition: &p}); !errors.Is(err, errHasty) {
@@ -214,7 +214,7 @@ func (h *history) loseKeys() {
 		return
 	}
 	h.calm()
-	c := simCopy{h.now, h.mem.Snapshot()}
+	c := simCopy{h.now, h.Mem.Snapshot()}
 	h.run(3*h.heartbeat.Milliseconds() + 1000)
 	x, y := h.nodes[0], h.nodes[1]
 	for range 5 {
@@ -225,7 +225,7 @@ func (h *history) loseKeys() {
 	}
 	h.putBack(c, x)
 	h.run(2 * h.confirm.Milliseconds())
-	h.vouch(h.operator(h.mem.Session()), "x0")
+	h.vouch(h.operator(h.Mem.Session()), "x0")
 	h.run(2 * h.heartbeat.Milliseconds())
 	for range 8 {
 		h.askKeyed(y, "x0")

@@ -75,8 +75,8 @@ func (h *history) countGaps(name string) {
 	if s == nil {
 		return
 	}
-	h.mem.Deliver() // what is counted as unanswered must not be written later
-	data, _, err := h.mem.Peek(record.Path(name))
+	h.Mem.Deliver() // what is counted as unanswered must not be written later
+	data, _, err := h.Mem.Peek(record.Path(name))
 	r, parseErr := record.Parse(data)
 	if s.counts = err == nil && parseErr == nil && h.now >= h.noticeBy; s.counts {
 		s.then, s.answeredThen, s.unansweredThen = r, s.answered, h.unanswered(s)
@@ -89,7 +89,7 @@ func (h *history) checkGaps(name string) {
 	if s == nil || !s.counts {
 		return
 	}
-	data, _, err := h.mem.Peek(record.Path(name))
+	data, _, err := h.Mem.Peek(record.Path(name))
 	r, parseErr := record.Parse(data)
 	if err != nil || parseErr != nil {
 		h.violated("gaps", "the record of %s: %v, %v", name, err, parseErr)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/flaked/flaked/internal/testkit/memcluster"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
@@ -13,9 +14,9 @@ import (
 
 // history is one course of events, drawn from a seed.
 type history struct {
-	seed   uint64
-	rng    *rand.Rand
-	mem    *memzk.Server
+	seed uint64
+	rng  *rand.Rand
+	*memcluster.Cluster
 	now    int64 // ms since the start
 	nodes  []*simNode
 	names  []string
@@ -39,7 +40,6 @@ type history struct {
 	mute               *simNode // sends no heartbeats
 	lazy               *simNode // has no rounds until it must notice a loss of data
 	right              trusted
-	leader             int64                   // how far the leader's clock is off, ms
 	staged             bool                    // in a scenario: no other losses
 	keyed              sequence.Map            // the salt or the scatter of simKeyed
 	lives              []sequence.Values       // of simKeyed, each with its key
@@ -81,9 +81,9 @@ func newHistory(seed uint64) *history {
 		h.makeBase()
 	}
 	h.note("the %s clocks are right", h.right)
-	h.mem = memzk.New(func() int64 { return simEpoch + h.now + h.leader })
-	h.mem.SetEpoch(1)
-	admin, nodes := h.mem.Session(), 2+h.rng.IntN(3)
+	h.Cluster = clusterAt(&h.now)
+	h.Mem.SetEpoch(1)
+	admin, nodes := h.Mem.Session(), 2+h.rng.IntN(3)
 	createCluster(admin, nodes)
 	for range nodes {
 		h.addNode()
@@ -235,7 +235,7 @@ func (h *history) turn() {
 	case k < 74:
 		h.run(h.rng.Int64N(60_000))
 	case k < 78:
-		h.copies = append(h.copies, simCopy{h.now, h.mem.Snapshot()})
+		h.copies = append(h.copies, simCopy{h.now, h.Mem.Snapshot()})
 	case k < 82 && keeps, k >= 84 && k < 86 && keeps: // data are never lost
 	case k < 82:
 		h.lose()
@@ -272,7 +272,7 @@ func (h *history) turn() {
 		n.store.Expire()
 		h.note("node %d: session expired", n.id)
 	case k < 98:
-		h.mem.Deliver()
+		h.Mem.Deliver()
 	case k < 99:
 		n.store.Lag()
 	default:

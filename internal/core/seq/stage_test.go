@@ -15,16 +15,17 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memcluster"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
 
-// stage is a ZooKeeper, a clock and some nodes, for tests that play one course of events.
+// stage is a cluster in memory with some nodes, for tests that play one course of events.
 type stage struct {
-	t     *testing.T
-	mem   *memzk.Server
+	t *testing.T
+	*memcluster.Cluster
 	now   int64 // ms since the start
 	nodes []*actor
 	// actors is the number of nodes that there have been.
@@ -35,6 +36,7 @@ type stage struct {
 // of data.
 type actor struct {
 	*stage
+	*memcluster.Machine
 	store *memzk.Session
 	is    *Issuer
 	calls func(memzk.Call) memzk.Fault // nil: no faults
@@ -52,10 +54,6 @@ type actor struct {
 	fenced bool
 	// dir is the state directory, if the node has one: see openJournal.
 	dir *memDir
-	// clock is how far the wall clock is ahead, in ms. rate is that of the boot clock, and wallRate that of the wall clock,
-	// 0 for a right one.
-	clock          int64
-	rate, wallRate float64
 	// address is where others ask the node, "" for nowhere: see pass_test.go.
 	address string
 	pass    func(ctx context.Context, ask Ask) (Answer, error)
@@ -64,18 +62,21 @@ type actor struct {
 
 const stageConfirm = 12 * time.Second
 
-// testClock is a timeguard.Clock: the boot clock and the wall clock of a machine, in ns.
-type testClock struct{ boot, wall func() int64 }
+// clusterAt returns a cluster in memory at *now ms since simEpoch.
+func clusterAt(now *int64) *memcluster.Cluster {
+	return memcluster.New(func() int64 { return (simEpoch + *now) * 1e6 })
+}
 
-func (c testClock) Boot() int64 { return c.boot() }
-func (c testClock) Mono() int64 { return c.boot() }
-func (c testClock) Wall() int64 { return c.wall() }
+// machineOf returns a machine of a cluster at so many ms since simEpoch. Its boot clock counts from there.
+func machineOf(c *memcluster.Cluster, now int64) *memcluster.Machine {
+	m := c.Machine()
+	m.SetBoot((now + 1) * 1e6)
+	return m
+}
 
-// elapsedOf returns what a machine measures whose clocks are right, and read this many ms since simEpoch.
+// elapsedOf returns what a machine of clusterAt measures.
 func elapsedOf(now *int64) *timeguard.Elapsed {
-	return timeguard.NewElapsed(testClock{
-		func() int64 { return (*now + 1) * 1e6 }, func() int64 { return (simEpoch + *now) * 1e6 },
-	})
+	return timeguard.NewElapsed(machineOf(clusterAt(now), *now))
 }
 
 // anyIncarnation is Hold.Incarnation of a node that has always sent a heartbeat since.
@@ -83,9 +84,9 @@ const anyIncarnation = math.MaxInt64
 
 func newStage(t *testing.T) *stage {
 	s := &stage{t: t}
-	s.mem = memzk.New(func() int64 { return simEpoch + s.now })
-	s.mem.SetEpoch(1)
-	createCluster(s.mem.Session(), 0)
+	s.Cluster = clusterAt(&s.now)
+	s.Mem.SetEpoch(1)
+	createCluster(s.Mem.Session(), 0)
 	return s
 }
 
@@ -107,7 +108,7 @@ func (s *stage) node() *actor {
 // newNode adds a node that has just begun.
 func (s *stage) newNode() *actor {
 	s.actors++
-	a := &actor{stage: s, store: s.mem.Session(), slot: fmt.Sprintf("/workers/%04d", s.actors)}
+	a := &actor{stage: s, Machine: machineOf(s.Cluster, s.now), store: s.Mem.Session(), slot: fmt.Sprintf("/workers/%04d", s.actors)}
 	a.store.SetFault(func(c memzk.Call) memzk.Fault {
 		if a.calls == nil {
 			return memzk.NoFault
@@ -125,10 +126,7 @@ func (a *actor) restart() {
 	a.store.Expire()
 	a.is = New(Config{
 		Store: a.store, Tenure: a, By: "node", Boot: "boot",
-		Elapsed: timeguard.NewElapsed(testClock{
-			func() int64 { return int64(float64(a.now+1) * cmp.Or(a.rate, 1) * 1e6) },
-			func() int64 { return (simEpoch+a.clock)*1e6 + int64(float64(a.now)*cmp.Or(a.wallRate, 1)*1e6) },
-		}),
+		Elapsed:  timeguard.NewElapsed(a.Machine),
 		Parallel: 1, Address: a.address, Pass: a.pass,
 	})
 	a.is.beside = func(f func()) { f() }
@@ -214,7 +212,7 @@ func (d *memDir) failed(data []byte) error {
 
 // raise raises the incarnation, unless it is above known.
 func (s *stage) raise(known int64) {
-	if err := raiseIncarnation(s.mem.Session(), known, 0); err != nil {
+	if err := raiseIncarnation(s.Mem.Session(), known, 0); err != nil {
 		s.t.Error(err)
 	}
 }
@@ -227,7 +225,7 @@ func (a *actor) Hold(int64) Hold {
 	if a.hold != nil {
 		return a.hold()
 	}
-	st := a.mem.Session()
+	st := a.Mem.Session()
 	err := st.EnsureRoot(context.Background(), "/workers", a.slot)
 	if err == nil {
 		_, err = st.Set(context.Background(), a.slot, []byte("a heartbeat"), store.AnyVersion)
@@ -290,7 +288,7 @@ func knowing(r record.Record) *series {
 }
 
 func (s *stage) operator() operator.Sequences {
-	return operator.Sequences{Store: s.mem.Session(), Clock: simClock{&s.now, func() {}}}
+	return operator.Sequences{Store: s.Mem.Session(), Clock: simClock{&s.now, func() {}}}
 }
 
 // settings returns the settings of a sequence with this ceiling.
@@ -320,7 +318,7 @@ func (s *stage) creates(d operator.Definition) record.Record {
 // write overwrites a record, as somebody does by hand.
 func (s *stage) write(path string, data []byte) {
 	s.t.Helper()
-	if _, err := s.mem.Session().Set(context.Background(), path, data, store.AnyVersion); err != nil {
+	if _, err := s.Mem.Session().Set(context.Background(), path, data, store.AnyVersion); err != nil {
 		s.t.Fatal(path, err)
 	}
 }
@@ -329,7 +327,7 @@ func (s *stage) write(path string, data []byte) {
 func (s *stage) erase(paths ...string) {
 	s.t.Helper()
 	for _, path := range paths {
-		if err := s.mem.Session().Delete(context.Background(), path, store.AnyVersion); err != nil {
+		if err := s.Mem.Session().Delete(context.Background(), path, store.AnyVersion); err != nil {
 			s.t.Fatal(path, err)
 		}
 	}
@@ -372,7 +370,7 @@ func (s *stage) incarnation() int64 {
 
 func (s *stage) view(name string) record.Found {
 	s.t.Helper()
-	return readAll(s.t, s.mem.Session(), name)
+	return readAll(s.t, s.Mem.Session(), name)
 }
 
 // readAll reads /cluster, /seq and the record of a name.

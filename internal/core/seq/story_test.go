@@ -11,7 +11,6 @@ import (
 
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
-	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/internal/testkit/story"
 	"github.com/flaked/flaked/sequence"
 )
@@ -37,18 +36,19 @@ func newTale(nodes int) *tale {
 		Hidden: []string{"nonce", "id", "node", "reported_clock", "heartbeat_ms", "lease_until", "confirmed"},
 		Shown:  []string{"name", "owner"}, Drawn: []string{"owner"}}}
 	h.tell = a.tell
-	h.mem = memzk.New(func() int64 { return simEpoch + h.now })
-	h.mem.SetEpoch(1)
-	createCluster(h.mem.Session(), nodes)
+	h.Cluster = clusterAt(&h.now)
+	h.Mem.SetEpoch(1)
+	createCluster(h.Mem.Session(), nodes)
 	a.Skip(func() {
 		for range nodes {
 			h.addNode()
 		}
 		for _, n := range h.nodes {
-			n.machine.offset, n.machine.rate, n.machine.boot = 0, 1, 0
+			n.machine.SetSkew(0)
+			n.machine.SetRates(1000, 1000)
 		}
 		a.lasts(20 * time.Second)
-		_, err := h.operator(h.mem.Session()).Create(context.Background(), operator.Definition{Name: simOrdered, Mode: record.Ordered,
+		_, err := h.operator(h.Mem.Session()).Create(context.Background(), operator.Definition{Name: simOrdered, Mode: record.Ordered,
 			Map:      sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript},
 			Settings: record.Settings{Block: 32, SupplyMs: 1000, HoldMs: h.lease, Ceiling: 1000, HardCeiling: 1000}, StartGiven: true})
 		if err != nil {

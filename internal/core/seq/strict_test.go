@@ -106,14 +106,14 @@ func TestKeysWithoutTheirDirectory(t *testing.T) {
 func TestKeysOfRequestsArePutBack(t *testing.T) {
 	s, a, _ := strictStage(t)
 	s.run(4 * time.Second)
-	copied := s.mem.Snapshot()
+	copied := s.Mem.Snapshot()
 	if got := a.askKey("k").first(); got != 1 {
 		t.Fatal(got)
 	}
 	s.lose(copied, 9)
 	a.noteLoss()
 	s.run(2 * stageConfirm)
-	data, _, err := s.mem.Peek(record.KeysPath(s.view("invoice").Record.ID))
+	data, _, err := s.Mem.Peek(record.KeysPath(s.view("invoice").Record.ID))
 	keys, _ := record.ParseKeys(data)
 	if err != nil || len(keys) != 1 || keys[0].Position != 0 {
 		t.Errorf("%v, keys %v", err, keys)

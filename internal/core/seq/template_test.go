@@ -103,7 +103,7 @@ func TestTemplateLeavesADeletedNameAlone(t *testing.T) {
 }
 
 func (s *stage) exists(name string) bool {
-	_, _, err := s.mem.Peek(record.Path(name))
+	_, _, err := s.Mem.Peek(record.Path(name))
 	return err == nil
 }
 

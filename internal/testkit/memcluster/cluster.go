@@ -56,22 +56,29 @@ type Machine struct {
 	wall, boot, mono counter
 }
 
-// counter is a clock that counts true time, apart from what it loses.
+// counter is a clock, in ns.
 type counter struct {
-	lost        int64 // what it has not counted before from, ns
-	from, until int64 // true time, ns
-	// percent is the part of the time from then until then that it does not count. 100: it stands still. Negative: it
-	// is fast.
+	ahead int64 // of true time, at the time from
+	from  int64 // true time
+	// percent is the part of the time from then until the time until that the clock does not count. 100: it stands
+	// still. Negative: it is fast.
 	percent int64
+	until   int64
+	slow    int64 // what it does not count of all other time, in thousandths
 }
 
 func (c counter) at(now int64) int64 {
-	return now - c.lost - max(0, min(now, c.until)-c.from)*c.percent/100
+	until := max(c.from, min(now, c.until))
+	return now + c.ahead - (until-c.from)*c.percent/100 - (now-until)*c.slow/1000
 }
 
-// lose makes the counter lose so many percent of the time from now on, for d.
+// set makes the clock show a time now. What it loses stays as it is.
+func (c *counter) set(now, shows int64) { c.ahead, c.from = shows-now, now }
+
+// lose makes the clock lose so many percent of the time from now on, for d.
 func (c *counter) lose(now int64, d time.Duration, percent int64) {
-	*c = counter{now - c.at(now), now, now + int64(d), percent}
+	c.set(now, c.at(now))
+	c.percent, c.until = percent, now+int64(d)
 }
 
 func (m *Machine) read(c *counter) int64 {
@@ -91,7 +98,29 @@ func (m *Machine) Skew() time.Duration { return time.Duration(m.Wall() - m.now()
 func (m *Machine) SetSkew(skew time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.wall = counter{lost: -int64(skew)}
+	now := m.now()
+	m.wall.until = 0
+	m.wall.set(now, now+int64(skew))
+}
+
+// SetBoot makes the boot clock and the monotonic clock show a time, ns.
+func (m *Machine) SetBoot(shows int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.boot.set(m.now(), shows)
+	m.mono.set(m.now(), shows)
+}
+
+// SetRates says for good how much the boot clock, with the monotonic clock, and the wall clock count of a second of true
+// time, in ms.
+func (m *Machine) SetRates(boot, wall int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.now()
+	for c, rate := range map[*counter]int64{&m.boot: boot, &m.mono: boot, &m.wall: wall} {
+		c.set(now, c.at(now))
+		c.slow = 1000 - rate
+	}
 }
 
 // Step makes the wall clock step.
@@ -139,7 +168,7 @@ func (m *Machine) Wake() (stood bool) {
 func (m *Machine) Crash(behind time.Duration) {
 	m.Boots++
 	m.mu.Lock()
-	m.boot.lost += int64(behind)
+	m.boot.ahead -= int64(behind)
 	m.mu.Unlock()
 	m.Disk.Crash()
 }
