@@ -137,6 +137,9 @@ func outpaced(err error) bool {
 // A raise counts for a node's own lease only when the confirming time has passed since the node read it. By then all
 // connected nodes have read it too, and would freeze registration for as long. A lease that is not confirmed yet may
 // reach it at once. Bounds are Unix ms.
+//
+// Scenario: A's clock is far ahead. A raises the horizon, writes a lease up to it, and is cut off. ZooKeeper loses both
+// writes. B has not read the raise, and freezes registration until the horizon that it knows. A's lease outlasts that.
 type horizon struct {
 	known  int64 // the highest that was read or written
 	usable int64 // the own lease may reach it

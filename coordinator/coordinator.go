@@ -112,7 +112,8 @@ func New(cfg Config) *Coordinator {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	return &Coordinator{Config: cfg, hold: new(seek(Claim{})), strayLock: -1, mine: Cluster{HighestSlot: -1}, seen: PeersSeen{OthersTake: true}}
+	return &Coordinator{Config: cfg, hold: new(seek(Claim{})), strayLock: -1, mine: Cluster{HighestSlot: -1},
+		seen: PeersSeen{OthersTake: true}}
 }
 
 func randomNonce() string {

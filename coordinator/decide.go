@@ -83,7 +83,7 @@ func endsAt(bound, now, boot int64) int64 { return boot + (bound-now)*int64(time
 type NotOursError struct {
 	Worker int
 	Reason string
-	// Lost: ZooKeeper has lost the slot's record, by judgeSlot. A holder whose confirmed lease still runs may put it
+	// Lost: ZooKeeper has lost the slot's record, by slotFinding. A holder whose confirmed lease still runs may put it
 	// back.
 	Lost bool
 }
@@ -92,10 +92,10 @@ func (e *NotOursError) Error() string {
 	return fmt.Sprintf("this node no longer holds worker %d: %s", e.Worker, e.Reason)
 }
 
-// judgeResume returns nil if a starting node still holds the slot of its local record (C15), else a *NotOursError.
-func judgeResume(found *Slot, mine Claim) error {
+// mayResume returns nil if a starting node still holds the slot of its local record (C15), else a *NotOursError.
+func mayResume(found *Slot, mine Claim) error {
 	no := func(format string, a ...any) error {
-		return &NotOursError{mine.Worker, fmt.Sprintf(format, a...), judgeSlot(found, mine) == FoundLost}
+		return &NotOursError{mine.Worker, fmt.Sprintf(format, a...), slotFinding(found, mine) == FoundLost}
 	}
 	switch {
 	case found == nil:
@@ -134,10 +134,10 @@ const cooldown = limits.Cooldown
 // be behind: less than this does no harm.
 func (c Cluster) graceMs() int64 { return min(clocksAgree, c.LeaseMs/limits.GraceParts) }
 
-// JudgeFree returns whether a slot can be taken (C7). now is our clock, leaderNow the leader's, Unix ms. The earlier
+// Availability returns whether a slot can be taken (C7). now is our clock, leaderNow the leader's, Unix ms. The earlier
 // one counts, so that a clock that is ahead frees no slot.
-func (c Cluster) JudgeFree(s Slot, live bool, now, leaderNow int64) Availability {
-	//mutant:c7-free-by-one-clock by TestJudgeFree -> _ = leaderNow
+func (c Cluster) Availability(s Slot, live bool, now, leaderNow int64) Availability {
+	//mutant:c7-free-by-one-clock by TestAvailability -> _ = leaderNow
 	now = min(now, leaderNow)
 	switch {
 	case live:
@@ -231,9 +231,9 @@ const (
 	FoundLost
 )
 
-// JudgeCluster returns the meaning of the cluster's record for a holder of the cluster uuid that knows an incarnation
+// ClusterFinding returns the meaning of the cluster's record for a holder of the cluster uuid that knows an incarnation
 // of it. A newer cluster in its place gives way to that holder while no node has confirmed in it.
-func JudgeCluster(found *Cluster, uuid string, incarnation int64) Finding {
+func ClusterFinding(found *Cluster, uuid string, incarnation int64) Finding {
 	switch {
 	case found == nil:
 		return FoundLost
@@ -247,14 +247,14 @@ func JudgeCluster(found *Cluster, uuid string, incarnation int64) Finding {
 	return FoundLost
 }
 
-// judgeSlot says what the record found in a slot means for its holder (C19). found is nil if there is none.
+// slotFinding says what the record found in a slot means for its holder (C19). found is nil if there is none.
 //
 // It compares incarnations first. A record of an earlier incarnation is an older copy: a loss. One of a later
 // incarnation fences if it is confirmed, because its holder has waited for the earlier one and has issued IDs since. If
 // it is not confirmed, a new node that did not know of the holder has written it: a loss. In the same incarnation a
 // higher term fences, an equal term fences if it is confirmed, and a lower term is an older copy. A release of our
 // record by an operator fences in every incarnation.
-func judgeSlot(found *Slot, mine Claim) Finding {
+func slotFinding(found *Slot, mine Claim) Finding {
 	switch {
 	case found == nil:
 		return FoundLost
@@ -268,6 +268,8 @@ func judgeSlot(found *Slot, mine Claim) Finding {
 		return FoundLost
 	case found.Term > mine.Term:
 		return FoundFenced
+	// Scenario: A has term 5, and is cut off. ZooKeeper gets data back from before that. B acquires the slot, also with
+	// term 5, confirms, and issues. Nobody has noticed the loss, so the incarnations are equal.
 	//mutant:c19-confirmed-equal-term-overwritten by sim -> case false:
 	case found.Term == mine.Term && found.Confirmed:
 		return FoundFenced

@@ -52,11 +52,11 @@ func TestJudgeSlot(t *testing.T) {
 		"unreadable":                                   {&Slot{Term: -1}, FoundLost},
 		"no nonce":                                     {held("me", "", 4, true), FoundLost},
 	} {
-		if got := judgeSlot(tc.found, mine); got != tc.want {
+		if got := slotFinding(tc.found, mine); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 	}
-	if got := judgeSlot(held("me", "", 5, true), Claim{Owner: Owner{Node: "me"}, Term: 5}); got != FoundFenced {
+	if got := slotFinding(held("me", "", 5, true), Claim{Owner: Owner{Node: "me"}, Term: 5}); got != FoundFenced {
 		t.Errorf("a claim and a record without nonces: %s", got)
 	}
 }
@@ -67,14 +67,14 @@ func TestJudgeGoesByTheHighestIncarnationSeen(t *testing.T) {
 	ours := Claim{Owner: Owner{Node: "a"}, Nonce: "a", Term: 1, Incarnation: 2}
 	v := recorded{cl: &Cluster{UUID: "c", Incarnation: 2}, slot: &Slot{Node: "a", Nonce: "a", Term: 1, Incarnation: 2}}
 	for seen, want := range map[int64]Finding{2: FoundOurs, 3: FoundLost} {
-		got, why := (proof{Claim: ours}).judge(v, Cluster{UUID: "c", Incarnation: seen})
+		got, why := (proof{Claim: ours}).finding(v, Cluster{UUID: "c", Incarnation: seen})
 		if got != want {
 			t.Errorf("seen %d: %s, %s", seen, got, why)
 		}
 	}
 }
 
-func TestJudgeCluster(t *testing.T) {
+func TestClusterFinding(t *testing.T) {
 	for name, tc := range map[string]struct {
 		found *Cluster
 		want  Finding
@@ -87,7 +87,7 @@ func TestJudgeCluster(t *testing.T) {
 		"another, unconfirmed": {&Cluster{UUID: "d"}, FoundLost},
 		"another, confirmed":   {&Cluster{UUID: "d", InUse: true}, FoundFenced},
 	} {
-		if got := JudgeCluster(tc.found, "c", 5); got != tc.want {
+		if got := ClusterFinding(tc.found, "c", 5); got != tc.want {
 			t.Errorf("%s: %s, want %s", name, got, tc.want)
 		}
 	}
@@ -192,7 +192,7 @@ func TestJudgeResume(t *testing.T) {
 			with(func(s *Slot) { s.Node, s.Nonce, s.Confirmed = "other", "x", false }), "holds the worker", true,
 		},
 	} {
-		err := judgeResume(tc.found, mine)
+		err := mayResume(tc.found, mine)
 		if tc.says == "" {
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
@@ -206,7 +206,7 @@ func TestJudgeResume(t *testing.T) {
 	}
 }
 
-func TestJudgeFree(t *testing.T) {
+func TestAvailability(t *testing.T) {
 	const now, grace = 1_000_000, 5_000
 	cl := Cluster{LeaseMs: millis(labW)}
 	for name, tc := range map[string]struct {
@@ -240,13 +240,13 @@ func TestJudgeFree(t *testing.T) {
 		"released and live (it is leaving)": {slot: Slot{Term: 1, LeaseUntil: 1, Released: true}, live: true,
 			want: Live},
 	} {
-		if got := cl.JudgeFree(tc.slot, tc.live, now, now+tc.leader); got != tc.want {
+		if got := cl.Availability(tc.slot, tc.live, now, now+tc.leader); got != tc.want {
 			t.Errorf("%s: %d, want %d", name, got, tc.want)
 		}
 	}
 	// With a longest lease of 12 s, a slot stays with its holder for 1 s after the bound.
 	short := Cluster{LeaseMs: 12_000}
-	if got := short.JudgeFree(Slot{Term: 1, LeaseUntil: now - 1000}, false, now, now); got != Free {
+	if got := short.Availability(Slot{Term: 1, LeaseUntil: now - 1000}, false, now, now); got != Free {
 		t.Errorf("a lease of 12 s that ended a second ago: %d", got)
 	}
 }

@@ -103,8 +103,9 @@ func (h *Hearing) Heard(slots []store.Record, incarnation, now int64, confirm ti
 func (h *Hearing) waitsFor(says speech, recent bool, zxid, now, confirm int64) bool {
 	switch says {
 	case silent:
-		// After a gap, ZooKeeper may have been away for longer than the window. The node takes nothing for the
-		// confirming time in any case, so it waits for each holder.
+		// Scenario: ZooKeeper is away for an hour. Then it has older data, and no peer has reported within the window,
+		// but each may know values that are missing there. After such a gap the node takes nothing for the confirming
+		// time in any case, so it waits for each holder.
 		//mutant:c14-window-after-a-gap by TestHeard -> return recent && now-h.first.Sent < confirm
 		return (recent || !h.first.Chained) && now-h.first.Sent < confirm
 	case compares:

@@ -50,9 +50,9 @@ type Beat struct {
 // what the table of docs/safety.md says (C19): if the record is ours, Heartbeat writes it again. If another node has
 // the slot, this node is fenced. If ZooKeeper lost the record, Heartbeat puts it back while the lease bound is ahead.
 //
-// After a *FencedError the holding is over: another node has the slot, the lease had ended when ZooKeeper lost the record,
-// the process began from an old copy of its state, or a freeze keeps the slot from a holder that never confirmed. After
-// an error of the store it goes on.
+// After a *FencedError the holding is over: another node has the slot, the lease had ended when ZooKeeper lost the
+// record, the process began from an old copy of its state, or a freeze keeps the slot from a holder that never
+// confirmed. After an error of the store the holding goes on.
 func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ error) {
 	h := c.hold
 	h.Generation = r.Generation
@@ -66,7 +66,7 @@ func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ err
 			return Beat{Restored: restored}, err
 		}
 		h.recognise(v.slot)
-		finding, why := h.judge(v, c.mine)
+		finding, why := h.finding(v, c.mine)
 		switch {
 		case finding != FoundOurs && !synced:
 			// The server may lag behind. Decide only after a sync.
@@ -91,8 +91,8 @@ func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ err
 	}
 }
 
-// readBeat reads the records of our worker in one round trip, and with it what Peers compares after the heartbeat, if the
-// live workers were listed before.
+// readBeat reads the records of our worker in one round trip, and with them what Peers compares after the heartbeat, if
+// the live workers were listed before.
 func (c *Coordinator) readBeat(ctx context.Context) (recorded, error) {
 	h := c.hold
 	paths, own := []string{clusterPath, SlotPath(h.Worker)}, 2
@@ -115,7 +115,7 @@ func (c *Coordinator) readBeat(ctx context.Context) (recorded, error) {
 func (c *Coordinator) report(ctx context.Context, v recorded, r Report) (Beat, error) {
 	h := c.hold
 	c.saw(*v.cl)
-	e := c.gather().judgedBy(r)
+	e := c.gather().withReport(r)
 	d := h.plan(v, e, r)
 	switch d.action {
 	case giveUp:
@@ -148,6 +148,9 @@ func (c *Coordinator) report(ctx context.Context, v recorded, r Report) (Beat, e
 // write writes the record that d has over the one found (C13). If that confirms the slot, the same transaction
 // checks that the cluster's record has not changed, so that no freeze came in between (C21). written means that the
 // write was acknowledged, although the record's stat may be unknown.
+//
+// Scenario: A reads that registration is not frozen. B notices a loss, and freezes it for the lost holder of A's slot.
+// A's write, which is on its way, would confirm the slot all the same.
 func (c *Coordinator) write(ctx context.Context, d decision, v recorded, worker int) (
 	after store.Stat, written bool, _ error,
 ) {

@@ -47,18 +47,15 @@ func (c *Coordinator) ConfirmAt() int64 { return c.hold.confirmAt }
 
 // GoAlone makes the process go on from the state directory, without ZooKeeper (C16). reserved is the reserved bound
 // there, which the process before may have reached, Unix ms, and generation the write count of the record: ZooKeeper's
-// must not be higher. The floor is saved when a lease had run out, and may be above what was reserved before that
-// (C26).
+// must not be higher. The floor is saved when a lease had run out (C26), and may be above what was reserved before.
 func (c *Coordinator) GoAlone(reserved int64, generation uint64) {
 	c.hold.becomeAlone(reserved, generation)
 }
 
 // Unconfirm saves the claim without its lease: another cluster has taken the place of the claim's.
 func (c *Coordinator) Unconfirm() error {
-	h := c.hold
-	h.EverConfirmed, h.LeaseUntil = false, 0
-	_, err := c.Ledger.Save(h.Claim)
-	return err
+	c.hold.becomeUnleased()
+	return c.Save()
 }
 
 // Save saves the claim again, after an attempt to get another slot has saved another one.
@@ -142,7 +139,7 @@ func (c *Coordinator) tryFinish(ctx context.Context, h *proof, change func(*Slot
 		return nil // our earlier write arrived without an acknowledgement
 	}
 	// As a heartbeat does. Nobody else may have noticed the loss, and our write hides it.
-	finding, why := h.judge(v, c.mine)
+	finding, why := h.finding(v, c.mine)
 	if finding == FoundLost || finding == FoundFenced && h.showsLoss(v, c.mine) {
 		c.Note(c.lossOf(h, v.cl, why))
 	}

@@ -212,7 +212,7 @@ func (c *Coordinator) restore(ctx context.Context, v recorded, r Report, why str
 		return Beat{}, c.yields(ctx, why+", and the lease has expired")
 	}
 	// Another holder may have frozen long ago. By the leader's clock now, check whether that freeze is long enough.
-	e := c.gather().judgedBy(r) // before the ticket: hasPassed asks how far our clock was ahead
+	e := c.gather().withReport(r) // before the ticket: hasPassed asks how far our clock was ahead
 	clock, err := c.touchTicket(ctx, &h.Claim)
 	//mutant:c21-found-freeze-ends-early by TestFoundFreezeIsLongByTheLeadersClock -> early := cl.FrozenUntil < mine.FreezeEnd(clock.Stamp)-1
 	early := cl.FrozenUntil < mine.FreezeEnd(clock.Stamp)
@@ -261,7 +261,7 @@ func (c *Coordinator) putBack(ctx context.Context, cl Cluster, v recorded, r Rep
 		return Beat{}, err
 	}
 	c.begin(h, "restored", cl, e, timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}, old, slot, version)
-	h.confirmAt = 0 // of the record that is lost
+	h.becomeRestored()
 	written, err := c.readBack(ctx, h.Worker)
 	if err != nil {
 		return Beat{}, err

@@ -176,7 +176,7 @@ func (m *member) start() error {
 		claim := m.disk.claim
 		cached := claim.EverConfirmed && m.clock() < claim.LeaseUntil
 		gone := errors.Is(err, ErrNoCluster) ||
-			err == nil && JudgeCluster(&cl, m.disk.cl.UUID, m.disk.claim.Incarnation) == FoundLost
+			err == nil && ClusterFinding(&cl, m.disk.cl.UUID, m.disk.claim.Incarnation) == FoundLost
 		if cached && gone {
 			m.startAlone()
 			return nil

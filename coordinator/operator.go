@@ -209,7 +209,7 @@ func (o Operator) Examine(ctx context.Context, worker int) (Examined, error) {
 		return Examined{}, err
 	}
 	e, err := readSlot(ctx, o.Store, cl, worker)
-	return Examined{e, cl, cl.JudgeFree(e.Slot, e.Live, now.early, now.late)}, err
+	return Examined{e, cl, cl.Availability(e.Slot, e.Live, now.early, now.late)}, err
 }
 
 // ForceRelease releases a slot that its holder has not given back. The lease bound stays (C30), and the next holder
@@ -264,7 +264,7 @@ func (o Operator) again(ctx context.Context, found Examined) (Entry, Cluster, mo
 	e, err := readSlot(ctx, o.Store, cl, found.Worker)
 	changed := e.Absent != found.Absent || e.Slot.Term != found.Slot.Term || e.Slot.Nonce != found.Slot.Nonce
 	// A holder whose lease had ended may have come back. The operator must decide again.
-	back := found.Availability == Free && cl.JudgeFree(e.Slot, e.Live, now.early, now.late) != Free
+	back := found.Availability == Free && cl.Availability(e.Slot, e.Live, now.early, now.late) != Free
 	if err == nil && (changed || back) {
 		err = &ChangedError{found.Worker, e.Slot}
 	}
@@ -324,7 +324,7 @@ func (f Followed) Reaches(at Change) bool {
 // lease may run. A record that is missing or cannot be read, or replaces one that was lost, may be of such a holder.
 func (all Roster) Absent() (absent []Entry) {
 	for _, e := range all.Entries {
-		a := all.Cluster.JudgeFree(e.Slot, e.Live, all.Now, all.LeaderNow)
+		a := all.Cluster.Availability(e.Slot, e.Live, all.Now, all.LeaderNow)
 		if a == Stopped || a == Disconnected {
 			absent = append(absent, e)
 		}

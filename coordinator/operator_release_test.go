@@ -59,7 +59,7 @@ var takenFrom = map[string]struct {
 		}
 	}},
 	"killed, and started": {func(a *member) { a.crash(); a.expire() }, Disconnected, func(a *member) {
-		if err := judgeResume(ptr(a.slot(0)), a.disk.claim); err == nil {
+		if err := mayResume(ptr(a.slot(0)), a.disk.claim); err == nil {
 			a.Error("it may be resumed")
 		}
 	}},

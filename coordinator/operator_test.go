@@ -232,7 +232,7 @@ func TestThaw(t *testing.T) {
 		t.Fatalf("freed %d, %+v, %v", freed, l.cluster(), err)
 	}
 	for w := 1; w <= 3; w++ {
-		if s := l.slot(w); l.cluster().JudgeFree(s, false, l.now, l.now) != Free {
+		if s := l.slot(w); l.cluster().Availability(s, false, l.now, l.now) != Free {
 			t.Errorf("slot %d: %+v", w, s)
 		}
 	}
@@ -263,7 +263,7 @@ func TestThawFreesWhatWasLost(t *testing.T) {
 		t.Fatalf("freed %d, %v", freed, err)
 	}
 	for w := 1; w <= 3; w++ {
-		if s := l.slot(w); l.cluster().JudgeFree(s, false, l.now, l.now) != Free {
+		if s := l.slot(w); l.cluster().Availability(s, false, l.now, l.now) != Free {
 			t.Errorf("slot %d: %+v", w, s)
 		}
 	}

@@ -26,9 +26,9 @@ import (
 // A restart that goes on in its chain writes its record confirmed. It is in the stage Confirming all the same, until
 // the first heartbeat has been accepted.
 //
-// Invariant: only becomeConfirmed raises the lease bound of the claim (C4). IDs are issued only under a confirmed claim,
-// from its floor up to its lease bound. In the stages Alone and Confirming that is the bound of an earlier process, or
-// of the lease before.
+// Invariant: only becomeConfirmed raises the lease bound of the claim, after the acknowledgement (C4). IDs are issued
+// only under a confirmed claim, from its floor up to its lease bound. In the stages Alone and Confirming that is the
+// bound of an earlier process, or of the lease before.
 type proof struct {
 	// Claim is what is also on the disk.
 	Claim
@@ -101,6 +101,24 @@ func (p *proof) becomePending(saved Claim, generation uint64) {
 // becomeGranted: the pending grant is the claim's, because its write was acknowledged, or was found in ZooKeeper.
 func (p *proof) becomeGranted() { p.Claim, p.sinceGrant = p.nextClaim(), sinceGrant{} }
 
+// becomeHolder: the write w of the pending grant was acknowledged, which made this version of the slot and this lease
+// bound, Unix ms. It may continue the claim's chain.
+func (p *proof) becomeHolder(w timeguard.Stamped, version int32, heartbeat time.Duration, incarnation, bound int64) {
+	p.becomeGranted()
+	p.Incarnation = incarnation
+	p.Chain, p.Last = p.Chain.with(w, version, heartbeat), w
+	p.compared, p.bound = true, bound
+}
+
+// becomeRestored: ZooKeeper has a record again in the place of the one that it had lost. It is confirmed at once.
+func (p *proof) becomeRestored() { p.confirmAt = 0 }
+
+// becomeUnleased: the claim has no lease any more, because another cluster has taken the place of its own.
+func (p *proof) becomeUnleased() { p.EverConfirmed, p.LeaseUntil = false, 0 }
+
+// breakChain: the next write cannot continue the chain.
+func (p *proof) breakChain() { p.Chain = brokenAt(p.Chain.Version) }
+
 // becomeConfirming: ZooKeeper has the record, which may be confirmed from a time on, ns of AtLeast.
 func (p *proof) becomeConfirming(from int64) { p.stage, p.confirmAt = Confirming, from }
 
@@ -132,12 +150,12 @@ func (p *proof) recognise(found *Slot) {
 	}
 }
 
-// judge combines the findings on the cluster's record and on ours. Another holder fences us even if the cluster's
+// finding combines the findings on the cluster's record and on ours. Another holder fences us even if the cluster's
 // record is lost: our lease may have ended although our clock, which may be behind, says that it runs. Exception: on an
 // older copy of our record, a holder that has not confirmed does not fence.
-func (p proof) judge(v recorded, mine Cluster) (Finding, string) {
-	cluster := JudgeCluster(v.cl, mine.UUID, max(p.Incarnation, mine.Incarnation))
-	finding := judgeSlot(v.slot, p.Claim)
+func (p proof) finding(v recorded, mine Cluster) (Finding, string) {
+	cluster := ClusterFinding(v.cl, mine.UUID, max(p.Incarnation, mine.Incarnation))
+	finding := slotFinding(v.slot, p.Claim)
 	older := p.wentBack(v.slot, v.stat)
 	if older && finding == FoundFenced && !v.slot.Confirmed {
 		finding = FoundLost
@@ -161,6 +179,9 @@ func (p proof) judge(v recorded, mine Cluster) (Finding, string) {
 
 // wentBack reports whether ZooKeeper has lost our last acknowledged write of the slot. It has if the record has a lower
 // version, or the same version from another writer.
+//
+// Scenario: our write makes version 8. ZooKeeper gets data back from before it, and another node's write makes version
+// 8 again.
 func (p proof) wentBack(found *Slot, stat store.Stat) bool {
 	return found != nil && p.Chain != noChain &&
 		(stat.Version < p.Chain.Version || stat.Version == p.Chain.Version && !p.carriedBy(*found))
@@ -169,7 +190,7 @@ func (p proof) wentBack(found *Slot, stat store.Stat) bool {
 // showsLoss reports whether a record that fences us also shows that ZooKeeper has lost our confirmed one. Another
 // cluster in the place of ours cannot be frozen.
 func (p proof) showsLoss(v recorded, mine Cluster) bool {
-	return v.slot != nil && JudgeCluster(v.cl, mine.UUID, p.Incarnation) != FoundFenced &&
+	return v.slot != nil && ClusterFinding(v.cl, mine.UUID, p.Incarnation) != FoundFenced &&
 		(p.wentBack(v.slot, v.stat) || p.wasLost(*v.slot))
 }
 
@@ -186,8 +207,8 @@ type evidence struct {
 	self    Slot             // the fields about this node that each of our records has
 }
 
-// judgedBy returns the evidence with what the report says of our clock.
-func (e evidence) judgedBy(r Report) evidence {
+// withReport returns the evidence with what the report says of our clock.
+func (e evidence) withReport(r Report) evidence {
 	e.agreed = r.Agreed != Reading{} && r.Agreed == e.reading
 	return e
 }
@@ -263,6 +284,8 @@ type decision struct {
 func (p proof) plan(v recorded, e evidence, r Report) decision {
 	found := *v.slot
 	switch {
+	// Scenario: somebody puts an hour-old copy of the state file back, and the node starts while it cannot reach
+	// ZooKeeper. The process of that hour has issued above the copy's reserved bound. ZooKeeper shows its generation.
 	// A record that this process wrote without an acknowledgement proves no later copy.
 	case p.stage == Alone && found.Generation > p.startedFrom && !slices.Contains(p.granted, found.Nonce):
 		return decision{action: giveUp, why: fmt.Sprintf("this node was started from an old copy of its state: "+
@@ -295,9 +318,11 @@ func (p proof) plan(v recorded, e evidence, r Report) decision {
 }
 
 // mayConfirm reports whether the slot may be confirmed now, if its confirming time ends at confirmAt. While
-// registration is frozen only a holder whose confirmed lease still runs may confirm again (C21). One whose lease had
-// run out waits as a new node does: somebody else may have held the slot meanwhile, or may be about to come back to a
-// ZooKeeper that has lost them.
+// registration is frozen only a holder whose confirmed lease still runs may confirm again (C21).
+//
+// Scenario: A's lease runs out while A is away. B takes the slot, confirms, and is cut off. ZooKeeper gets older data
+// back, in which the slot is A's, and a third node freezes registration for holders like B. If A confirmed now, both
+// would issue.
 func (p proof) mayConfirm(confirmAt int64, cl Cluster, e evidence) bool {
 	//mutant:c31-confirming-by-the-boot-clock by TestPlan -> now := e.at.Boot
 	now := e.at.Least
@@ -345,6 +370,8 @@ func (p *proof) acked(d decision, v recorded, w timeguard.Stamped, after store.S
 	p.Chain, p.Last = p.Chain.with(w, v.stat.Version+1, e.beat), w
 	p.listens(after, e, v.cl.ConfirmTime())
 	lapsed := d.lapsed
+	// Scenario: by our clock the lease ran until this write, by the leader's it had ended. In between another node took
+	// the slot by the leader's clock, confirmed, and was cut off. ZooKeeper got older data back, so we find our record.
 	if v.cl.ConfirmMs > 0 && e.hasPassed(p.previousBound(*v.slot), after.Mtime) {
 		p.becomeExpired(e.now, after.Mtime)
 		if d.slot.Confirmed {
@@ -424,8 +451,8 @@ func (p proof) previousBound(found Slot) int64 {
 // clocksAgree is how far the leader's clock may be ahead of ours and still count as right, in milliseconds.
 const clocksAgree = int64(limits.ClocksAgree / time.Millisecond)
 
-// newFloor returns the floor of a holding whose lease had run out, when it is confirmed again. It is not before now, and
-// above all that a lost holder may have issued and borrowed.
+// newFloor returns the floor of a holding whose lease had run out, when the slot is confirmed again. It is not before
+// now, and above all that a lost holder may have issued and borrowed.
 func (x expiry) newFloor(e evidence) int64 {
 	//mutant:c27-lost-holder-has-not-borrowed -> return max(e.now, x.lastPossible(e.agreed)+1)
 	return max(e.now, x.lastPossible(e.agreed)+1) + e.mine.BorrowMs

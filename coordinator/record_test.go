@@ -76,7 +76,7 @@ func FuzzRecords(f *testing.F) {
 			t.Errorf("%+v became %+v", tk, parseTicket(mustMarshal(tk)))
 		}
 		s := parseSlot(b)
-		if (Cluster{}).JudgeFree(s, false, math.MaxInt32, math.MaxInt32) == Free && s.LeaseUntil == 0 && !(s.Released &&
+		if (Cluster{}).Availability(s, false, math.MaxInt32, math.MaxInt32) == Free && s.LeaseUntil == 0 && !(s.Released &&
 			s.Nonce == "" && s.Term == 0) {
 			t.Errorf("%q is free without a bound: %+v", b, s)
 		}

@@ -174,7 +174,7 @@ func (c *Coordinator) acquireIfFree(ctx context.Context, h *proof, worker int, l
 			}
 			continue
 		}
-		if a := v.cl.JudgeFree(*v.slot, records[2].Found, now, leader); a != Free {
+		if a := v.cl.Availability(*v.slot, records[2].Found, now, leader); a != Free {
 			full.add(a, v.slot.LeaseUntil)
 			return false, nil
 		}
@@ -218,7 +218,9 @@ func (c *Coordinator) grow(ctx context.Context, v recorded, worker int) error {
 
 // writeAcquired writes a free slot as ours (C8). The error is store.ErrBadVersion or store.ErrNoNode if the slot or the
 // cluster's record has changed.
-func (c *Coordinator) writeAcquired(ctx context.Context, h *proof, worker int, v recorded, now int64, lease time.Duration) error {
+func (c *Coordinator) writeAcquired(ctx context.Context, h *proof, worker int, v recorded, now int64,
+	lease time.Duration,
+) error {
 	cl, old := v.cl.withHorizon(c.gather().earliest(), lease), *v.slot
 	// The floor is above all that earlier holders may have used (C2).
 	//mutant:c2-floor-at-now by sim -> floor := now
@@ -248,6 +250,9 @@ func (c *Coordinator) writeAcquired(ctx context.Context, h *proof, worker int, v
 
 // pend begins the next grant of a slot, over the record old, with a new term and nonce. It saves both as pending
 // before anything is written to ZooKeeper (C9).
+//
+// Scenario: the write of a grant arrives, its answer is lost, and the process is killed. The next process must know the
+// nonce that it finds, or it takes its own record for another node's.
 func (c *Coordinator) pend(h *proof, old Slot) error {
 	claim := h.Claim
 	//mutant:c24-term-below-the-one-found by TestTakeAwayOfAnOlderCopy -> claim.PendingTerm = h.Term + 1
@@ -269,14 +274,12 @@ func (p proof) pendingRecord(e evidence, cl Cluster, old Slot, lease time.Durati
 	return slot
 }
 
-// begin makes h, whose pending grant was acknowledged, the node's hold: how is the step of the trace. Its write of slot over old was
-// decided with e, and is acknowledged: stamped. version is the slot's version since then. The write may continue the
-// claim's chain.
-func (c *Coordinator) begin(h *proof, how string, cl Cluster, e evidence, stamped timeguard.Stamped, old, slot Slot, version int32) {
-	h.becomeGranted()
-	h.Incarnation = cl.Incarnation
-	h.Chain, h.Last = h.Chain.with(stamped, version, c.Interval), stamped
-	h.compared, h.bound = true, slot.LeaseUntil
+// begin makes h, whose pending grant was acknowledged, what the node holds: how is the step of the trace. The write w
+// of slot over old was decided with e. version is the slot's version since then.
+func (c *Coordinator) begin(h *proof, how string, cl Cluster, e evidence, w timeguard.Stamped, old, slot Slot,
+	version int32,
+) {
+	h.becomeHolder(w, version, c.Interval, cl.Incarnation, slot.LeaseUntil)
 	c.hold = h
 	c.traceGrant(h, how, cl, e, old, slot, version)
 }
@@ -306,7 +309,7 @@ func (c *Coordinator) isFull(ctx context.Context, cl Cluster) (*FullError, error
 			return false
 		}
 		slot := parseSlot(r.Data)
-		a := cl.JudgeFree(slot, live[worker], now, now)
+		a := cl.Availability(slot, live[worker], now, now)
 		free = a == Free
 		full.add(a, slot.LeaseUntil)
 		return !free

@@ -17,7 +17,9 @@ import (
 // Errors are *NotOursError (register as a new node), *OtherClusterError, ErrNoCluster, those of check and those of the
 // store. The node may start from the local record alone only after store.ErrUnreachable, store.ErrRefused or a
 // *NotOursError with Lost.
-func (c *Coordinator) Resume(ctx context.Context, lease time.Duration, check ClockCheck) (confirm time.Duration, _ error) {
+func (c *Coordinator) Resume(ctx context.Context, lease time.Duration, check ClockCheck) (
+	confirm time.Duration, _ error,
+) {
 	h := c.hold
 	if err := c.WriteNoted(ctx); err != nil {
 		return 0, err
@@ -55,7 +57,7 @@ func (c *Coordinator) resumable(ctx context.Context) (recorded, error) {
 		return recorded{}, err
 	}
 	h.recognise(v.slot)
-	err = judgeResume(v.slot, h.Claim)
+	err = mayResume(v.slot, h.Claim)
 	var no *NotOursError
 	if errors.As(err, &no) && h.Nonce != "" && (no.Lost || h.showsLoss(v, c.mine)) {
 		c.Note(c.lossOf(h, v.cl, no.Reason)) // Register writes it
@@ -72,7 +74,7 @@ func (c *Coordinator) writeResumed(ctx context.Context, lease time.Duration) (ti
 		if err != nil {
 			return 0, err
 		}
-		finding, why := h.judge(v, c.mine)
+		finding, why := h.finding(v, c.mine)
 		c.saw(*v.cl)
 		if finding == FoundLost {
 			cl, err := c.raise(ctx, c.lossOf(h, v.cl, why))
@@ -96,7 +98,9 @@ func (c *Coordinator) writeResumed(ctx context.Context, lease time.Duration) (ti
 
 // writeNextTerm writes our slot with the next term. The record is confirmed only if the write goes on where the process
 // before has stopped (C13). Otherwise a holder that ZooKeeper has lost has time to come back (C10).
-func (c *Coordinator) writeNextTerm(ctx context.Context, v recorded, lease time.Duration) (confirm time.Duration, _ error) {
+func (c *Coordinator) writeNextTerm(ctx context.Context, v recorded, lease time.Duration) (
+	confirm time.Duration, _ error,
+) {
 	h := c.hold
 	if err := c.pend(h, *v.slot); err != nil {
 		return 0, err
@@ -104,7 +108,7 @@ func (c *Coordinator) writeNextTerm(ctx context.Context, v recorded, lease time.
 	e := c.gather() // after the disk, which may take long
 	confirmed := h.continuesChain(v, e)
 	if !confirmed {
-		h.Chain = brokenAt(h.Chain.Version)
+		h.breakChain()
 	}
 	d := decision{confirms: confirmed, cluster: v.cl.withHorizon(e.earliest(), lease)}
 	d.slot = h.pendingRecord(e, d.cluster, *v.slot, lease, confirmed)
@@ -118,7 +122,9 @@ func (c *Coordinator) writeNextTerm(ctx context.Context, v recorded, lease time.
 	before.at = stamped.Sent
 	// Again, with the reading that this write has given.
 	e = c.gather()
-	inTime := confirmed && h.continuesChain(v, e) // the write may have been late (C13)
+	// Scenario: the process stands still between its look at the clock and its write, as by SIGSTOP. Others act
+	// meanwhile, and ZooKeeper gets data back in which the record has the version that the late write expects (C13).
+	inTime := confirmed && h.continuesChain(v, e)
 	c.begin(h, "resumed", d.cluster, before, stamped, *v.slot, d.slot, v.stat.Version+1)
 	// If the lease had run out by the leader's clock, another node may have held the slot since (C26).
 	if e.hasPassed(h.runsUntil(*v.slot), clock.Stamp) {

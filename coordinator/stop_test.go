@@ -24,7 +24,7 @@ func TestRelease(t *testing.T) {
 	if b.claim.Term != 2 || b.claim.Floor < end {
 		t.Errorf("%+v", b.claim)
 	}
-	if err := judgeResume(&s, a.disk.claim); err == nil {
+	if err := mayResume(&s, a.disk.claim); err == nil {
 		t.Error("a released slot may be resumed")
 	}
 	l.disjoint()

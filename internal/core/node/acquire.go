@@ -139,7 +139,7 @@ func era(l worker.Layout) string {
 func (n *Node) startFromCache(lost bool) error {
 	s := n.peek()
 	//mutant:c16-alone-beyond-the-lease -> c := n.coord.Claim(); c.LeaseUntil = n.now() + 60_000; n.coord.Recall(c); n.coord.GoAlone(s.reservedUntil, s.generation)
-	n.coord.GoAlone(s.reservedUntil, s.generation) // (C6)
+	n.coord.GoAlone(s.reservedUntil, s.generation) // from the reserved bound on (C6)
 	claim := n.coord.Claim()
 	n.log.Warn("starting from the state directory alone, the clock is unverified", "cause", TroubleFromCache,
 		"worker", claim.Worker, "term", claim.Term,
@@ -255,7 +255,7 @@ func (a attempt) move(o outcome) move {
 	case o.lost && a.otherZK:
 		return moveRefuse
 	//mutant:c16-alone-beyond-the-lease by sim -> case a.cached && (o.lost || unanswered):
-	case a.cached && o.leased && (o.lost || unanswered): // (C16)
+	case a.cached && o.leased && (o.lost || unanswered): // alone only while the lease runs (C16)
 		return moveAlone
 	case o.err == nil && a.usable && !o.resumed:
 		return moveResume

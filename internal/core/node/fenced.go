@@ -38,7 +38,7 @@ func (n *Node) fenced(err *coordinator.FencedError) {
 	n.skew.wrong, n.keeper.rounds = false, timeguard.Rounds{} // registering checks the clock
 	n.mu.Unlock()
 	//mutant:c19-fenced-worker-is-resumed by TestFencedSlotIsNotResumedAfterRestart -> _ = n.forget
-	n.forget() // (C19)
+	n.forget() // no restart resumes a worker that was fenced (C19)
 }
 
 // forget invalidates the local record. If the disk takes no writes, the node goes on all the

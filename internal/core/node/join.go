@@ -40,12 +40,12 @@ func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err erro
 	case !a.usable:
 		return false, n.joinAs(cl)
 	}
-	finding := coordinator.JudgeCluster(&cl, mine.UUID, n.coord.Claim().Incarnation)
+	finding := coordinator.ClusterFinding(&cl, mine.UUID, n.coord.Claim().Incarnation)
 	switch {
 	case finding == coordinator.FoundLost && (a.otherZK || a.cached):
 		return true, nil
 	case finding != coordinator.FoundOurs && cl.UUID != mine.UUID:
-		n.unconfirm() // (C16)
+		n.unconfirm() // the lease counts in its own cluster only (C16)
 		a.cached = false
 		return false, &StateOfOtherClusterError{Ours: mine.UUID, Found: cl.UUID}
 	}
@@ -88,7 +88,7 @@ func (n *Node) mayMakeCluster(why error, mine coordinator.Cluster, a *attempt) e
 // names a cluster, ZooKeeper has lost that cluster, and its nodes may still hold leases. Then
 // makeCluster puts it back, with registration frozen until all those leases have ended.
 func (n *Node) makeCluster(ctx context.Context, mine coordinator.Cluster) (coordinator.Cluster, error) {
-	if mine.UUID != "" { // (C22)
+	if mine.UUID != "" { // put back only where the directory names it (C22)
 		cl, err := n.coord.PutClusterBack(ctx)
 		if err == nil {
 			n.log.Error(
@@ -154,7 +154,7 @@ func (n *Node) join(cl coordinator.Cluster, r rules) {
 	cl.HighestSlot = n.coord.HighestSlot()
 	if notice, err := limits.NoticeWithin(ms(cl.ConfirmMs), n.cfg.Heartbeat); err == nil {
 		//mutant:c12-slow-reconnect by sim -> _ = notice
-		n.cfg.Store.Hurry(notice) // (C12)
+		n.cfg.Store.Hurry(notice) // a loss is noticed within the confirming time (C12)
 	}
 	n.clock.SetCoast(r.onRollback.Coast())
 	n.mu.Lock()
@@ -187,7 +187,7 @@ func (c Config) fits(cl coordinator.Cluster) (rules, error) {
 func (c Config) checkHeartbeat(cl coordinator.Cluster) error {
 	confirm := ms(cl.ConfirmMs)
 	_, err := limits.NoticeWithin(confirm, c.Heartbeat)
-	if err != nil && !(confirm == 0 && c.InMemory) { // (C12)
+	if err != nil && !(confirm == 0 && c.InMemory) { // a loss must be noticed in time (C12)
 		most := limits.MaxHeartbeat(confirm)
 		if most < limits.MinHeartbeat {
 			return &RangeError{Setting: SettingConfirmTime, Least: limits.MinConfirm, Problem: fmt.Sprintf(

@@ -79,7 +79,7 @@ func (n *Node) beat(ctx context.Context) error {
 			err = n.judgeClock(callCtx, beat.Clock)
 		}
 	} else {
-		n.publishHold() // a grant may be pending now, and must be in the next local record
+		n.publishView() // a grant may be pending now, and must be in the next local record
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -124,7 +124,7 @@ func (n *Node) acknowledged(beat coordinator.Beat) error {
 	}
 	first := beat.Confirmed && before != coordinator.Confirmed
 	raised := n.coord.Claim().Incarnation != n.view.Load().Claim.Incarnation
-	n.publishHold()
+	n.publishView()
 	if first || raised { // after a loss of data, sequences wait for a heartbeat (S24)
 		n.cfg.WakeSequences()
 	}
@@ -175,11 +175,11 @@ func (n *Node) closeIfLapsed(floor int64) (end int64, lapsed bool) {
 	}
 	old.lapsed = true
 	end = n.end(old)
-	return end, true // (C26)
+	return end, true // the next tenure begins above it (C26)
 }
 
-// publishHold makes what coord holds now count for IDs. The next extension of the reserved bound stores its claim.
-func (n *Node) publishHold() {
+// publishView makes what coord holds now count for IDs. The next extension of the reserved bound stores its claim.
+func (n *Node) publishView() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.follow()

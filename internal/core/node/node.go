@@ -188,7 +188,7 @@ func (n *Node) follow() { n.view.Store(n.coord.View()) }
 // after another has replaced it, so a tenure that has ended must have its generator closed.
 type tenure struct {
 	coordinator.Owner
-	floor  int64 // (C2) Unix ms
+	floor  int64 // the first timestamp, above all of earlier holders (C2), Unix ms
 	gen    *worker.Generator
 	lapsed bool // its lease had run out, so its generator is closed
 }

@@ -80,8 +80,8 @@ var _ coordinator.Ledger = ledger{}
 
 // Save writes a claim to the disk and returns the generation of the record. Once the claim is durable, it is that of
 // the node's view, or the next one there if a tenure holds another slot: no later record must lack a grant that is
-// pending. A claim on another slot brings its own reserved bound. For the same slot the bound stays. Either is raised to
-// the claim's floor if it is below.
+// pending. A claim on another slot brings its own reserved bound. For the same slot the bound stays. Either is raised
+// to the claim's floor if it is below.
 func (l ledger) Save(claim coordinator.Claim) (uint64, error) {
 	n := l.n
 	n.saveMu.Lock()

@@ -188,7 +188,7 @@ func (n *Node) applyBounds() {
 		return
 	}
 	//mutant:c1-no-reserved-bound by sim -> bound := n.view.Load().Claim.LeaseUntil
-	bound := min(n.reservedUntil, n.view.Load().Claim.LeaseUntil) // (C1)
+	bound := min(n.reservedUntil, n.view.Load().Claim.LeaseUntil) // below both bounds (C1)
 	// The tick of the bound is the next holder's: bounds are rounded down, floors up.
 	limit := n.layout.FloorTick(bound)
 	if limit > n.held.gen.Limit() {
@@ -248,8 +248,9 @@ func (n *Node) mayPublish() bool {
 	switch {
 	case t == nil || n.serving.Load() == t || n.phase == Stopping:
 		return false
-	// (C10) The wall clock is enough here, because the IDs carry it: coordinator.Claim.Leased also asks the boot clock.
-	// A lease that expired while the node was disconnected counts again once the slot is confirmed again.
+	// Only under a lease that was confirmed (C10). The wall clock is enough here, because the IDs carry it:
+	// coordinator.Claim.Leased also asks the boot clock. A lease that expired while the node was disconnected counts
+	// again once the slot is confirmed again.
 	case !claim.EverConfirmed || now >= claim.LeaseUntil:
 		if n.phase != Confirming {
 			n.refuseLocked(Refusal{Phase: Confirming, Cause: CauseConfirming})
@@ -257,7 +258,7 @@ func (n *Node) mayPublish() bool {
 		return false
 	case n.skew.wrong || t.lapsed:
 		return false
-	case now < t.floor: // (C2)
+	case now < t.floor: // an earlier holder may have used the time before (C2)
 		if n.phase != Waiting {
 			n.refuseLocked(Refusal{Phase: Waiting, Cause: CauseBelowFloor})
 			n.say(n.log.Info, "waiting for the clock to reach the floor", "wait_ms", t.floor-now)

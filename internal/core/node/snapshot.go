@@ -131,11 +131,10 @@ func (n *Node) Snapshot() Snapshot {
 	v, now := n.view.Load(), n.now()
 	s := Snapshot{
 		Name: n.cfg.Labels.Name, Term: v.Claim.Term, Node: v.Claim.Node, Phase: n.phase,
-		Ready: ready == nil, Confirmed: v.Stage == coordinator.Confirmed, FromCache: v.Stage == coordinator.Alone, ServedMs: n.served.Milliseconds(), NowMs: now,
-		Clock: ClockSnapshot{
-			Wrong: n.skew.wrong, UnfollowedLeapMs: n.clock.Ahead().Milliseconds(),
-			CoastingMs: n.clock.Lead().Milliseconds(),
-		},
+		Ready: ready == nil, Confirmed: v.Stage == coordinator.Confirmed, FromCache: v.Stage == coordinator.Alone,
+		ServedMs: n.served.Milliseconds(), NowMs: now,
+		Clock: ClockSnapshot{Wrong: n.skew.wrong, UnfollowedLeapMs: n.clock.Ahead().Milliseconds(),
+			CoastingMs: n.clock.Lead().Milliseconds()},
 		ZooKeeper: ZooKeeperSnapshot{
 			OK: n.store.err == nil && n.store.beatAt > 0, Error: errorText(n.store.err),
 			trouble: troubleOf(n.store.err),

@@ -35,7 +35,7 @@ func (n *Node) stop(ctx context.Context) {
 	n.saveMu.Unlock()
 	if err != nil {
 		n.log.Error("could not record the stop on disk, the next start may wait a few seconds", "error", err)
-		if err := n.coord.Notice(ctx); err != nil { // (C20)
+		if err := n.coord.Notice(ctx); err != nil { // nobody else may notice a loss (C20)
 			n.log.Warn("could not look whether ZooKeeper has lost data", "error", err)
 		}
 		return
@@ -56,7 +56,7 @@ func (n *Node) leaves() bool { return n.cfg.ReleaseOnExit || n.releases.Load() }
 func (n *Node) release(ctx context.Context, end int64) bool {
 	claim := n.view.Load().Claim
 	//mutant:c29-released-before-the-file-is-invalid by sim -> if err := error(nil); err != nil {
-	if err := n.invalidate(); err != nil { // (C29)
+	if err := n.invalidate(); err != nil { // before another node can have the worker (C29)
 		n.log.Error("could not release the worker: the state directory is not writable", "error", err)
 		return false
 	}

@@ -134,7 +134,7 @@ func ReportPatience(heartbeat int64) int64 {
 }
 
 func stateOf(cl coordinator.Cluster, e coordinator.Entry, now int64) string {
-	availability := cl.JudgeFree(e.Slot, e.Live, now, now)
+	availability := cl.Availability(e.Slot, e.Live, now, now)
 	switch {
 	case e.Absent || e.Slot.Term < 0:
 		return RecordMissing // an unreadable record says as little as none
