@@ -120,7 +120,7 @@ func (n *Node) awaitLock(limit time.Duration) error {
 	}
 	began := time.Now()
 	for err != nil {
-		_ = n.issuer.Round(n.ending) // the node has joined no cluster, so this only refuses requests that wait
+		_ = n.rounds.Round(n.ending) // the node has joined no cluster, so this only refuses requests that wait
 		select {
 		case <-n.ending.Done():
 			return err

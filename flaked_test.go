@@ -355,7 +355,7 @@ func TestWaitForTheStateDirectoryEnds(t *testing.T) {
 	if err := next.Close(t.Context()); err != nil || why == nil || time.Since(began) > 5*time.Second {
 		t.Fatalf("closed after %s: %v, because of %v", time.Since(began), err, why)
 	}
-	late := &Node{log: next.log, issuer: next.issuer, backing: &backing{dir: used.StateDir}, ending: t.Context()}
+	late := &Node{log: next.log, rounds: next.rounds, backing: &backing{dir: used.StateDir}, ending: t.Context()}
 	late.locked.Store(why)
 	err = late.awaitLock(2 * lockEvery)
 	if e, ok := errors.AsType[*StateDirError](err); !ok || !errors.Is(err, ErrLocked) || e.Dir != used.StateDir {

@@ -31,6 +31,7 @@ type Node struct {
 	backing *backing
 	node    *node.Node
 	issuer  *seq.Issuer
+	rounds  *seq.Rounds
 	peers   *peer.Caller
 	pulse   *pulse.Grid
 
@@ -151,7 +152,7 @@ func (n *Node) assemble() error {
 	if n.cfg.StateDir != "" {
 		dir = &n.backing.files
 	}
-	n.issuer = seq.New(seq.Config{
+	n.issuer, n.rounds = seq.New(seq.Config{
 		Store: n.backing.store, Tenure: n.node.Tenure(), Elapsed: n.node.Elapsed(), Boot: timeguard.BootID(),
 		By: n.cfg.Name, Address: access.PeerAddress(n.cfg.Address), Pass: n.peers.Pass,
 		Follow: n.cfg.Heartbeat, Pulse: n.pulse,
@@ -167,7 +168,7 @@ func (n *Node) run(connected context.Context) {
 		n.stop(err)
 		n.peers.Close()
 	} else {
-		n.node.Remember(n.issuer.Recall())
+		n.node.Remember(n.rounds.Recall())
 		n.work(connected)
 	}
 	n.backing.close()
@@ -188,7 +189,7 @@ func (n *Node) work(connected context.Context) {
 		}
 	})
 	keeping.Go(func() { n.stop(n.node.Run(nodeCtx)) })
-	issuing.Go(func() { n.issuer.Run(issuerCtx) })
+	issuing.Go(func() { n.rounds.Run(issuerCtx) })
 
 	<-n.ending.Done()
 	stopIssuer()
@@ -201,7 +202,7 @@ func (n *Node) work(connected context.Context) {
 		n.log.Debug("closing the connection to ZooKeeper failed", "error", err)
 	}
 	connecting.Wait()
-	n.issuer.Wait() // a write to the state directory may still go on: nobody else may use it
+	n.rounds.Wait() // a write to the state directory may still go on: nobody else may use it
 }
 
 // WaitReady waits until the node is ready, as Open does.

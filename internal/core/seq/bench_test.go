@@ -19,7 +19,7 @@ func BenchmarkTakeScattered(b *testing.B) { benchmarkTake(b, scattered()) }
 
 func benchmarkTake(b *testing.B, m sequence.Map) {
 	b.ReportAllocs()
-	i := New(Config{Elapsed: timeguard.NewElapsed(timeguard.System())})
+	_, i := New(Config{Elapsed: timeguard.NewElapsed(timeguard.System())})
 	now := i.now()
 	s := i.named("order")
 	s.know(record.Record{Map: m, Settings: record.Settings{HoldMs: 1e9}})
@@ -40,7 +40,7 @@ func benchmarkTake(b *testing.B, m sequence.Map) {
 
 // What a write of the journal costs a node that issues from a thousand sequences, without the disk.
 func BenchmarkJournalOfAThousandSequences(b *testing.B) {
-	i := New(Config{Store: nil, Elapsed: elapsedOf(new(int64))})
+	_, i := New(Config{Store: nil, Elapsed: elapsedOf(new(int64))})
 	i.journal = newJournal(&memDir{fails: func(data []byte) error {
 		b.ReportMetric(float64(len(data)), "bytes")
 		return nil

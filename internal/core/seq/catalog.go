@@ -23,7 +23,6 @@ type catalog struct {
 	// relay and families are what ordered sequences share.
 	relay    *relay
 	families families
-	restored restored // what the others have not heard of yet: see tellInTime
 	trace    coordinator.Trace
 }
 
@@ -101,7 +100,7 @@ const absentFor = 2 * time.Second
 
 // forget removes the names that have no record, as far as the node knows. If they are asked for again, they
 // count as unknown.
-func (i *Issuer) forget() {
+func (i *Rounds) forget() {
 	now := i.now()
 	if now-i.swept < int64(absentFor) {
 		return

@@ -33,10 +33,11 @@ func FuzzFiles(f *testing.F) {
 			if again, ok := loadWitness(dir); !ok || !bytes.Equal(record.MustMarshal(again), record.MustMarshal(w)) {
 				t.Fatalf("%+v became %+v", w, again)
 			}
-			New(Config{Elapsed: elapsedOf(new(int64))}).remember(w)
+			_, i := New(Config{Elapsed: elapsedOf(new(int64))})
+			i.remember(w)
 			return
 		}
-		i := New(Config{Elapsed: elapsedOf(new(int64)), Boot: "b", Dir: dir})
+		_, i := New(Config{Elapsed: elapsedOf(new(int64)), Boot: "b", Dir: dir})
 		i.Recall()
 		i.named("order").know(goodRecord(plain()))
 		i.resume(ClusterInfo{Self: "me", Resumed: true})

@@ -115,8 +115,7 @@ type Config struct {
 // ErrNotAsked: another node could not be asked, so it has counted nothing.
 var ErrNotAsked = errors.New("it was not asked")
 
-// Issuer issues the values of all sequences on a node. Take may be called by any goroutine at any
-// time. Round and the other methods that do I/O must be called by one goroutine.
+// Issuer issues the values of all sequences on a node. Any goroutine may call it at any time. It does no I/O: see Rounds.
 type Issuer struct {
 	cfg Config
 	// quick is now for the requests of segment sequences. After the machine stood still, it is late for a moment.
@@ -127,58 +126,15 @@ type Issuer struct {
 	alarms  alarms
 	refused [len(record.Reasons)]atomic.Int64 // by reason, as in reasons
 
+	// progress is what Rounds has published last.
 	progress atomic.Pointer[progress]
 
 	// wake has capacity 1: it makes Run call Round.
 	wake chan struct{}
-
-	// quotaTold is the time of the last log line about a quota, ns of AtMost. 0: there was none.
-	quotaTold atomic.Int64
-
-	// Only the goroutine that calls Round writes the fields below. The goroutines of workAll read known, session,
-	// spread and roundTime, while Round waits for them.
-	known knowledge
-	// session is the present connection to ZooKeeper, 0: none.
-	session int64
-	// current: this session has followed /seq, and nothing since has shown a loss of data. Else Round must read it before
-	// anything else. readAt is when it has done so last, ns of AtMost.
-	current bool
-	readAt  int64
-	// unfinished: the last round has left work to the next one. unmet are the buckets whose names it has to meet.
-	unfinished bool
-	unmet      []string
-	// rung are the series whose alarms have rung since a round last looked for work.
-	rung []*series
-	// roundTime is the time after which a round begins no more work. Each read of /seq sets it.
-	roundTime time.Duration
-	spread    time.Duration // see the function spread
-	// seen has /cluster and /seq as they were last read and compared, for renewals only. It lacks what
-	// this node has raised since, so the next renewal fails once and reads them again: see renew. known counts for all
-	// else, and does not learn what renew reads.
-	seen view
-	// sawLeaving is the value of relay.leaving at the last call of keepPlace.
-	sawLeaving bool
-	// unlisted: ZooKeeper refuses the list of nodes that may own sections.
-	unlisted bool
-	// connected is the number of workers of the cluster that are connected.
-	connected int64
-	// keep writes the witness file. Without a state directory it does nothing. beside calls it in another goroutine.
-	keep   func(Witness) error
-	beside func(func())
-	// saving is the write of the witness file that runs now, nil for none. saved is the time at which the last write
-	// began, in ns of AtMost. savedAs says how far the node had followed the changes before the last successful write, nil
-	// for none.
-	saving  *saving
-	saved   int64
-	savedAs *following
-	// writing are the goroutines that write to the state directory.
-	writing sync.WaitGroup
-	// swept is the time at which this node last forgot unused names, in ns of AtMost.
-	swept int64
 }
 
-// New returns an Issuer that knows nothing: see Recall. It does no I/O.
-func New(cfg Config) *Issuer {
+// New returns an Issuer that knows nothing, and the Rounds that keep it: see Rounds.Recall and Rounds.Run. It does no I/O.
+func New(cfg Config) (*Issuer, *Rounds) {
 	if cfg.Nonce == nil {
 		process := record.Nonce()[:processLen]
 		cfg.Nonce = func() string { return process + record.Nonce() }
@@ -192,13 +148,11 @@ func New(cfg Config) *Issuer {
 		cfg.Log = hclog.NewNullLogger()
 	}
 	i := &Issuer{
-		cfg: cfg, known: knowsNothing(), roundTime: longestRound, wake: make(chan struct{}, 1),
+		cfg: cfg, wake: make(chan struct{}, 1),
 		//mutant:s5-at-least by TestHoldWithASlowBootClock -> quick: cfg.Elapsed.AtLeast,
 		quick: cfg.Elapsed.ByMono().AtMost,
 	}
-	i.publish(noProgress())
 	i.trace, i.alarms.armed = cfg.Trace, math.MaxInt64
-	i.beside = i.writing.Go
 	i.relay = &relay{
 		pass: cfg.Pass, own: cfg.Address, elapsed: cfg.Elapsed, each: atOnce, wakeAt: i.wakeAt,
 		//mutant:o2-at-least by TestOwnerAndBootClocksAtAnyRate -> now: cfg.Elapsed.AtLeast,
@@ -206,29 +160,10 @@ func New(cfg Config) *Issuer {
 	}
 	i.relay.passing.ctx, i.relay.passing.cancel = context.WithCancel(context.Background())
 	i.relay.beside = i.relay.passing.start
-	i.keep = func(Witness) error { return nil }
-	if dir := cfg.Dir; dir != nil {
-		i.keep = func(w Witness) error { return saveWitness(dir, w) }
-		i.journal = newJournal(dir)
+	if cfg.Dir != nil {
+		i.journal = newJournal(cfg.Dir)
 	}
-	return i
-}
-
-// publish makes p the progress that all goroutines load.
-func (i *Issuer) publish(p progress) { i.progress.Store(&p) }
-
-// Recall takes over what an earlier process of this node has left in the directory. Call it once, before Run, and not
-// beside Round. It returns the peers that the earlier process had met, and their cluster.
-func (i *Issuer) Recall() (cluster string, met []coordinator.Peer) {
-	if i.cfg.Dir == nil {
-		return "", nil
-	}
-	i.journal.find()
-	w, ok := loadWitness(i.cfg.Dir)
-	if ok {
-		i.remember(w)
-	}
-	return w.State.Cluster, w.Met
+	return i, newRounds(i)
 }
 
 // processLen is the number of characters at the beginning of a nonce that all nonces of a process share.

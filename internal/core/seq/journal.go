@@ -38,7 +38,7 @@ type journal struct {
 
 	mu    sync.Mutex  // guards found, begun and node, never held during I/O
 	found journalFile // as the process before left it
-	begun bool        // found was taken over or dropped: see Issuer.resume
+	begun bool        // found was taken over or dropped: see Rounds.resume
 	node  string      // the identity of the node, "" before it has a worker
 
 	// Only the goroutine that writes the file uses these. held is what it has, nil if that is not known. blank:
@@ -125,7 +125,7 @@ func (i *Issuer) JournalCount() uint64 {
 
 // resume goes on with what the process before held, when the node has resumed its worker (S31). Before that, nothing
 // is known of what other processes did with a copy of the file.
-func (i *Issuer) resume(cluster ClusterInfo) {
+func (i *Rounds) resume(cluster ClusterInfo) {
 	j := i.journal
 	if j == nil {
 		return
@@ -407,7 +407,7 @@ func (s *series) raise(v view, nonce, by string) (step, error) {
 //
 // Until all is compared, the node says in its slot that it still compares its records: see Issuer.Followed. It must not
 // wait for its peers meanwhile, because they may wait for it.
-func (i *Issuer) raiseKept(ctx context.Context, v view) error {
+func (i *Rounds) raiseKept(ctx context.Context, v view) error {
 	if i.journal == nil {
 		return nil
 	}
@@ -443,7 +443,7 @@ func (s *series) mayRaise(incarnation int64) bool {
 	return s.journaled != nil && s.known == nil && s.incarnation < incarnation
 }
 
-func (i *Issuer) raiseOne(ctx context.Context, s *series) error {
+func (i *Rounds) raiseOne(ctx context.Context, s *series) error {
 	v, err := i.look(ctx, s, true)
 	//mutant:s35-damaged by TestJournalRaisesBesideADamagedRecord -> if false {
 	if errors.Is(err, record.ErrDamaged) || errors.Is(err, record.ErrUnknownMode) { // nobody takes positions of it

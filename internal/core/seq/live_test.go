@@ -82,7 +82,7 @@ func (liveNode) Cluster() (ClusterInfo, bool) {
 // startLive returns a node whose rounds run until the test ends.
 func startLive(t *testing.T, st store.Store) liveNode {
 	var n liveNode
-	n.is = New(Config{
+	_, n.is = New(Config{
 		Store: st, Tenure: n, Follow: 200 * time.Millisecond,
 		Dir:     &memDir{},
 		Elapsed: timeguard.NewElapsed(timeguard.System()),
@@ -187,7 +187,7 @@ func strictOrder(t *testing.T, open func() store.Store) {
 }
 
 // liveNode is a node that runs by the clock of the machine, and is confirmed at once.
-type liveNode struct{ is *Issuer }
+type liveNode struct{ is *Rounds }
 
 // strictKeys asks two nodes with the same keys.
 func strictKeys(h *house) {

@@ -27,7 +27,7 @@ import (
 //     positions, and has followed all changes (S36).
 
 // report reports a loss of data, which package coordinator owns (S7).
-func (i *Issuer) report(found string) {
+func (i *Rounds) report(found string) {
 	if !i.known.reported {
 		i.cfg.Log.Warn("ZooKeeper may have lost data; the records of all sequences will be compared",
 			"incarnation", i.known.incarnation, "found", found)
@@ -39,7 +39,7 @@ func (i *Issuer) report(found string) {
 
 // follow reads /cluster and /seq, if that is due, and finds the sequences that operators have changed. followed
 // means that they were read, and show no loss of data. The first node with a confirmed worker creates /seq.
-func (i *Issuer) follow(ctx context.Context, cluster ClusterInfo) (v view, followed bool, err error) {
+func (i *Rounds) follow(ctx context.Context, cluster ClusterInfo) (v view, followed bool, err error) {
 	if known := i.known.seq(); known != nil && known.state.Cluster != cluster.UUID {
 		i.forgetCluster()
 	}
@@ -66,7 +66,7 @@ func (i *Issuer) follow(ctx context.Context, cluster ClusterInfo) (v view, follo
 // compare compares /cluster and /seq with what the node knows, and takes them over. sent is when the read was sent, and
 // hold the node's slot then. again means that they must be read again: this node has written them, or another was
 // faster.
-func (i *Issuer) compare(
+func (i *Rounds) compare(
 	ctx context.Context, cluster ClusterInfo, v view, sent timeguard.Moment, hold Hold,
 ) (followed, again bool, err error) {
 	now := i.cfg.Elapsed.Now()
@@ -95,7 +95,7 @@ func (i *Issuer) compare(
 // meetAll makes the next rounds meet all names that there are, so that the node learns each record. An operator may
 // have raised its next value, or created it again, and after a loss of data this node may be the only one left that
 // could know.
-func (i *Issuer) meetAll(ctx context.Context) (err error) {
+func (i *Rounds) meetAll(ctx context.Context) (err error) {
 	i.unmet, err = i.cfg.Store.Children(ctx, record.RecordsDir)
 	if err != nil && !errors.Is(err, store.ErrNoNode) {
 		return err
@@ -107,7 +107,7 @@ func (i *Issuer) meetAll(ctx context.Context) (err error) {
 
 // meetMore marks the names in some of the buckets that meetAll has found, and reports whether that were all. Requests
 // must not wait long for it.
-func (i *Issuer) meetMore(ctx context.Context) (all bool, err error) {
+func (i *Rounds) meetMore(ctx context.Context) (all bool, err error) {
 	for began := i.now(); len(i.unmet) > 0 && i.now()-began < int64(i.roundTime/2); {
 		some := i.unmet[:min(len(i.unmet), i.cfg.Parallel)]
 		group, ctx := errgroup.WithContext(ctx)
@@ -137,7 +137,7 @@ func (i *Issuer) meetMore(ctx context.Context) (all bool, err error) {
 
 // toPutBack returns the number of records that the node knows and has not compared in this incarnation. Those that it
 // still lacks when it has met all cannot be used.
-func (i *Issuer) toPutBack() (n int) {
+func (i *Rounds) toPutBack() (n int) {
 	if i.known.hasSettled() {
 		return 0
 	}
@@ -153,7 +153,7 @@ func (i *Issuer) toPutBack() (n int) {
 
 // boundRounds makes rounds short while something must be done between them: leases be renewed, or others be told in
 // time that the node still has so many records to put back.
-func (i *Issuer) boundRounds(cluster ClusterInfo, lost int) {
+func (i *Rounds) boundRounds(cluster ClusterInfo, lost int) {
 	i.roundTime = longestRound
 	if i.relay.inUse.Load() {
 		i.roundTime = record.MinLease / 4
@@ -166,7 +166,7 @@ func (i *Issuer) boundRounds(cluster ClusterInfo, lost int) {
 // tellInTime tells at each heartbeat that the node still puts records back, and which it has put back: see
 // knowledge.tells. Nobody takes positions before the confirming time has passed since the last time: with many records
 // it takes longer than that to put them back, and the node may be the only one that knows a raised next value.
-func (i *Issuer) tellInTime(ctx context.Context, v view, lost int) (told bool, err error) {
+func (i *Rounds) tellInTime(ctx context.Context, v view, lost int) (told bool, err error) {
 	names := i.restored.all()
 	next, due := i.known.tells(lost, names, i.cfg.Elapsed.Now(), i.cfg.Follow)
 	if !due {
@@ -205,7 +205,7 @@ func (r *restored) drop(n int) {
 }
 
 // writeState writes /seq, or creates it, unless another write was faster.
-func (i *Issuer) writeState(ctx context.Context, v view, st record.State) error {
+func (i *Rounds) writeState(ctx context.Context, v view, st record.State) error {
 	ops := []store.Op{v.CheckCluster(), store.CreateOp{Path: record.StatePath, Data: st.Marshal()}}
 	if v.State != nil {
 		ops = append(ops[:1], v.SetState(st)...)
@@ -218,7 +218,7 @@ func (i *Issuer) writeState(ctx context.Context, v view, st record.State) error 
 }
 
 // forgetCluster drops all that the node knows, because it has joined another cluster.
-func (i *Issuer) forgetCluster() {
+func (i *Rounds) forgetCluster() {
 	i.remove(func(s *series) bool {
 		s.change(func() { s.vanish(0); s.forgotten.Store(true) })
 		return true
@@ -229,7 +229,7 @@ func (i *Issuer) forgetCluster() {
 }
 
 // knowsState notes that the node knows /seq, so that it has something to compare in a later session.
-func (i *Issuer) knowsState() {
+func (i *Rounds) knowsState() {
 	if p := *i.progress.Load(); !p.knowsState {
 		p.knowsState = true
 		i.publish(p)
@@ -238,7 +238,7 @@ func (i *Issuer) knowsState() {
 
 // markChanged marks series whose record must be read again. It makes a series for each name, so that
 // the node knows the record if ZooKeeper loses it.
-func (i *Issuer) markChanged(names []string, all bool) {
+func (i *Rounds) markChanged(names []string, all bool) {
 	for _, name := range names {
 		i.named(name).mark(true)
 	}

@@ -58,7 +58,7 @@ func (r *relay) takeMove(section string) bool {
 const movesAtOnce = 8
 
 // keepPlace follows the list of nodes at each heartbeat, and leaves it when this node gives its sections away.
-func (i *Issuer) keepPlace(ctx context.Context, cluster ClusterInfo, followed bool) error {
+func (i *Rounds) keepPlace(ctx context.Context, cluster ClusterInfo, followed bool) error {
 	leaving := i.relay.leaving.Load()
 	if !followed && leaving == i.sawLeaving {
 		return nil
@@ -79,7 +79,7 @@ func (i *Issuer) keepPlace(ctx context.Context, cluster ClusterInfo, followed bo
 }
 
 // meetNodes reads the list of the nodes that may own sections, and keeps this node on it while it may.
-func (i *Issuer) meetNodes(ctx context.Context, cluster ClusterInfo) error {
+func (i *Rounds) meetNodes(ctx context.Context, cluster ClusterInfo) error {
 	r := i.relay
 	if !r.inUse.Load() || r.pass == nil {
 		return nil
@@ -111,7 +111,7 @@ func (i *Issuer) meetNodes(ctx context.Context, cluster ClusterInfo) error {
 	return nil
 }
 
-func (i *Issuer) unlist(ctx context.Context) error {
+func (i *Rounds) unlist(ctx context.Context) error {
 	err := i.cfg.Store.Delete(ctx, record.NodesDir+"/"+i.relay.own, store.AnyVersion)
 	if errors.Is(err, store.ErrNoNode) {
 		return nil
@@ -125,7 +125,7 @@ func (m *ordered) flaps(now int64) bool {
 }
 
 // flaps reports whether a section was lost twice in a minute (O9).
-func (i *Issuer) flaps() bool {
+func (i *Rounds) flaps() bool {
 	now := i.now()
 	for _, s := range i.list() {
 		s.mu.Lock()

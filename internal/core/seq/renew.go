@@ -75,7 +75,7 @@ func (a *alarms) arm(now int64, most time.Duration) time.Duration {
 }
 
 // nextAlarm makes Round look at a series when it must.
-func (i *Issuer) nextAlarm(s *series) {
+func (i *Rounds) nextAlarm(s *series) {
 	now := i.now()
 	s.mu.Lock()
 	next := alarm{s.lookAt, s.lookAt}
@@ -104,7 +104,7 @@ const renewalsInOne = 100
 
 // renewTogether makes the writes of the sections among due that this node owns, many in one transaction. It returns the
 // series that need a round of their own: a record has changed, or a request waits.
-func (i *Issuer) renewTogether(ctx context.Context, cluster ClusterInfo, due []*series) (rest []*series, err error) {
+func (i *Rounds) renewTogether(ctx context.Context, cluster ClusterInfo, due []*series) (rest []*series, err error) {
 	var leased []*series
 	for _, s := range due {
 		if s.renewsTogether(i.session) {
@@ -140,7 +140,7 @@ type renewal struct {
 
 // renew makes the writes of some sections in one transaction. If that fails because something has changed, it reads
 // /cluster and /seq and tries again, and then returns the sections.
-func (i *Issuer) renew(ctx context.Context, cluster ClusterInfo, some []*series) (failed []*series, err error) {
+func (i *Rounds) renew(ctx context.Context, cluster ClusterInfo, some []*series) (failed []*series, err error) {
 	for range 2 {
 		all := i.planRenewals(cluster, some)
 		if len(all) == 0 {
@@ -177,7 +177,7 @@ func (i *Issuer) renew(ctx context.Context, cluster ClusterInfo, some []*series)
 }
 
 // planRenewals returns the writes that are due.
-func (i *Issuer) planRenewals(cluster ClusterInfo, some []*series) (all []renewal) {
+func (i *Rounds) planRenewals(cluster ClusterInfo, some []*series) (all []renewal) {
 	e := i.situation(cluster, i.cfg.Elapsed.Now())
 	e.now = max(e.now, i.seen.State.Time)
 	for _, s := range some {
@@ -198,7 +198,7 @@ func (i *Issuer) planRenewals(cluster ClusterInfo, some []*series) (all []renewa
 }
 
 // endOwnerships gives back all sections that this node owns.
-func (i *Issuer) endOwnerships(ctx context.Context) error {
+func (i *Rounds) endOwnerships(ctx context.Context) error {
 	i.relay.ending.Store(true)
 	cluster, joined := i.cfg.Tenure.Cluster()
 	if i.noteSession(); !joined || i.session == 0 || i.seen.State == nil {

@@ -19,12 +19,12 @@ const keepSeconds, keepValues = 15, 15
 // giveBack ends the sequences of a node that stops. The journal keeps what the next process needs in its first
 // seconds. The rest goes back to ZooKeeper, where nobody has taken a block since: first out of the journal, then into
 // ZooKeeper (S33). Requests must have ended before.
-func (i *Issuer) giveBack(ctx context.Context) error {
+func (i *Rounds) giveBack(ctx context.Context) error {
 	left := i.endOwnerships(ctx)
 	return errors.Join(left, i.giveBackRests(ctx))
 }
 
-func (i *Issuer) giveBackRests(ctx context.Context) error {
+func (i *Rounds) giveBackRests(ctx context.Context) error {
 	rests := i.collectRests()
 	views, err := i.lookAtRests(ctx, rests)
 	if err != nil && i.outlasts() { // nothing goes back: all of it stays in the journal
@@ -65,7 +65,7 @@ type rest struct {
 func (i *Issuer) outlasts() bool { return i.journal != nil && !i.cfg.Tenure.Leaves() }
 
 // collectRests takes what the node holds out of all sequences.
-func (i *Issuer) collectRests() (all []rest) {
+func (i *Rounds) collectRests() (all []rest) {
 	seconds, values := int64(0), int64(0)
 	if i.outlasts() {
 		seconds, values = keepSeconds, keepValues
@@ -96,7 +96,7 @@ func (i *Issuer) collectRests() (all []rest) {
 }
 
 // lookAtRests reads the records, and decides which rests can be given back.
-func (i *Issuer) lookAtRests(ctx context.Context, rests []rest) (views []view, err error) {
+func (i *Rounds) lookAtRests(ctx context.Context, rests []rest) (views []view, err error) {
 	views = make([]view, len(rests))
 	if !slices.ContainsFunc(rests, func(r rest) bool { return r.may }) {
 		return views, nil
@@ -128,7 +128,7 @@ func (i *Issuer) lookAtRests(ctx context.Context, rests []rest) (views []view, e
 }
 
 // saveRests writes what the node keeps into the journal: all that is not given back.
-func (i *Issuer) saveRests(rests []rest) error {
+func (i *Rounds) saveRests(rests []rest) error {
 	j := i.journal
 	if j == nil {
 		return nil
@@ -157,7 +157,7 @@ func (i *Issuer) saveRests(rests []rest) error {
 
 // inTime calls f, which works on the disk, and waits for limits.Round at most. A disk that hangs must not keep the node
 // from giving its worker back.
-func (i *Issuer) inTime(f func() error) error {
+func (i *Rounds) inTime(f func() error) error {
 	ended := make(chan error, 1)
 	i.writing.Go(func() { ended <- f() })
 	late := time.NewTimer(limits.Round)

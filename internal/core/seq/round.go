@@ -17,7 +17,7 @@ import (
 
 // Round does what is due: it follows the changes of operators, puts back what ZooKeeper has lost, and takes blocks. It
 // returns an error of the store, after which the next Round tries again.
-func (i *Issuer) Round(ctx context.Context) error {
+func (i *Rounds) Round(ctx context.Context) error {
 	for _, s := range i.alarms.rings(i.now()) { // also if there is nothing that this round may do for them
 		if !s.rung {
 			s.rung, i.rung = true, append(i.rung, s)
@@ -49,7 +49,7 @@ func (i *Issuer) Round(ctx context.Context) error {
 }
 
 // goOnAlone lets the node issue what an earlier process held, because ZooKeeper cannot be asked.
-func (i *Issuer) goOnAlone() {
+func (i *Rounds) goOnAlone() {
 	for _, s := range i.list() {
 		s.mu.Lock()
 		if m := s.stocked(); m != nil {
@@ -62,7 +62,7 @@ func (i *Issuer) goOnAlone() {
 // startsIn is when a node that has just started may have a worker.
 const startsIn = 100 * time.Millisecond
 
-func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
+func (i *Rounds) round(ctx context.Context, cluster ClusterInfo) error {
 	sent := i.now()
 	v, followed, err := i.follow(ctx, cluster)
 	if err != nil {
@@ -119,7 +119,7 @@ func (i *Issuer) round(ctx context.Context, cluster ClusterInfo) error {
 
 // hasFollowed notes that the node knows all changes that were made before sent, ns of AtMost. Operators
 // hear of it only when the witness file has them: otherwise ZooKeeper and all processes could lose them at once.
-func (i *Issuer) hasFollowed(sent int64) {
+func (i *Rounds) hasFollowed(sent int64) {
 	f := following{session: i.session, state: i.known.seq().state}
 	f.Change = coordinator.Change{Number: f.state.Changes, Incarnation: i.known.incarnation}
 	p := *i.progress.Load()
@@ -142,14 +142,14 @@ func (i *Issuer) hasFollowed(sent int64) {
 }
 
 // hasSaved notes that the disk has what f reports.
-func (i *Issuer) hasSaved(f following) {
+func (i *Rounds) hasSaved(f following) {
 	p := *i.progress.Load()
 	p.saved = &f
 	i.publish(p)
 }
 
 // noteSession notes a new connection to ZooKeeper, which may have lost the last writes (S12).
-func (i *Issuer) noteSession() {
+func (i *Rounds) noteSession() {
 	if session := i.cfg.Store.SessionID(); session != i.session {
 		i.session, i.current = session, false
 		//mutant:s12-new-session by TestNewSessionReadsAllRecordsAgain ->
@@ -158,7 +158,7 @@ func (i *Issuer) noteSession() {
 }
 
 // refuseAll refuses the requests that wait, of all sequences. Those that wait only for the disk wait on: see await.
-func (i *Issuer) refuseAll(r *record.Refusal) {
+func (i *Rounds) refuseAll(r *record.Refusal) {
 	now := i.now()
 	for _, s := range i.list() {
 		s.change(func() {
@@ -169,12 +169,12 @@ func (i *Issuer) refuseAll(r *record.Refusal) {
 	}
 }
 
-// longestRound is the greatest Issuer.roundTime. So requests that wait are woken in time.
+// longestRound is the greatest Rounds.roundTime. So requests that wait are woken in time.
 const longestRound = patience / 2
 
 // workAll works on each series that needs it, several at a time, and reports a loss of data. It ends early if
 // the time is over, if ZooKeeper fails, or if it has lost data. The next round goes on. complete is false then.
-func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series) (complete bool, err error) {
+func (i *Rounds) workAll(ctx context.Context, cluster ClusterInfo, due []*series) (complete bool, err error) {
 	var group errgroup.Group
 	group.SetLimit(i.cfg.Parallel)
 	var lost atomic.Pointer[lostError]
@@ -232,17 +232,17 @@ func (i *Issuer) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 }
 
 // overQuota refuses requests for a series, because ZooKeeper has no room for a record that it needs.
-func (i *Issuer) overQuota(s *series, err error) {
+func (i *Rounds) overQuota(s *series, err error) {
 	now := i.now()
 	s.change(func() { s.refuse(noBlockAfter(err), now) })
-	if last := i.quotaTold.Load(); (last == 0 || now-last > int64(time.Minute)) &&
+	if last := i.quotaTold.Load(); now-last > int64(time.Minute) &&
 		i.quotaTold.CompareAndSwap(last, now) {
 		i.cfg.Log.Error("sequences: no room in ZooKeeper", "sequence", s.name, "error", err)
 	}
 }
 
 // unusable refuses requests for a series whose record cannot be used.
-func (i *Issuer) unusable(s *series, err error) {
+func (i *Rounds) unusable(s *series, err error) {
 	path, news := record.Path(s.name), false
 	var other record.DamagedError
 	if errors.As(err, &other) {
@@ -259,7 +259,7 @@ func (i *Issuer) unusable(s *series, err error) {
 
 // due returns the series that need work, those first that requests wait for. It looks at all series after /seq
 // was read, and if the last round has left some. Otherwise it looks at those that requests have asked for.
-func (i *Issuer) due(cluster ClusterInfo, read bool) (due []*series) {
+func (i *Rounds) due(cluster ClusterInfo, read bool) (due []*series) {
 	all := i.rung
 	i.rung = nil
 	for _, s := range all {

@@ -34,7 +34,7 @@ func TestLossIsNoticedBeforeSeqIsRead(t *testing.T) {
 			s.node().gone()
 		}
 		a := &actor{stage: s, Machine: machineOf(s.Cluster, s.now), store: s.Mem.Session(), slot: "/workers/0099"}
-		a.is = New(Config{Store: a.store, Tenure: a, Elapsed: timeguard.NewElapsed(a.Machine)})
+		_, a.is = New(Config{Store: a.store, Tenure: a, Elapsed: timeguard.NewElapsed(a.Machine)})
 		a.noteLoss()
 		s.nodes = append(s.nodes, a)
 		s.run(2 * stageConfirm)

@@ -27,7 +27,7 @@ type series struct {
 	trace    coordinator.Trace
 
 	forgotten atomic.Bool // see forget
-	// alarm is guarded by the mutex of alarms. rung: it is in Issuer.rung. Only the goroutine of Round uses that.
+	// alarm is guarded by the mutex of alarms. rung: it is in Rounds.rung. Only the goroutine of Round uses that.
 	alarm alarm
 	rung  bool
 
@@ -49,7 +49,7 @@ type series struct {
 	last view
 
 	// waiting are the requests that wait. Who takes some out wakes them when mu is released: see change and
-	// Issuer.wrote.
+	// Rounds.wrote.
 	waiting []request
 	refusal *record.Refusal // of the last try to get positions
 	// refusedAt is when the refusal was set, and retryAt the earliest time for another try, in

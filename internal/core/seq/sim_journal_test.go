@@ -77,7 +77,7 @@ func (n *simNode) saveJournal() {
 
 // goOnWhileWriting lets other things happen while the journal is being written: requests, a round, a kill, or another
 // worker.
-func (n *simNode) goOnWhileWriting(is *Issuer) {
+func (n *simNode) goOnWhileWriting(is *Rounds) {
 	n.askWhileWriting(is)
 	h := n.h
 	if n.busy || h.inside || h.now < n.pauseTill {
@@ -105,7 +105,7 @@ func (n *simNode) fenced() {
 }
 
 // askWhileWriting asks for values while the journal is being written.
-func (n *simNode) askWhileWriting(is *Issuer) {
+func (n *simNode) askWhileWriting(is *Rounds) {
 	if n.h.rng.IntN(4) != 0 || len(n.h.names) == 0 {
 		return
 	}

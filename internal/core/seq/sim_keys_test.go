@@ -20,7 +20,7 @@ type simKey struct {
 // simLate is a request that came while its node was writing.
 type simLate struct {
 	n      *simNode
-	is     *Issuer
+	is     *Rounds
 	name   string
 	w      sequence.Wait
 	count  int

@@ -20,7 +20,7 @@ type simNode struct {
 	h       *history
 	id      int
 	store   *memzk.Session
-	is      *Issuer
+	is      *Rounds
 	boots   int
 	machine *memcluster.Machine
 	elapsed *timeguard.Elapsed
@@ -127,7 +127,7 @@ func (n *simNode) start(resumes bool) {
 	if n.h.tell != nil {
 		n.h.tell(n, &cfg)
 	}
-	n.is = New(cfg)
+	_, n.is = New(cfg)
 	n.flights = nil
 	n.is.relay.beside = func(f func()) { n.flights = append(n.flights, f) }
 	n.is.relay.each = oneByOne

@@ -48,13 +48,13 @@ func (s *simStrict) putBack() {
 }
 
 // ended adds what a process that ends has not answered.
-func (s *simStrict) ended(i *Issuer) {
+func (s *simStrict) ended(i *Rounds) {
 	if s != nil && i != nil {
 		s.lost += unansweredBy(i)
 	}
 }
 
-func unansweredBy(i *Issuer) (n int64) {
+func unansweredBy(i *Rounds) (n int64) {
 	for _, s := range i.list() {
 		n += s.unanswered
 	}

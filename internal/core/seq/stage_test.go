@@ -38,7 +38,7 @@ type actor struct {
 	*stage
 	*memcluster.Machine
 	store *memzk.Session
-	is    *Issuer
+	is    *Rounds
 	calls func(memzk.Call) memzk.Fault // nil: no faults
 	// slot is the node's record.
 	slot string
@@ -124,7 +124,7 @@ func (s *stage) newNode() *actor {
 // restart begins a new process, which remembers nothing.
 func (a *actor) restart() {
 	a.store.Expire()
-	a.is = New(Config{
+	_, a.is = New(Config{
 		Store: a.store, Tenure: a, By: "node", Boot: "boot",
 		Elapsed:  timeguard.NewElapsed(a.Machine),
 		Parallel: 1, Address: a.address, Pass: a.pass,

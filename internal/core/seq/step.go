@@ -19,7 +19,7 @@ type situation struct {
 	sent  int64 // when the read of the records was sent, ns of AtMost
 	least int64 // the same, ns of AtLeast
 	now   int64 // the sequence time, ms
-	// unconfirmed is the time left until this node may take positions: see Issuer.unconfirmed.
+	// unconfirmed is the time left until this node may take positions: see Rounds.unconfirmed.
 	unconfirmed time.Duration
 	spread      time.Duration // see the function spread
 	// volatile: what the node holds does not outlast the process, or not a stop that releases the worker.

@@ -55,7 +55,7 @@ func (k knowledge) raisedTime(now timeguard.Moment) (next record.State, due bool
 
 // raiseTime raises the sequence time, if that is due. v is what was read of /cluster and /seq in this round. If another
 // write was faster, the next round sees it.
-func (i *Issuer) raiseTime(ctx context.Context, cluster ClusterInfo, v view) error {
+func (i *Rounds) raiseTime(ctx context.Context, cluster ClusterInfo, v view) error {
 	next, due := i.known.raisedTime(i.cfg.Elapsed.Now())
 	hold := i.cfg.Tenure.Hold(i.session)
 	if !due || !hold.mayTake() || i.putBackLeft(cluster) > 0 {
@@ -66,7 +66,7 @@ func (i *Issuer) raiseTime(ctx context.Context, cluster ClusterInfo, v view) err
 
 // raise writes a state that is as it was read, but for times. If another write was faster, the next round sees it.
 // sure: see seqRead.
-func (i *Issuer) raise(ctx context.Context, v view, next record.State, sure bool, checks ...store.Op) error {
+func (i *Rounds) raise(ctx context.Context, v view, next record.State, sure bool, checks ...store.Op) error {
 	sent := i.cfg.Elapsed.Now()
 	ops := append(append(v.SetState(next), v.CheckCluster()), checks...)
 	err := i.cfg.Store.Multi(store.OnSession(ctx, i.session), ops...)

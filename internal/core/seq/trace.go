@@ -10,7 +10,7 @@ import (
 
 // traceWrite traces a write that is about to be sent over what was read: one that takes a block, gives positions back,
 // or changes the owner. The writes of a strict sequence are no steps, because each is an answer.
-func (i *Issuer) traceWrite(s *series, v view, t blockWrite, hold Hold) {
+func (i *Rounds) traceWrite(s *series, v view, t blockWrite, hold Hold) {
 	r, was := t.Record, v.Record
 	if i.trace == nil || was == nil || r.Mode == record.Strict || r.Next == was.Next && r.Owner == was.Owner {
 		return

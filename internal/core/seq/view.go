@@ -9,7 +9,7 @@ import (
 // view is the records that a decision needs, as they were read together.
 type view struct {
 	record.Found
-	leader   int64            // a time of ZooKeeper's leader before the read, Unix ms: see Issuer.look
+	leader   int64            // a time of ZooKeeper's leader before the read, Unix ms: see Rounds.look
 	read     int64            // when the read was sent, ns of AtMost
 	got      timeguard.Moment // when it was answered
 	before   *record.Record   // what the node knew of the record when the read was sent

@@ -37,7 +37,7 @@ type Witness struct {
 
 // witness returns what the node knows now. ok is false if it has not settled since ZooKeeper lost data (S36), or has not
 // compared all records.
-func (i *Issuer) witness() (w Witness, ok bool) {
+func (i *Rounds) witness() (w Witness, ok bool) {
 	k := i.known
 	//mutant:s36-remembers-before by TestFollowedCountsForOneSession -> if k.seq() == nil {
 	if !k.hasSettled() {
@@ -74,6 +74,18 @@ func (i *Issuer) witness() (w Witness, ok bool) {
 // after a loss of data covers the blocks that it lacks.
 const saveEvery = time.Minute
 
+// saves are the writes of the witness file.
+type saves struct {
+	// keep writes the witness file. Without a state directory it does nothing. beside calls it in another goroutine.
+	keep   func(Witness) error
+	beside func(func())
+	// saving is the write that runs now, nil for none. saved is when the last write began, in ns of AtMost. savedAs says
+	// how far the node had followed the changes before the last successful write, nil for none.
+	saving  *saving
+	saved   int64
+	savedAs *following
+}
+
 // saving is a write of the witness file. It runs beside the rounds, so that a disk that hangs delays no values.
 type saving struct {
 	as    following // what operators may hear of when it is written
@@ -81,7 +93,7 @@ type saving struct {
 }
 
 // saveWitnessIfDue begins to write the witness file, unless it has f and is young, or is being written.
-func (i *Issuer) saveWitnessIfDue(f following) {
+func (i *Rounds) saveWitnessIfDue(f following) {
 	if i.saving != nil || f.isIn(i.savedAs) && i.now()-i.saved < int64(saveEvery) {
 		return
 	}
@@ -99,7 +111,7 @@ func (i *Issuer) saveWitnessIfDue(f following) {
 }
 
 // endSave takes over the result of a write of the witness file that has ended.
-func (i *Issuer) endSave() {
+func (i *Rounds) endSave() {
 	if i.saving == nil || len(i.saving.ended) == 0 {
 		return
 	}
@@ -119,7 +131,7 @@ func (i *Issuer) endSave() {
 
 // saveLast writes the witness file when no more rounds follow. A disk that hangs must not keep the node from giving its
 // worker back, so it waits for limits.Round at most.
-func (i *Issuer) saveLast() {
+func (i *Rounds) saveLast() {
 	w, ok := i.witness()
 	before := i.saving
 	err := i.inTime(func() error {
@@ -138,7 +150,7 @@ func (i *Issuer) saveLast() {
 
 // saveMet puts the nodes that this one has met into the witness file that is there: a node that stops soon after a loss
 // of data has no newer witness, and operators need to know whom it has met.
-func (i *Issuer) saveMet() error {
+func (i *Rounds) saveMet() error {
 	if i.cfg.Dir == nil || i.cfg.Met == nil {
 		return nil
 	}
@@ -151,7 +163,7 @@ func (i *Issuer) saveMet() error {
 }
 
 // remember takes over what an earlier process of this node has saved. It must be called before Round.
-func (i *Issuer) remember(w Witness) {
+func (i *Rounds) remember(w Witness) {
 	sameBoot := w.Boot != "" && w.Boot == i.cfg.Boot
 	since := func(m timeguard.Moment) timeguard.Moment { return i.cfg.Elapsed.From(m, sameBoot) }
 	w.State.Incarnation, w.Sure.Sent, w.Last.Sent = w.Incarnation, since(w.Sure.Sent), since(w.Last.Sent)

@@ -49,7 +49,7 @@ func TestWitnessRemembersPeers(t *testing.T) {
 	if err := saveWitness(dir, w); err != nil {
 		t.Fatal(err)
 	}
-	next := New(Config{Elapsed: elapsedOf(new(int64)), Dir: dir})
+	_, next := New(Config{Elapsed: elapsedOf(new(int64)), Dir: dir})
 	if cluster, met := next.Recall(); cluster != w.State.Cluster || cluster == "" || !reflect.DeepEqual(met, want) {
 		t.Errorf("%q %+v", cluster, met)
 	}
@@ -65,7 +65,7 @@ func TestWitnessRemembersPeersAfterALoss(t *testing.T) {
 		t.Fatal(err)
 	}
 	old.Met = []coordinator.Peer{{Node: "b", Worker: 1, Term: 2, Name: "b", Address: "b:7609", SeenMs: 3}}
-	is := New(Config{Elapsed: elapsedOf(new(int64)), Dir: dir, Met: func() []coordinator.Peer { return old.Met }})
+	_, is := New(Config{Elapsed: elapsedOf(new(int64)), Dir: dir, Met: func() []coordinator.Peer { return old.Met }})
 	is.saveLast()
 	if got, ok := loadWitness(dir); !ok || !bytes.Equal(record.MustMarshal(got), record.MustMarshal(old)) {
 		t.Errorf("%+v, want %+v", got, old)
@@ -114,7 +114,8 @@ func TestFirstWitnessOnADiskThatHangs(t *testing.T) {
 // A disk that hangs delays a stop no longer than a round of calls: the worker must still be given back.
 func TestStopOnADiskThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		is, hang := New(Config{Elapsed: elapsedOf(new(int64))}), make(chan error)
+		_, is := New(Config{Elapsed: elapsedOf(new(int64))})
+		hang := make(chan error)
 		is.saving = &saving{ended: hang}
 		began := time.Now()
 		is.saveLast()

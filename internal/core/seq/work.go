@@ -18,7 +18,7 @@ const maxConflicts = 3
 
 // work does what is due for a series: it reads all that the decision needs, decides, and makes one write. It does so
 // again if another write was faster, or if that one put back or created what the next one needs.
-func (i *Issuer) work(ctx context.Context, cluster ClusterInfo, s *series) error {
+func (i *Rounds) work(ctx context.Context, cluster ClusterInfo, s *series) error {
 	for tries := range maxConflicts {
 		sent := i.cfg.Elapsed.Now()
 		v, err := i.gather(ctx, s, tries == 0) // a write that failed leaves nothing to reuse
@@ -48,7 +48,7 @@ var errNotSent = errors.New("the write was not sent")
 func notMade(err error) bool { return errors.Is(err, errNotSent) || store.Outpaced(err) }
 
 // situation returns the present one, or that when a read was sent.
-func (i *Issuer) situation(cluster ClusterInfo, sent timeguard.Moment) situation {
+func (i *Rounds) situation(cluster ClusterInfo, sent timeguard.Moment) situation {
 	unconfirmed := i.unconfirmed(cluster)
 	//mutant:s36-takes-before by TestFamilyIsReadBeforeItsSections -> if false {
 	if !i.known.hasSettled() { // the confirming time has ended in the middle of this round
@@ -67,7 +67,7 @@ func (i *Issuer) situation(cluster ClusterInfo, sent timeguard.Moment) situation
 // With reuse, gather reads no record if the last write of the series has left one in this session, and /seq was not
 // read in a later state since. If ZooKeeper has changed all the same, the next write fails, because versions only grow
 // within a session.
-func (i *Issuer) gather(ctx context.Context, s *series, reuse bool) (v view, err error) {
+func (i *Rounds) gather(ctx context.Context, s *series, reuse bool) (v view, err error) {
 	s.mu.Lock()
 	if reuse && !s.stale { // a new session makes all records stale
 		v = s.last
@@ -93,7 +93,7 @@ func (i *Issuer) gather(ctx context.Context, s *series, reuse bool) (v view, err
 
 // readMore reads what a decision needs besides the record into v: the records of templates if there is no record, else
 // the keys of requests, the record's own key, or both.
-func (i *Issuer) readMore(ctx context.Context, v *view, w wants) error {
+func (i *Rounds) readMore(ctx context.Context, v *view, w wants) error {
 	var paths []string
 	before := make([]*record.Record, len(w.templates))
 	for k, name := range w.templates {
@@ -147,7 +147,7 @@ func (i *Issuer) readMore(ctx context.Context, v *view, w wants) error {
 }
 
 // pauseSeries lets a round that comes a little later try again.
-func (i *Issuer) pauseSeries(s *series) {
+func (i *Rounds) pauseSeries(s *series) {
 	s.mu.Lock()
 	most := backoff(s.conflicts)
 	if s.mode != nil {
@@ -163,7 +163,7 @@ func (i *Issuer) pauseSeries(s *series) {
 func backoff(conflicts int) time.Duration { return 10 * time.Millisecond << min(conflicts, 7) }
 
 // pauseUpTo makes the rounds leave a series alone for a random time.
-func (i *Issuer) pauseUpTo(s *series, most time.Duration) {
+func (i *Rounds) pauseUpTo(s *series, most time.Duration) {
 	until := i.now() + int64(i.cfg.Retry(most))
 	s.mu.Lock()
 	s.notBefore = until
@@ -175,7 +175,7 @@ func (i *Issuer) pauseUpTo(s *series, most time.Duration) {
 // incarnation it waits for the confirming time: in that time, nodes put back what they know better, or tell that they
 // need longer. A next value that was raised and a sequence that was created again are not covered by the skip after a
 // loss.
-func (i *Issuer) unconfirmed(cluster ClusterInfo) time.Duration {
+func (i *Rounds) unconfirmed(cluster ClusterInfo) time.Duration {
 	left := i.putBackLeft(cluster)
 	hold := i.cfg.Tenure.Hold(i.session)
 	if hold.Record == "" {
@@ -186,14 +186,14 @@ func (i *Issuer) unconfirmed(cluster ClusterInfo) time.Duration {
 }
 
 // putBackLeft returns the time for which other nodes may still put back what they know better (S9).
-func (i *Issuer) putBackLeft(cluster ClusterInfo) time.Duration {
+func (i *Rounds) putBackLeft(cluster ClusterInfo) time.Duration {
 	return i.known.putBackLeft(i.cfg.Elapsed.Now(), cluster.ConfirmTime)
 }
 
 // look reads /cluster, /seq and the record of a series. If s is nil it reads the node's slot instead, which shows when
 // ZooKeeper's leader has stamped the last heartbeat. look reads again after a sync if the first look seems to show a
 // loss of data, or if an outcome must be known: a server may lag behind.
-func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error) {
+func (i *Rounds) look(ctx context.Context, s *series, synced bool) (view, error) {
 	var known *record.Record
 	paths, slots := []string{record.ClusterPath, record.StatePath}, 0
 	if hold := i.cfg.Tenure.Hold(i.session); s == nil && hold.Record != "" {
@@ -237,7 +237,7 @@ func (i *Issuer) look(ctx context.Context, s *series, synced bool) (view, error)
 
 // commit makes the write of a step, in the session in which v was read. again means that it was not made, because
 // another one was faster or the node may not take positions now, or that the series needs another step.
-func (i *Issuer) commit(ctx context.Context, s *series, v view, st step) (again bool, err error) {
+func (i *Rounds) commit(ctx context.Context, s *series, v view, st step) (again bool, err error) {
 	begun, ops, hold := i.now(), v.Checks(), i.cfg.Tenure.Hold(i.session)
 	// A transaction that takes positions needs four records unchanged (S10): two that v.checks names, the
 	// node's slot, and the sequence's own record, which st.ops write at the version that was read.
@@ -290,7 +290,7 @@ func (st step) noRoom(err error) error {
 }
 
 // wrote ends a write of a mode.
-func (i *Issuer) wrote(s *series, v view, t blockWrite, sent int64, err error) {
+func (i *Rounds) wrote(s *series, v view, t blockWrite, sent int64, err error) {
 	now := i.now()
 	if errors.Is(err, store.ErrQuota) {
 		err = errNotSent // it was not made. overQuota refuses the requests

@@ -52,12 +52,12 @@ type door struct{ store.Store }
 type guest struct {
 	h    *house
 	door *door
-	is   *Issuer
+	is   *Rounds
 }
 
 func (h *house) node() *guest {
 	g := &guest{h: h, door: &door{h.open()}}
-	g.is = New(Config{
+	_, g.is = New(Config{
 		Store: g.door, Tenure: g,
 		Elapsed: elapsedOf(&h.now),
 		// the clock may stand still, and no pause would end

@@ -47,11 +47,11 @@ func issuer(t *testing.T) *seq.Issuer {
 	if _, err := st.Create(t.Context(), "/cluster", []byte(`{"uuid":"test"}`), store.Persistent); err != nil {
 		t.Fatal(err)
 	}
-	is := seq.New(seq.Config{Store: st, Tenure: confirmed{},
+	is, rounds := seq.New(seq.Config{Store: st, Tenure: confirmed{},
 		Elapsed: timeguard.NewElapsed(timeguard.System()), Follow: 20 * time.Millisecond})
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	go func() { defer close(ended); is.Run(ctx) }()
+	go func() { defer close(ended); rounds.Run(ctx) }()
 	t.Cleanup(func() { stop(); <-ended })
 	o := operator.Sequences{Store: mem.Session()}
 	for deadline := time.Now().Add(10 * time.Second); ; {
