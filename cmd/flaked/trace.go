@@ -3,6 +3,7 @@ package main
 import (
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -55,10 +56,17 @@ func newTrace(log hclog.Logger) coordinator.Trace {
 
 // step writes a line. A kill -9 later does not undo that.
 func (t *trace) step(name string, about ...any) {
+	if err := t.append(name, about); err != nil {
+		t.log.Error("the trace ends, because it cannot be written", "error", err)
+	}
+}
+
+// append returns an error if it ends the trace.
+func (t *trace) append(name string, about []any) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended {
-		return
+		return nil
 	}
 	var line strings.Builder
 	fmt.Fprintf(&line, "boot=%d run=%s step=%s", t.boot(), t.run, name)
@@ -71,13 +79,11 @@ func (t *trace) step(name string, about ...any) {
 	for range 2 {
 		select {
 		case err := <-written:
-			if t.ended = err != nil; t.ended {
-				t.log.Error("the trace ends, because it cannot be written", "error", err)
-			}
-			return
+			t.ended = err != nil
+			return err
 		case <-time.After(traceStall):
 		}
 	}
 	t.ended = true
-	t.log.Error("the trace ends, because its disk stalls")
+	return errors.New("the disk stalls")
 }

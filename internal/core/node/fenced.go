@@ -45,8 +45,9 @@ func (n *Node) fenced(err *coordinator.FencedError) {
 // same: the next start that reaches ZooKeeper finds that the slot is lost.
 func (n *Node) forget() {
 	n.saveMu.Lock()
-	defer n.saveMu.Unlock()
-	if err := n.invalidate(); err != nil {
+	err := n.invalidate()
+	n.saveMu.Unlock()
+	if err != nil {
 		n.log.Error("could not invalidate the state file, which still names a worker that this node has lost",
 			"error", err)
 	}

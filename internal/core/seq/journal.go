@@ -126,10 +126,14 @@ func (i *Issuer) JournalCount() uint64 {
 // resume goes on with what the process before held, when the node has resumed its worker (S31). Before that, nothing
 // is known of what other processes did with a copy of the file.
 func (i *Rounds) resume(cluster ClusterInfo) {
-	j := i.journal
-	if j == nil {
-		return
+	if i.journal != nil && i.resumeFrom(i.journal, cluster) {
+		i.cfg.Log.Warn("dropped the values that an earlier process held: the journal is older than the state file, " +
+			"or of another node")
 	}
+}
+
+// resumeFrom is resume with a journal. It reports whether it dropped the values that the journal has.
+func (i *Rounds) resumeFrom(j *journal, cluster ClusterInfo) (dropped bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.node != cluster.Self {
@@ -137,7 +141,7 @@ func (i *Rounds) resume(cluster ClusterInfo) {
 		j.wake() // the next process has this identity
 	}
 	if j.begun {
-		return
+		return false
 	}
 	j.begun = true
 	found, before := j.found, cluster.Journal
@@ -147,14 +151,12 @@ func (i *Rounds) resume(cluster ClusterInfo) {
 	var all []held
 	switch {
 	case found.Count == 0:
-		return
+		return false
 	//mutant:s31-any-journal by TestJournalGoesOn -> case false:
 	case !cluster.Resumed, found.Node != cluster.Self, found.Count < before:
-		i.cfg.Log.Warn("dropped the values that an earlier process held: the journal is older than the state file, " +
-			"or of another node")
-		return
+		return true
 	case json.Unmarshal(found.Held, &all) != nil:
-		return
+		return false
 	}
 	p := *i.progress.Load()
 	if p.knewAllAt == longAgoNs && found.Read != nil && found.Boot != "" && found.Boot == i.cfg.Boot {
@@ -170,6 +172,7 @@ func (i *Rounds) resume(cluster ClusterInfo) {
 		s.resume(h)
 		s.mu.Unlock()
 	}
+	return false
 }
 
 // resume notes what an earlier process held of the sequence. It counts when the record is known.
