@@ -95,7 +95,7 @@ type Coordinator struct {
 	strayLock int
 	noted     *Loss // to be written by WriteNoted; nil: none
 	roster    roster
-	seen      PeersSeen
+	seen      PeersSeen // what the last call of Peers has found out
 	met       met
 	// locked is the live lock that this process has seen last.
 	locked  lock
@@ -202,21 +202,6 @@ func (c *Coordinator) setReading(sent int64, written store.Stat) Reading {
 func (c *Coordinator) acknowledged(sent timeguard.Moment, stamp int64) timeguard.Stamped {
 	c.stamped = c.Elapsed.Acknowledged(c.stamped, timeguard.Stamped{Sent: sent, Acked: c.Elapsed.Now(), Stamp: stamp})
 	return c.stamped
-}
-
-// gather returns the present evidence. A raise of the horizon counts from here on, if it is due.
-func (c *Coordinator) gather() evidence {
-	session := c.Store.SessionID() // first: self is of this session, or of a later one
-	self := Slot{RTTMs: c.rtt, HeartbeatMs: c.Interval.Milliseconds(), Labels: c.Labels}
-	if c.Followed != nil {
-		self.Followed = c.Followed()
-	}
-	at := c.Elapsed.Now()
-	c.horizon = c.horizon.at(at.Least, c.mine.ConfirmTime())
-	return evidence{
-		now: c.Now(), session: session, at: at, horizon: c.horizon, beat: c.Interval, mine: c.mine,
-		reading: c.reading, self: self,
-	}
 }
 
 // Trace gets the steps of the protocol, each before it takes effect for clients: see docs/spec/README.md. about has

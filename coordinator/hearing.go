@@ -83,11 +83,11 @@ func (h *Hearing) Next() []int { return h.unread[:min(len(h.unread), readAtOnce)
 func (h *Hearing) Heard(slots []store.Record, incarnation, now int64, confirm time.Duration) (running int, ended bool) {
 	for i, r := range slots {
 		worker, s := h.unread[i], parseSlot(r.Data)
-		says, recent := h.says(s, r, incarnation), recent(s, r, h.first.Stamp, h.first.Clock, h.first.Window)
-		if h.takes[worker] = says != nobody && recent && s.Takes; says != nobody && recent {
+		state, recent := h.stateOf(s, r, incarnation), recent(s, r, h.first.Stamp, h.first.Clock, h.first.Window)
+		if h.takes[worker] = state != nobody && recent && s.Takes; state != nobody && recent {
 			running++
 		}
-		if h.waitsFor(says, recent, r.Stat.Mzxid, now, int64(confirm)) {
+		if h.waitsFor(state, recent, r.Stat.Mzxid, now, int64(confirm)) {
 			h.waits = append(h.waits, worker)
 		}
 	}
@@ -99,9 +99,10 @@ func (h *Hearing) Heard(slots []store.Record, incarnation, now int64, confirm ti
 	return running, true
 }
 
-// waitsFor reports whether the node must read a slot again that says this in the transaction zxid. confirm is ns.
-func (h *Hearing) waitsFor(says speech, recent bool, zxid, now, confirm int64) bool {
-	switch says {
+// waitsFor reports whether the node must read a slot again whose holder has shown this state in the transaction zxid.
+// confirm is ns.
+func (h *Hearing) waitsFor(state peerState, recent bool, zxid, now, confirm int64) bool {
+	switch state {
 	case silent:
 		// Scenario: ZooKeeper is away for an hour. Then it has older data, and no peer has reported within the window,
 		// but each may know values that are missing there. After such a gap the node takes nothing for the confirming
@@ -118,18 +119,18 @@ func (h *Hearing) waitsFor(says speech, recent bool, zxid, now, confirm int64) b
 	return false
 }
 
-// speech says whether a peer has compared its records, as its slot shows to a node in a new session.
-type speech int
+// peerState says whether a peer has compared its records, as its slot shows to a node in a new session.
+type peerState int
 
 const (
-	nobody   speech = iota // nobody holds the worker, or its holder has stopped
-	silent                 // its holder has said nothing in this session
-	compares               // its holder still compares its records
-	compared               // its holder has compared its records, or has none
+	nobody   peerState = iota // nobody holds the worker, or its holder has stopped
+	silent                    // its holder has said nothing in this session
+	compares                  // its holder still compares its records
+	compared                  // its holder has compared its records, or has none
 )
 
-// says returns what a slot says.
-func (h *Hearing) says(s Slot, r store.Record, incarnation int64) speech {
+// stateOf returns what a slot shows of its holder.
+func (h *Hearing) stateOf(s Slot, r store.Record, incarnation int64) peerState {
 	switch {
 	// Somebody else wrote the record, or it is lost. A holder may run that says nothing in it.
 	case !r.Found, s.Term < 0, s.Lost, s.ReleasedBy != "":

@@ -145,6 +145,21 @@ func (c *Coordinator) report(ctx context.Context, v recorded, r Report) (Beat, e
 	return beat.frozenBy(v, e), nil
 }
 
+// gather returns the present evidence. A raise of the horizon counts from here on, if it is due.
+func (c *Coordinator) gather() evidence {
+	session := c.Store.SessionID() // first: self is of this session, or of a later one
+	self := Slot{RTTMs: c.rtt, HeartbeatMs: c.Interval.Milliseconds(), Labels: c.Labels}
+	if c.Followed != nil {
+		self.Followed = c.Followed()
+	}
+	at := c.Elapsed.Now()
+	c.horizon = c.horizon.at(at.Least, c.mine.ConfirmTime())
+	return evidence{
+		now: c.Now(), session: session, at: at, horizon: c.horizon, beat: c.Interval, mine: c.mine,
+		reading: c.reading, self: self,
+	}
+}
+
 // write writes the record that d has over the one found (C13). If that confirms the slot, the same transaction
 // checks that the cluster's record has not changed, so that no freeze came in between (C21). written means that the
 // write was acknowledged, although the record's stat may be unknown.

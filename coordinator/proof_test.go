@@ -178,6 +178,58 @@ func TestPlan(t *testing.T) {
 	}
 }
 
+// The stages and transitions that the comment of proof shows.
+func TestStages(t *testing.T) {
+	_, v, e, r := planned()
+	w := timeguard.Stamped{Sent: e.at, Acked: e.at, Stamp: planNow}
+	grant := func(p *proof) {
+		claim := p.Claim
+		claim.PendingTerm, claim.PendingNonce = p.Term+1, "next"
+		p.becomePending(claim, p.Generation+1)
+		p.becomeHolder(w, 8, e.beat, 0, v.slot.LeaseUntil)
+		p.becomeConfirming(e.at.Least)
+	}
+	confirm := func(p *proof) {
+		p.becomeConfirmed(p.accepts(Beat{Confirmed: true, LeaseUntil: v.slot.LeaseUntil, Floor: planNow}, 0))
+	}
+	p := seek(Claim{Owner: Owner{"me", 3}})
+	for _, step := range []struct {
+		name   string
+		do     func(p *proof)
+		stage  Stage
+		expiry expiryState
+		runs   bool // the chain
+	}{
+		{"begins", func(*proof) {}, Seeking, unexpired, false},
+		{"acquires a slot", grant, Confirming, unexpired, true},
+		{"confirms it", confirm, Confirmed, unexpired, true},
+		{"expires by the leader's clock", func(p *proof) { p.becomeExpired(planNow, planNow) }, Confirmed, expired, true},
+		{"waits again", func(p *proof) { p.becomeConfirming(e.at.Least) }, Confirming, expired, true},
+		{"plans to confirm", func(p *proof) {
+			found := *v.slot
+			found.Confirmed = false
+			if d := p.plan(recorded{cl: v.cl, slot: &found}, e, r); !d.confirms {
+				t.Errorf("%+v", d)
+			}
+			p.confirmedFloor(*v.cl, e)
+		}, Confirming, reconfirmed, true},
+		{"confirms again", confirm, Confirmed, reconfirmed, true},
+		{"notices a loss of data", func(p *proof) { p.beginIncarnation() }, Confirmed, reconfirmed, false},
+		{"starts again without ZooKeeper", func(p *proof) { *p = seek(p.Claim); p.becomeAlone(planNow+1, 9) }, Alone,
+			unexpired, false},
+		{"writes the next term", grant, Confirming, unexpired, true},
+		{"does not know its last write", func(p *proof) { p.unstamped(9) }, Confirming, unexpired, false},
+	} {
+		step.do(&p)
+		if p.stage != step.stage || p.expiry.state != step.expiry || p.Chain.runs() != step.runs {
+			t.Fatalf("%s: stage %d, expiry %d, %+v", step.name, p.stage, p.expiry.state, p.Chain)
+		}
+	}
+	if p.Term != 2 || p.Nonce != "next" || p.PendingNonce != "" || p.Floor != planNow+1 || p.Chain.Version != 9 {
+		t.Errorf("%+v", p.Claim)
+	}
+}
+
 // What an acknowledgement proves: the stage and the expiry since then.
 func TestAcked(t *testing.T) {
 	for name, row := range map[string]struct {
