@@ -67,9 +67,9 @@ const (
 // held the slot meanwhile, and ZooKeeper may have lost that.
 type expiry struct {
 	state expiryState
-	// ours and leaders are both clocks when that was noticed, Unix ms. They are valid in the states expired and
+	// ourClock and leaderClock are both clocks when that was noticed, Unix ms. They are valid in the states expired and
 	// reconfirmed.
-	ours, leaders int64
+	ourClock, leaderClock int64
 	// floor is where the holding goes on, Unix ms. It is valid in the state reconfirmed.
 	floor int64
 }
@@ -127,7 +127,7 @@ func (p *proof) becomeConfirmed(claim Claim) { p.stage, p.Claim = Confirmed, cla
 
 // becomeExpired: the leader's clock has shown that the lease had run out. ours is our clock then.
 func (p *proof) becomeExpired(ours, leaders int64) {
-	p.expiry = expiry{state: expired, ours: ours, leaders: leaders}
+	p.expiry = expiry{state: expired, ourClock: ours, leaderClock: leaders}
 }
 
 // becomeReconfirmed: the slot was confirmed again after the lease had run out. The holding goes on from floor.
@@ -462,9 +462,9 @@ func (x expiry) newFloor(e evidence) int64 {
 // noticed. If most voters agree with our clock, at most 5 s of the leader's lead are believed.
 func (x expiry) lastPossible(agreed bool) int64 {
 	if agreed {
-		return min(x.leaders, x.ours+clocksAgree)
+		return min(x.leaderClock, x.ourClock+clocksAgree)
 	}
-	return x.leaders
+	return x.leaderClock
 }
 
 // floorTooFarAhead reports whether a holding whose lease had run out would begin more than 10 s from now. The leader's

@@ -451,7 +451,7 @@ func TestExpiredFloorIsAboveTheLeadersTime(t *testing.T) {
 		"the leader is far ahead, and nobody says so": {noticed + 60_000, noticed + 900, false, noticed + 60_001},
 		"it has passed what the leader read":          {noticed + 4_000, noticed + 9_000, true, noticed + 9_000},
 	} {
-		d := expiry{state: expired, ours: noticed, leaders: row.stamp}
+		d := expiry{state: expired, ourClock: noticed, leaderClock: row.stamp}
 		if got := d.newFloor(evidence{now: row.now, agreed: row.agreed,
 			mine: Cluster{BorrowMs: 300}}); got != row.want+300 {
 			t.Errorf("%s: %d, want %d", name, got-noticed, row.want+300-noticed)
