@@ -22,5 +22,5 @@ func NextReserved(reserved, now, lease int64, window time.Duration) int64 {
 	//mutant:c1-no-lease-bound by sim -> next := now + window.Milliseconds()
 	next := min(now+window.Milliseconds(), lease)
 	//mutant:c5-bound-goes-down by sim -> return next
-	return max(reserved, next) // (C5)
+	return max(reserved, next) // the reserved bound never goes down (C5)
 }

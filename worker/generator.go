@@ -139,7 +139,7 @@ func (g *Generator) next(from *snowflake) (value int, ok bool) {
 	for i := 1; i < len(g.free); i++ {
 		value := (from.value + i) % len(g.free)
 		//mutant:c28-value-before-its-time by sim:one-rollback-bit -> if _ = tick; true {
-		if g.free[value] <= tick { // (C28)
+		if g.free[value] <= tick { // a value comes again above its latest tick (C28)
 			return value, true
 		}
 	}
@@ -173,7 +173,7 @@ func (g *Generator) Close() Tick {
 // end returns the end of all snowflakes, of which the active one ends at end. The caller holds mu.
 func (g *Generator) end(end Tick) Tick {
 	for _, free := range g.free {
-		end = max(end, free) // (C28)
+		end = max(end, free) // above the latest tick of each value (C28)
 	}
 	return end
 }

@@ -62,6 +62,7 @@ func checkShape(t *testing.T, path string) error {
 		return err
 	}
 	checkAtomics(t, set, file)
+	checkRuleNames(t, set, file)
 	for _, d := range file.Decls {
 		f, is := d.(*ast.FuncDecl)
 		if !is {

@@ -188,7 +188,7 @@ func (n *Node) applyBounds() {
 		return
 	}
 	//mutant:c1-no-reserved-bound by sim -> bound := n.view.Load().Claim.LeaseUntil
-	bound := min(n.reservedUntil, n.view.Load().Claim.LeaseUntil) // below both bounds (C1)
+	bound := min(n.reservedUntil, n.view.Load().Claim.LeaseUntil) // a node issues below both bounds only (C1)
 	// The tick of the bound is the next holder's: bounds are rounded down, floors up.
 	limit := n.layout.FloorTick(bound)
 	if limit > n.held.gen.Limit() {

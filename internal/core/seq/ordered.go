@@ -308,7 +308,7 @@ func (m *ordered) accept(t blockWrite, v view, sent, now int64) {
 			m.staysUntil = now + int64(time.Minute)
 		}
 	//mutant:o5-block-kept -> case false:
-	case now >= m.lease.until: // too late (O5)
+	case now >= m.lease.until: // a renewal after the end of the lease ends the ownership (O5)
 		m.lapse(now)
 		return
 	default:

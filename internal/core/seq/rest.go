@@ -139,7 +139,7 @@ func (i *Rounds) saveRests(rests []rest) error {
 	all := make([]held, 0, len(rests))
 	for _, r := range rests {
 		//mutant:s33-given-back-and-kept by seqsim -> if false {
-		if r.returns != nil { // (S33)
+		if r.returns != nil { // out of the journal before it is returned (S33)
 			r.keep = r.keep.below(r.give.Block.First)
 		}
 		if len(r.keep.Blocks) > 0 {

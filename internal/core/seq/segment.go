@@ -51,7 +51,7 @@ func (s *segment) serve(r request, now, readAt int64, to []worker.Run) (_ []work
 	case len(s.waiting) > 0 && r.w.Since == 0: // no request overtakes those that wait (S3)
 		return s.await(r, now, to)
 	//mutant:s32-unread by seqsim -> case false:
-	case s.mustRead(): // (S32)
+	case s.mustRead(): // a journal counts after its record was read (S32)
 		return s.wait(r, now, to)
 	// An operator may have deleted it, or raised the next value (S5).
 	//mutant:s5-no-hold by TestTake -> case false:

@@ -126,7 +126,7 @@ func newLife(r record.Record, old *record.Record, lost bool) (record.Record, err
 		r.Above = old.HighestIssued()
 	}
 	//mutant:s17-begins-again by seqsim ->
-	r.Next = r.PositionAbove(r.Above) // (S17)
+	r.Next = r.PositionAbove(r.Above) // above all values of earlier lives (S17)
 	switch {
 	case lost && r.Next > 0:
 		return record.Record{}, refused("start must be above %d, the highest value that this name is known to have had",

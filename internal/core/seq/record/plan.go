@@ -159,7 +159,7 @@ func (r Record) ReturnOf(rest Remainder, incarnation int64) (after Record, possi
 	case r.Incarnation != incarnation, rest.Incarnation != incarnation:
 		return Record{}, false
 	//mutant:s4-return-below-others by seqsim -> case false:
-	case r.Next != b.End: // (S4)
+	case r.Next != b.End: // a return moves no next value below what others took (S4)
 		return Record{}, false
 	}
 	r.Credit = max(r.Credit, min(r.CeilingInForce().Burst(), r.Credit+b.Len()))
@@ -209,7 +209,7 @@ func (r Record) Written(nonce, by string) Record {
 func (r Record) PlanStrict(incarnation, n, now int64) (Write, *Refusal) {
 	switch {
 	//mutant:s15-strict by seqsim -> case false:
-	case r.Incarnation < incarnation: // (S15)
+	case r.Incarnation < incarnation: // nothing bounds what was issued before the loss (S15)
 		return Write{}, frozenStrict()
 	case n > r.Positions()-r.Next:
 		return Write{}, r.Exhausted()
