@@ -115,7 +115,8 @@ type Config struct {
 // ErrNotAsked: another node could not be asked, so it has counted nothing.
 var ErrNotAsked = errors.New("it was not asked")
 
-// Issuer issues the values of all sequences on a node. Any goroutine may call it at any time. It does no I/O: see Rounds.
+// Issuer issues the values of all sequences on a node. Any goroutine may call its exported methods at any time. They do
+// no I/O: see Rounds.
 type Issuer struct {
 	cfg Config
 	// quick is now for the requests of segment sequences. After the machine stood still, it is late for a moment.

@@ -8,24 +8,24 @@ import (
 )
 
 // knowledge is what a node knows of /cluster and /seq, and so of losses of data. It does no I/O: observe says what the
-// node does about what it has read. Nobody but the goroutine of rounds changes it, by the methods in this file. It is
-// always in one phase:
+// node does about what it has read. It is always in one phase:
 //
-//	unread       The node knows no /seq. It creates one if nobody has for the confirming time, for others may know more.
-//	behind       A loss was seen: the node knows /seq, and has entered a later incarnation since. It waits for a
-//	             heartbeat, because only the leader's stamp may show how long a pause was (S24).
-//	puttingBack  The sequence time to put back is fixed. The node puts back what it knows of /seq better than others.
+//	unread       The node knows no /seq. It takes over that of others, or creates one when the confirming time has passed
+//	             since entered: until then others may know more.
+//	behind       The node knows /seq, and has entered a later incarnation: a loss. It waits for a heartbeat, because only
+//	             the leader's stamp may show how long a pause was (S24).
+//	puttingBack  The sequence time to put back is fixed. The node writes /seq, if it knows it better than what it reads.
 //	counting     /seq is compared. The node puts records back (S8), and so may others: nobody takes positions until the
 //	             confirming time has passed since entered and since heard (S9).
 //	settled      The node has begun to read all records again since then (S36). It may take positions.
 //
-//	       learn                  meet
-//	unread ─────► counting ◄─────────────► settled      back: learn hears of a late put-back, or lostCount
-//	               ▲
-//	               │ learn
-//	behind ─► puttingBack
-//	   ▲  fixTime
-//	   └── enter: from all but unread, which stays unread
+//	unread, puttingBack ── learn ──► counting ── meet ──► settled
+//	settled ── lostCount, or learn that another one still puts back ──► counting
+//	all but unread ── enter ──► behind ── fixTime ──► puttingBack
+//
+// The invariant: what is known of /seq is of the present incarnation, but in behind and puttingBack, where it is of an
+// earlier one. So a node counts and settles by data that no loss known to it has touched, and positions are taken in
+// settled alone.
 type knowledge struct {
 	// incarnation is the highest one of /cluster that the node has seen, never before.
 	incarnation int64
@@ -169,7 +169,7 @@ const (
 )
 
 // observe takes over what was read of /cluster and /seq, or says what comes before. The read was sent at sent, when the
-// node's slot was hold, and answered now. uuid and confirm are those of the node's cluster.
+// node's slot was hold, and answered now. c is the node's cluster.
 func (k *knowledge) observe(v view, sent, now timeguard.Moment, hold Hold, c ClusterInfo) (r reaction) {
 	switch k.judge(v) {
 	case record.Lost:

@@ -126,6 +126,10 @@ func TestPhases(t *testing.T) {
 			if r.kind != l.want || kind(k.phase) != l.phase || due != l.due {
 				t.Errorf("%s, look %d: reaction %d in phase %T, must read all: %v", title, n, r.kind, k.phase, due)
 			}
+			if known := k.seq(); known != nil && k.owes() != (known.state.Incarnation < k.incarnation) {
+				t.Errorf("%s, look %d: knows /seq of incarnation %d in phase %T of incarnation %d", title, n,
+					known.state.Incarnation, k.phase, k.incarnation)
+			}
 			if due {
 				k.meet()
 			}
