@@ -95,6 +95,9 @@ func TestNetworkFilesystemHasItsName(t *testing.T) {
 // A bind mount shows which directory of its filesystem it is: so a pod's emptyDir shows itself.
 func TestMountedRoot(t *testing.T) {
 	needRoot(t)
+	if os.Getenv("FLAKED_TEST_EMULATOR") != "" {
+		t.Skip("qemu's statx hides the number of a mount")
+	}
 	volume := filepath.Join(t.TempDir(), "kubernetes.io~empty-dir", "state")
 	at := t.TempDir()
 	do(t, os.MkdirAll(volume, 0o700), unix.Mount(volume, at, "", unix.MS_BIND, ""))
