@@ -54,5 +54,11 @@ func (p *progress) followed(session int64) coordinator.Change {
 // isIn reports whether a witness file that was written after saved has what f reports: the changes, and the
 // last jump of the sequence time (S24).
 func (f following) isIn(saved *following) bool {
-	return saved != nil && f.Change == saved.Change && f.state.Jumped == saved.state.Jumped
+	return saved != nil && f.Change == saved.Change && f.jumpedWith(saved.state)
+}
+
+// jumpedWith reports whether f is of the cluster of st, and has its last jump of the sequence time.
+func (f following) jumpedWith(st record.State) bool {
+	//mutant:s25-of-another-cluster by TestWitnessOfAnotherCluster -> return f.state.Jumped == st.Jumped
+	return f.state.Jumped == st.Jumped && f.state.Cluster == st.Cluster
 }

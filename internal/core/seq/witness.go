@@ -124,7 +124,7 @@ func (i *Rounds) endSave() {
 	}
 	i.savedAs = &s.as
 	k, as := i.known, s.as
-	if as.session == i.session && as.Incarnation == k.incarnation && as.state.Jumped == k.seq().state.Jumped {
+	if as.session == i.session && as.Incarnation == k.incarnation && as.jumpedWith(k.seq().state) {
 		i.hasSaved(s.as)
 	}
 }

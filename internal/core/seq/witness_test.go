@@ -10,6 +10,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
@@ -108,6 +109,31 @@ func TestFirstWitnessOnADiskThatHangs(t *testing.T) {
 	s.run(time.Second)
 	if r := a.is.Report(); r.State.Cluster == "" {
 		t.Error("followed nothing")
+	}
+}
+
+// A node joins another cluster, which has as many changes. What it saves, or has saved, of the first one does not count.
+func TestWitnessOfAnotherCluster(t *testing.T) {
+	s, a := newOrder(t)
+	s.run(5 * time.Second)
+	var hang []func()
+	a.is.beside = func(f func()) { hang = append(hang, f) }
+	s.set("order", operator.Change{Settings: func(set *record.Settings) { set.SupplyMs++ }})
+	s.run(4 * time.Second)
+	a.cluster.UUID = "d"
+	s.erase(record.Path("order"))
+	s.write(record.StatePath, record.State{Cluster: "d", Changes: 1}.Marshal())
+	s.write(record.ClusterPath, record.MustMarshal(record.Cluster{UUID: "d"}))
+	for n, want := range []int64{0, 0, 1} { // writes that have ended
+		if s.run(4 * time.Second); len(hang) < n+1 && n < 2 {
+			t.Fatalf("%d writes have begun", len(hang))
+		}
+		if f := a.is.Followed(); f.Last.Number != want {
+			t.Errorf("after %d writes: %s", n, told(f))
+		}
+		if n < 2 {
+			hang[n]()
+		}
 	}
 }
 
