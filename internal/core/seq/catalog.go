@@ -24,6 +24,7 @@ type catalog struct {
 	relay    *relay
 	families families
 	trace    coordinator.Trace
+	ring     func(s *series, at int64) // Issuer.wakeAt
 }
 
 // find returns the series of a name, nil if the node does not know it.
@@ -46,8 +47,8 @@ func (c *catalog) named(name string) *series {
 	defer c.mu.Unlock()
 	s := c.byName[name]
 	if s == nil {
-		s = &series{name: name, journal: c.journal, relay: c.relay, families: &c.families, trace: c.trace,
-			readAt: longAgoNs}
+		s = &series{journal: c.journal, relay: c.relay, families: &c.families, ring: c.ring, readAt: longAgoNs}
+		s.base = base{name: name, trace: c.trace, keeper: s}
 		if c.byName == nil {
 			c.byName = make(map[string]*series)
 		}

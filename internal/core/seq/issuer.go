@@ -153,9 +153,9 @@ func New(cfg Config) (*Issuer, *Rounds) {
 		//mutant:s5-at-least by TestHoldWithASlowBootClock -> quick: cfg.Elapsed.AtLeast,
 		quick: cfg.Elapsed.ByMono().AtMost,
 	}
-	i.trace, i.alarms.armed = cfg.Trace, math.MaxInt64
+	i.trace, i.ring, i.alarms.armed = cfg.Trace, i.wakeAt, math.MaxInt64
 	i.relay = &relay{
-		pass: cfg.Pass, own: cfg.Address, elapsed: cfg.Elapsed, each: atOnce, wakeAt: i.wakeAt,
+		pass: cfg.Pass, own: cfg.Address, elapsed: cfg.Elapsed, each: atOnce,
 		//mutant:o2-at-least by TestOwnerAndBootClocksAtAnyRate -> now: cfg.Elapsed.AtLeast,
 		now: cfg.Elapsed.ByWall().AtMost,
 	}

@@ -58,7 +58,7 @@ func (l *lease) valid(now int64) bool {
 // survives reports whether an ownership whose lease has not ended goes on when the record was read (O7). An operator
 // may have changed the record since the owner wrote it, so its version is not compared. A record that is older than the
 // owner's last write does not come here: series.owed takes it for a loss of data.
-func (l *lease) survives(v view) bool {
+func (l *lease) survives(v sight) bool {
 	return v.Record.Owner == l.owner && v.Record.Incarnation == v.Incarnation()
 }
 
@@ -72,7 +72,7 @@ type watch struct {
 }
 
 // see takes over what was read. A record in another session or another incarnation is another one.
-func (w *watch) see(v view, session int64) {
+func (w *watch) see(v sight, session int64) {
 	now := watch{v.Stat.Version, v.Record.Nonce, session, v.Incarnation(), w.since}
 	if *w != now {
 		now.since = v.got
@@ -82,7 +82,7 @@ func (w *watch) see(v view, session int64) {
 
 // freeIn returns how long this node must wait before it may take the section over: O4. ended is the last ownership of
 // this process, which issues nothing any more. least is the present time of AtLeast.
-func (w watch) freeIn(v view, ended string, least int64) time.Duration {
+func (w watch) freeIn(v sight, ended string, least int64) time.Duration {
 	r := v.Record
 	// After a loss of data nothing that was held counts, also not what this process knows of its own (O8).
 	if (r.Owner == "" || r.Owner == ended) && r.Incarnation == v.Incarnation() { // else an owner may be missing

@@ -47,7 +47,7 @@ func (s *stage) cutOffOwner(lease time.Duration, a, b *actor) {
 	s.run(4 * time.Second)
 	m := a.owner("ticks")
 	s.pass(lease / 3)
-	for sent := m.lease.sent; m.lease.sent == sent; {
+	for until := m.until(); m.until() == until; {
 		s.pass(10 * time.Millisecond)
 	}
 	b.ask("ticks", 1, true)
@@ -86,7 +86,7 @@ func TestTakeOverCountsFromTheEndOfTheRead(t *testing.T) {
 		if slow && c.Path == record.Path("ticks") {
 			slow = false
 			s.pass(2 * time.Second) // the owner alone has rounds
-			if m.lease.sent < (s.now-1000)*1e6 {
+			if sentAt(m) < (s.now-1000)*1e6 {
 				t.Error("the owner has not renewed its lease")
 			}
 		}
@@ -119,7 +119,7 @@ func TestLeaseCountsFromTheSending(t *testing.T) {
 	for s.pass(900 * time.Millisecond); late; s.pass(100 * time.Millisecond) {
 		_ = a.round()
 	}
-	if !m.lease.valid(s.now * 1e6) {
+	if !m.leased() || s.now*1e6 >= m.until() {
 		t.Error("the lease has ended")
 	}
 	a.store.Partition()
@@ -159,8 +159,8 @@ func loseTakeOver(t *testing.T, lease time.Duration) (s *stage, a, b *actor) {
 	a.store.Partition()
 	copied := s.Mem.Snapshot()
 	s.contest("ticks").run(lease+lease/2+time.Second, b)
-	if v := b.ask("ticks", 100, true).first(); v <= m.end {
-		t.Fatalf("the other node gives %d, and the owner holds the values up to %d", v, m.end)
+	if v := b.ask("ticks", 100, true).first(); v <= m.known.Next {
+		t.Fatalf("the other node gives %d, and the owner holds the values up to %d", v, m.known.Next)
 	}
 	s.Mem.Restore(copied)
 	s.Mem.SetEpoch(9)
@@ -222,15 +222,15 @@ func TestOwnerRenewsBeforeItMayTake(t *testing.T) {
 	a.store.Expire()
 	a.hold = func() Hold { return Hold{Record: a.slot, Version: store.AnyVersion, Wait: stageConfirm} }
 	s.pass(10 * time.Second)
-	end, next := m.end, s.view("ticks").Record.Next
+	end, next := m.known.Next, s.view("ticks").Record.Next
 	if c := a.ask("ticks", 1, true); !c.done || c.err != nil {
 		t.Fatalf("the owner has lost the sequence: %v", c.err)
 	}
 	if r := a.ask("ticks", int(end), true).reason(); r != record.Confirming {
 		t.Error(r)
 	}
-	if r := s.view("ticks").Record; m.end != end || r.Next != next {
-		t.Errorf("the owner has taken positions up to %d, the record has %d", m.end, r.Next)
+	if r := s.view("ticks").Record; m.known.Next != end || r.Next != next {
+		t.Errorf("the owner has taken positions up to %d, the record has %d", m.known.Next, r.Next)
 	}
 }
 
@@ -291,8 +291,8 @@ func TestOwnerReadsThatItIsReplaced(t *testing.T) {
 	c := s.contest("ticks")
 	c.run(4*time.Second, b)
 	a.store.Heal()
-	if _ = a.round(); c.values[b] == 0 || m.lapses > 0 {
-		t.Fatalf("the other node has given %d values, and %d leases have ended", c.values[b], m.lapses)
+	if _ = a.round(); c.values[b] == 0 || lapses(m) > 0 {
+		t.Fatalf("the other node has given %d values, and %d leases have ended", c.values[b], lapses(m))
 	}
 	c.run(4*time.Second, a, b)
 	if r := s.view("ticks").Record; r.Term != 2 {

@@ -19,7 +19,8 @@ import (
 // And while a node issues, no other node has issued anything from a later block: its lease has not ended (O2), and
 // nobody takes the section over before (O4). So a request that is sent after another was answered gets a higher value.
 type ordered struct {
-	*series
+	*base
+	node  *relay
 	lease lease
 	// ended is the nonce of the last ownership that this process has ended.
 	ended string
@@ -35,9 +36,9 @@ type ordered struct {
 	staysUntil int64
 }
 
-func newOrdered(s *series) *ordered {
-	s.relay.inUse.Store(true)
-	return &ordered{series: s}
+func newOrdered(s *base, node *relay) *ordered {
+	node.inUse.Store(true)
+	return &ordered{base: s, node: node}
 }
 
 // idleAfter is the time without a request after which the owner gives the section back. Else a name that nobody uses
@@ -45,7 +46,7 @@ func newOrdered(s *series) *ordered {
 const idleAfter = time.Minute
 
 func (m *ordered) serve(r request, _, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
-	now := m.relay.now() // (O2): that of the other modes may be late
+	now := m.node.now() // (O2): that of the other modes may be late
 	if got, ok := r.w.Result.(*result); ok {
 		if r.w.Result = nil; got.err != nil {
 			return to, false, got.err
@@ -72,7 +73,7 @@ func (m *ordered) serve(r request, _, _ int64, to []worker.Run) (_ []worker.Run,
 	}
 	switch {
 	case r.w.Since != 0 && now-r.w.Since >= int64(patience) && m.ownedByAnother():
-		return to, false, noOwner(m.name, m.known.Address, m.known.Address == m.relay.own, m.passes.why)
+		return to, false, noOwner(m.name, m.known.Address, m.known.Address == m.node.own, m.passes.why)
 	//mutant:o10-passed-on-twice by TestRequestIsPassedOnOnce -> case !m.stale && m.target(now) != "":
 	case !m.stale && r.w.Passed == nil && m.target(now) != "": // a request is passed on once (O10)
 		return m.pass(r, now, to)
@@ -92,18 +93,27 @@ func (m *ordered) endLease() {
 	if m.lease.owner != "" {
 		m.trace.Step("disowns", "name", m.name, "owner", m.lease.owner)
 	}
-	m.ended, m.lease, m.last = m.lease.owner, lease{}, view{}
+	m.ended, m.lease, m.last = m.lease.owner, lease{}, sight{}
 }
 
 // lacks does not count requests that can be passed on.
 func (m *ordered) lacks() bool {
-	return len(m.waiting) > 0 && (m.leased() || m.target(m.relay.now()) == "" || m.passedOn())
+	return len(m.waiting) > 0 && (m.leased() || m.target(m.node.now()) == "" || m.passedOn())
 }
 
 // passedOn reports whether a request waits that another node has passed on to this one.
 func (m *ordered) passedOn() bool {
 	return slices.ContainsFunc(m.waiting, func(r request) bool { return r.w.Passed != nil && r.w.Result == nil })
 }
+
+// leasedIn reports whether the node is the owner, and ZooKeeper has what it goes by in this session.
+func (m *ordered) leasedIn(session int64) bool { return m.leased() && m.lease.session == session }
+
+// until returns when the owner must stop issuing, ns of AtMost.
+func (m *ordered) until() int64 { return m.lease.until }
+
+// slowAt returns when a round must look whether another node has answered, ns of AtMost, 0 if it need not.
+func (m *ordered) slowAt() int64 { return m.passes.slowAt() }
 
 func (m *ordered) used() bool   { return m.leased() }
 func (m *ordered) leased() bool { return m.lease.owner != "" }
@@ -127,11 +137,11 @@ func (m *ordered) urgency(e situation) urgency {
 
 // renewalDue reports whether the owner must write the record, or give the section back.
 func (m *ordered) renewalDue(now int64) bool {
-	return m.lease.ending || m.relay.leaves() || m.low() || m.lease.mayRenew(now, m.known.Hold())
+	return m.lease.ending || m.node.leaves() || m.low() || m.lease.mayRenew(now, m.known.Hold())
 }
 
 // saw takes over what was read.
-func (m *ordered) saw(v view, before *record.Record, e situation) {
+func (m *ordered) saw(v sight, before *record.Record, e situation) {
 	m.watch.see(v, e.session)
 	switch {
 	case m.lease.owner == "":
@@ -155,7 +165,7 @@ func (m *ordered) saw(v view, before *record.Record, e situation) {
 
 // nextWrite returns the write that is due: a renewal with more positions or without, one that takes the section, or one
 // that gives it back.
-func (m *ordered) nextWrite(v view, e situation) *blockWrite {
+func (m *ordered) nextWrite(v sight, e situation) *blockWrite {
 	if m.lease.owner == "" {
 		return m.take(v, e)
 	}
@@ -179,7 +189,7 @@ func (m *ordered) nextWrite(v view, e situation) *blockWrite {
 }
 
 // extension returns the write that takes more positions, nil if none are needed or the node gets none.
-func (m *ordered) extension(v view, e situation, due bool) *record.Write {
+func (m *ordered) extension(v sight, e situation, due bool) *record.Write {
 	if len(m.waiting) == 0 && !m.low() && !(due && m.usedThird()) {
 		return nil
 	}
@@ -207,12 +217,12 @@ func (m *ordered) renewal(w record.Write, e situation) *blockWrite {
 // endsNow reports whether the owner should give the section back: nobody asks, the node gives all away, or the section
 // has its place at another node. The latter uses up a move, so the caller must give it back then.
 func (m *ordered) endsNow(e situation) bool {
-	return e.sent-m.askedAt > int64(idleAfter) || m.relay.leaves() || e.sent >= m.staysUntil && m.relay.takeMove(m.name)
+	return e.sent-m.askedAt > int64(idleAfter) || m.node.leaves() || e.sent >= m.staysUntil && m.node.takeMove(m.name)
 }
 
 // giveBack returns the write that leaves the section without an owner (O6). It returns the positions that no lane has
 // issued, so that the next owner goes on without a gap.
-func (m *ordered) giveBack(v view, e situation) *blockWrite {
+func (m *ordered) giveBack(v sight, e situation) *blockWrite {
 	r := m.known.Renewed(e.now)
 	//mutant:o6-next-too-low by TestStoppedOwnerLeavesNoGap -> rest := record.Remainder{ID: r.ID, Incarnation: r.Incarnation, Block: positions.Block{First: m.first, End: m.end}}
 	rest := record.Remainder{ID: r.ID, Incarnation: r.Incarnation, Block: m.rest()}
@@ -224,7 +234,7 @@ func (m *ordered) giveBack(v view, e situation) *blockWrite {
 }
 
 // take returns the write that makes this node the owner, if requests need that and nobody else may be the owner.
-func (m *ordered) take(v view, e situation) *blockWrite {
+func (m *ordered) take(v sight, e situation) *blockWrite {
 	if m.slow(e.sent) {
 		m.doubt(m.passes.flight, errSilent)
 		m.passes.leaveBehind(m.known)
@@ -232,14 +242,14 @@ func (m *ordered) take(v view, e situation) *blockWrite {
 	m.refusePassed(func(r request) bool { return !m.mayBecome(r.w.Passed) })
 	//mutant:o4-at-most by TestOwnerAndBootClocksAtAnyRate -> wait := m.watch.freeIn(v, m.ended, e.sent)
 	wait := m.watch.freeIn(v, m.ended, e.least)
-	if m.known.Owner == "" && m.relay.place(m.name) != m.relay.own {
+	if m.known.Owner == "" && m.node.place(m.name) != m.node.own {
 		m.refusePassed(nil) // another node is asked next
 	}
 	switch {
 	case len(m.waiting) == 0 && !m.passes.doubted(), !m.passedOn() && m.target(e.sent) != "":
 		return nil
-	case wait > 0 || m.relay.leaves():
-		if m.known.Address != m.relay.own || m.relay.leaves() { // else the last process of this node was the owner
+	case wait > 0 || m.node.leaves():
+		if m.known.Address != m.node.own || m.node.leaves() { // else the last process of this node was the owner
 			m.refusePassed(nil)
 		}
 		// A request that comes meanwhile waits until then, so that is soon, also with a long lease.
@@ -260,7 +270,7 @@ func (m *ordered) take(v view, e situation) *blockWrite {
 		return nil
 	}
 	w.Record.Owner, w.Record.Term = e.nonce, w.Record.Term+1
-	w.Record.Address, w.Record.OwnedAt = m.relay.own, m.relay.elapsed.Now().Wall/1e6
+	w.Record.Address, w.Record.OwnedAt = m.node.own, m.node.elapsed.Now().Wall/1e6
 	return &blockWrite{Write: w, session: e.session}
 }
 
@@ -278,7 +288,7 @@ func (m *ordered) refusePassed(which func(request) bool) {
 }
 
 // wrote ends a write. One with unknown outcome ends the ownership: what is left of it is dropped (O3).
-func (m *ordered) wrote(t blockWrite, v view, sent, now int64, err error) (woken []request, pause time.Duration) {
+func (m *ordered) wrote(t blockWrite, v sight, sent, now int64, err error) (woken []request, pause time.Duration) {
 	switch {
 	case err == nil:
 		m.accept(t, v, sent, now)
@@ -294,8 +304,8 @@ func (m *ordered) wrote(t blockWrite, v view, sent, now int64, err error) (woken
 	return m.takeWaiting(), 0
 }
 
-func (m *ordered) accept(t blockWrite, v view, sent, now int64) {
-	m.series.knowWritten(t, now)
+func (m *ordered) accept(t blockWrite, v sight, sent, now int64) {
+	m.keeper.knowWritten(t, now)
 	switch owner := t.Record.Owner; {
 	case owner == "":
 		m.endLease()
@@ -304,7 +314,7 @@ func (m *ordered) accept(t blockWrite, v view, sent, now int64) {
 		return
 	case owner != m.lease.owner: // a new ownership
 		m.begin(t.Block)
-		if m.relay.place(m.name) != m.relay.own {
+		if m.node.place(m.name) != m.node.own {
 			m.staysUntil = now + int64(time.Minute)
 		}
 	//mutant:o5-block-kept -> case false:

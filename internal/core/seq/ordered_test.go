@@ -107,6 +107,19 @@ func (c *contest) ask(a *actor) {
 	c.values[a]++
 }
 
+// sentAt returns when the owner's last renewal was sent, ns of AtMost.
+func sentAt(m *ordered) int64 {
+	d := m.known.Hold()
+	return m.until() - int64(d-d/10)
+}
+
+// lapses returns how many leases of the owner have ended before they were renewed.
+func lapses(m *ordered) int64 {
+	var u Use
+	m.report(&u)
+	return u.Lapses
+}
+
 // owner makes a node the owner of a sequence.
 func (a *actor) owner(name string) *ordered {
 	a.t.Helper()

@@ -30,8 +30,6 @@ type relay struct {
 	beside  func(func())
 	passing passing
 	each    func(n int, f func(k int))
-	// wakeAt is Issuer.wakeAt.
-	wakeAt func(s *series, at int64)
 
 	inUse atomic.Bool // the node knows an ordered sequence
 	// nodes are the addresses of the nodes that may own sections: see place.
@@ -124,7 +122,7 @@ func (m *ordered) doubt(f *flight, why error) {
 	p := &m.passes
 	f.doubted, p.why = true, why
 	if f.owner == "" {
-		p.avoided, p.avoidedUntil = f.address, m.relay.now()+int64(patience)
+		p.avoided, p.avoidedUntil = f.address, m.node.now()+int64(patience)
 	} else {
 		p.suspect = f.owner
 	}
@@ -140,17 +138,17 @@ func (m *ordered) ownedByAnother() bool {
 func (m *ordered) target(now int64) string {
 	p, address := &m.passes, m.known.Address
 	switch {
-	case m.relay.pass == nil, m.relay.cluster.Load() == nil:
+	case m.node.pass == nil, m.node.cluster.Load() == nil:
 		return ""
 	case m.known.Owner == "":
-		address = m.relay.place(m.name)
+		address = m.node.place(m.name)
 		if p.avoids(address, now) {
 			return ""
 		}
 	case !m.ownedByAnother(), m.known.Owner == p.suspect:
 		return ""
 	}
-	if address == m.relay.own {
+	if address == m.node.own {
 		return ""
 	}
 	return address
@@ -170,7 +168,7 @@ func (m *ordered) pass(r request, now int64, to []worker.Run) ([]worker.Run, boo
 	p.queue = append(p.queue, r)
 	if !p.passing {
 		p.passing = true
-		m.relay.beside(m.passQueue)
+		m.node.beside(m.passQueue)
 	}
 	return to, false, sequence.ErrPending
 }
@@ -184,7 +182,7 @@ func (m *ordered) passQueue() {
 			return
 		}
 		lanes := byLane(batch)
-		m.relay.each(len(lanes), func(k int) { m.ask(f, lanes[k]) })
+		m.node.each(len(lanes), func(k int) { m.ask(f, lanes[k]) })
 		f.cancel()
 	}
 }
@@ -198,7 +196,7 @@ func (m *ordered) ask(f *flight, some []request) error {
 	}
 	ask := f.ask
 	ask.Name, ask.N = string(some[0].name), n
-	got, err := m.relay.pass(f, ask)
+	got, err := m.node.pass(f, ask)
 	if len(some) == 1 || !tooLarge(replied(err)) {
 		m.noteAndWake(f, some, n, got, err)
 		return err
@@ -285,7 +283,7 @@ func (m *ordered) distrust(f *flight, err error) {
 // reread makes Round read the record.
 func (m *ordered) reread() {
 	m.stale, m.notBefore = true, 0
-	m.relay.wakeAt(m.series, soon)
+	m.keeper.wakeAt(soon)
 }
 
 func wakeAll(some []request) {
@@ -318,25 +316,25 @@ func atOnce(n int, f func(k int)) {
 func (m *ordered) nextBatch() (batch []request, f *flight) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p, now := &m.passes, m.relay.now()
+	p, now := &m.passes, m.node.now()
 	batch, p.queue, p.flight = p.queue, nil, nil
 	address := ""
-	if m.mode == m && m.known.Kind() == record.Sequence { // else the name has another life, or was deleted
+	if m.mode == mode(m) && m.known.Kind() == record.Sequence { // else the name has another life, or was deleted
 		address = m.target(now)
 	}
 	if len(batch) == 0 || address == "" || m.stale {
 		p.passing = false
 		return batch, nil
 	}
-	ctx, cancel := context.WithTimeout(m.relay.passing.ctx, patience)
+	ctx, cancel := context.WithTimeout(m.node.passing.ctx, patience)
 	slow := slowAfter
 	if m.known.Owner == "" {
 		slow = slowTaker
 	}
 	p.flight = &flight{Context: ctx, cancel: cancel, owner: m.known.Owner, address: address, slowAt: now + int64(slow)}
-	p.flight.ask = Ask{Address: address, Cluster: *m.relay.cluster.Load(),
+	p.flight.ask = Ask{Address: address, Cluster: *m.node.cluster.Load(),
 		Of: sequence.Ownership{ID: m.known.ID, Owner: m.known.Owner, Term: m.known.Term}}
-	m.relay.wakeAt(m.series, p.flight.slowAt)
+	m.keeper.wakeAt(p.flight.slowAt)
 	return batch, p.flight
 }
 

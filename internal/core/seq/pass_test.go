@@ -8,10 +8,15 @@ import (
 	"github.com/flaked/flaked/sequence"
 )
 
+// quiet is a sequence that does nothing.
+type quiet struct{}
+
+func (quiet) knowWritten(blockWrite, int64) {}
+func (quiet) wakeAt(int64)                  {}
+
 // A node that has not read who the owner is tells clients which node answers.
 func TestClientsLearnWhichNodeAnswers(t *testing.T) {
-	m := newOrdered(&series{name: "ticks", known: &record.Record{Mode: record.Ordered},
-		relay: &relay{wakeAt: func(*series, int64) {}}})
+	m := newOrdered(&base{name: "ticks", known: &record.Record{Mode: record.Ordered}, keeper: new(quiet)}, new(relay))
 	m.values = sequence.NewValues(plain(), sequence.Key{})
 	if line := m.report(new(Use)); !strings.HasPrefix(line, "owner=- ") {
 		t.Error(line)

@@ -66,7 +66,7 @@ func (i *Rounds) keepPlace(ctx context.Context, cluster ClusterInfo, followed bo
 	if leaving != i.sawLeaving {
 		i.sawLeaving, i.unfinished = leaving, true // all that this node owns is due
 	}
-	err := i.meetNodes(ctx, cluster)
+	err := i.relay.meet(ctx, i.cfg.Store, func() bool { return i.unconfirmed(cluster) == 0 && !i.flaps() })
 	refused := err != nil && !errors.Is(err, store.ErrUnreachable)
 	if refused && !i.unlisted {
 		i.cfg.Log.Warn("sequences: this node cannot tell others that it may own ordered sequences", "error", err)
@@ -78,45 +78,36 @@ func (i *Rounds) keepPlace(ctx context.Context, cluster ClusterInfo, followed bo
 	return err
 }
 
-// meetNodes reads the list of the nodes that may own sections, and keeps this node on it while it may.
-func (i *Rounds) meetNodes(ctx context.Context, cluster ClusterInfo) error {
-	r := i.relay
+// meet reads the list of the nodes that may own sections, and keeps this node on it while it may.
+func (r *relay) meet(ctx context.Context, st store.Store, may func() bool) error {
 	if !r.inUse.Load() || r.pass == nil {
 		return nil
 	}
-	nodes, err := i.cfg.Store.Children(ctx, record.NodesDir)
+	nodes, err := st.Children(ctx, record.NodesDir)
 	if err != nil && !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
 	r.movable.Store(movesAtOnce)
-	listed := slices.Contains(nodes, r.own)
-	may := r.own != "" && !r.leaving.Load() && i.unconfirmed(cluster) == 0 && !i.flaps()
+	listed, stays := slices.Contains(nodes, r.own), r.own != "" && !r.leaving.Load() && may()
 	switch {
-	case may && !listed:
-		if err := i.cfg.Store.EnsureRoot(ctx, "/seq", record.NodesDir); err != nil {
+	case stays && !listed:
+		if err := st.EnsureRoot(ctx, record.StatePath, record.NodesDir); err != nil {
 			return err
 		}
-		_, err := i.cfg.Store.Create(ctx, record.NodesDir+"/"+r.own, nil, store.Ephemeral)
+		_, err := st.Create(ctx, record.NodesDir+"/"+r.own, nil, store.Ephemeral)
 		if err != nil && !errors.Is(err, store.ErrExists) {
 			return err
 		}
 		nodes = append(nodes, r.own)
-	case !may && listed:
-		if err := i.unlist(ctx); err != nil {
+	case !stays && listed:
+		err := st.Delete(ctx, record.NodesDir+"/"+r.own, store.AnyVersion)
+		if err != nil && !errors.Is(err, store.ErrNoNode) {
 			return err
 		}
 		nodes = slices.DeleteFunc(nodes, func(a string) bool { return a == r.own })
 	}
 	r.nodes.Store(&nodes)
 	return nil
-}
-
-func (i *Rounds) unlist(ctx context.Context) error {
-	err := i.cfg.Store.Delete(ctx, record.NodesDir+"/"+i.relay.own, store.AnyVersion)
-	if errors.Is(err, store.ErrNoNode) {
-		return nil
-	}
-	return err
 }
 
 // flaps reports whether the node has lost two leases in the last minute. Then others should own the sections (O9).

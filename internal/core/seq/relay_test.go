@@ -241,7 +241,7 @@ func TestSilentOwnerIsDoubtedInTime(t *testing.T) {
 		b.is.relay.pass = func(context.Context, Ask) (Answer, error) {
 			for s.now < began+1000 && !doubted {
 				s.pass(10 * time.Millisecond)
-				doubted = m.passes.doubted()
+				doubted = m.slowAt() == 0
 			}
 			return Answer{}, errors.New("no answer")
 		}

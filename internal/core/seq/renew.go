@@ -88,7 +88,7 @@ func (i *Rounds) nextAlarm(s *series) {
 	}
 	slowAt := int64(0)
 	if m, ok := s.mode.(*ordered); ok { // nextBatch has set this alarm, but an earlier one may have replaced it
-		slowAt = m.passes.slowAt()
+		slowAt = m.slowAt()
 	}
 	s.mu.Unlock()
 	// One of them may be 0 or past, and does not count. Of two that do, set keeps the earlier one.
@@ -128,13 +128,13 @@ func (s *series) renewsTogether(session int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := s.owned()
-	return m != nil && m.lease.session == session && !s.stale && len(s.waiting) == 0
+	return m != nil && m.leasedIn(session) && !s.stale && len(s.waiting) == 0
 }
 
 // renewal is the write of one section.
 type renewal struct {
 	s *series
-	v view
+	v sight
 	t step
 }
 
@@ -182,7 +182,7 @@ func (i *Rounds) planRenewals(cluster ClusterInfo, some []*series) (all []renewa
 	e.now = max(e.now, i.seen.State.Time)
 	for _, s := range some {
 		s.mu.Lock()
-		if m := s.owned(); m != nil && e.sent >= m.lease.until {
+		if m := s.owned(); m != nil && e.sent >= m.until() {
 			m.lapse(e.sent)
 		} else if m != nil {
 			v := m.last

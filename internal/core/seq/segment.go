@@ -137,7 +137,7 @@ func (s *segment) lacks() bool { return s.needs().lacking }
 // saw finds out which of the attempts was written. At most one was, because all were made at one version (S2). If
 // another write followed, the blocks of all attempts are lost. Then saw obeys an operator who has raised the next
 // value.
-func (s *segment) saw(v view, before *record.Record, _ situation) {
+func (s *segment) saw(v sight, before *record.Record, _ situation) {
 	s.unread = false
 	// If nothing was written, an attempt may still arrive: the next one is made at the same version.
 	if len(s.attempts) > 0 && (v.Stat.Version != s.tried || v.Record.Nonce != before.Nonce) {
@@ -161,7 +161,7 @@ func (s *segment) accept(t blockWrite, mono int64) {
 	}
 }
 
-func (s *segment) nextWrite(v view, e situation) *blockWrite {
+func (s *segment) nextWrite(v sight, e situation) *blockWrite {
 	want := s.needs()
 	if want.lacking || s.used() && (s.short() || s.wantsMore(e.now)) {
 		c, refusal := s.known.Plan(v.Incarnation(), s.demand(e, want.all).Size(), want.least, e.now)
@@ -239,7 +239,7 @@ func nineTenths(n int64) int64 { return n - n/10 }
 // of an older one is lost if it was written.
 const maxAttempts = 8
 
-func (s *segment) wrote(t blockWrite, v view, _, now int64, err error) (woken []request, pause time.Duration) {
+func (s *segment) wrote(t blockWrite, v sight, _, now int64, err error) (woken []request, pause time.Duration) {
 	switch {
 	case err == nil:
 		s.accept(t, now)

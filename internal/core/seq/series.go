@@ -18,58 +18,31 @@ import (
 
 // series is one sequence as a node knows it. The goroutine of Round does its I/O, and does not hold mu meanwhile.
 type series struct {
+	base
 	// These never change. journal keeps the stock over a restart, nil for none. relay and families are those of the
-	// node.
-	name     string
+	// node, and ring is Issuer.wakeAt.
 	journal  *journal
 	relay    *relay
 	families *families
-	trace    coordinator.Trace
+	ring     func(s *series, at int64)
 
 	forgotten atomic.Bool // see forget
 	// alarm is guarded by the mutex of alarms. rung: it is in Rounds.rung. Only the goroutine of Round uses that.
 	alarm alarm
 	rung  bool
 
-	mu sync.Mutex // guards all that follows
-	// known is the latest record that the node has read or written, nil for none.
-	known *record.Record
-	// highest is the highest next position that a record with this ID had.
+	// highest is the highest next position that a record with this ID had. mu guards it, and all that follows.
 	highest int64
-	// values is the map of known. A keyed one is of no use without secret, the key of known.
-	values sequence.Values
-	secret *secret // nil: the node does not know it, or there is none
+	secret  *secret // the key of known. nil: the node does not know it, or there is none
 	// keys are those of requests of a strict sequence, as the node last read or wrote them.
 	keys []record.KeyEntry
-	// mode issues the sequence known. nil if none is known.
-	mode mode
-
-	// last is what ZooKeeper has, if the next decision needs no read: what the last write left or, of a section that
-	// this node owns, what was read since. Else it is the zero view.
-	last view
-
-	// waiting are the requests that wait. Who takes some out wakes them when mu is released: see change and
-	// Rounds.wrote.
-	waiting []request
-	refusal *record.Refusal // of the last try to get positions
-	// refusedAt is when the refusal was set, and retryAt the earliest time for another try, in
-	// ns of AtMost.
-	refusedAt, retryAt int64
-	// conflicts is the number of rounds in a row that used up all tries: see maxConflicts. Until notBefore, in ns of
-	// AtMost, the node does not try again.
-	conflicts int
-	notBefore int64
 	// absentAt is when the node found that the sequence does not exist, or that no template creates it. 0: it exists,
 	// or the node has not looked.
 	absentAt int64
-	// askedAt is when the node last issued values, in ns of AtMost.
-	askedAt int64
-	totals
 	// unanswered is the number of positions that writes for requests took, or perhaps took, and no request got. Like
-	// the three above it counts all lives of the name.
+	// totals it counts all lives of the name.
 	unanswered int64
 	window     window // for the rate
-	stale      bool   // the record may have changed since it was read: by an operator, or in a loss of data
 	// incarnation was that of /cluster when known was compared with ZooKeeper last. In a later incarnation, an older
 	// record in ZooKeeper belongs to the loss for which the incarnation was raised, and the node puts its own back. In
 	// the same one it shows a loss.
@@ -79,8 +52,51 @@ type series struct {
 	// kept is what an earlier process held, until known is of the same life. journaled is the same, until the record
 	// was compared with it.
 	kept, journaled *held
-	// lookAt is when Round must look at the series again, ns of AtMost, 0 for no time of its own.
+}
+
+// base is what the mode of a sequence sees of it: the record as the node knows it, and the requests that wait.
+type base struct {
+	// These never change. keeper is the sequence itself.
+	name   string
+	trace  coordinator.Trace
+	keeper keeper
+
+	mu sync.Mutex // guards all that follows
+	// known is the latest record that the node has read or written, nil for none.
+	known *record.Record
+	// values is the map of known. A keyed one is of no use while the node does not know the key.
+	values sequence.Values
+	// mode issues the sequence known. nil if none is known.
+	mode mode
+	// last is what ZooKeeper has, if the next decision needs no read: what the last write left or, of a section that
+	// this node owns, what was read since. Else it is the zero value.
+	last sight
+	// stale: the record may have changed since it was read: by an operator, or in a loss of data.
+	stale bool
+
+	// waiting are the requests that wait. Who takes some out wakes them when mu is released.
+	waiting []request
+	refusal *record.Refusal // of the last try to get positions
+	// refusedAt is when the refusal was set, and retryAt the earliest time for another try, in
+	// ns of AtMost.
+	refusedAt, retryAt int64
+	// conflicts is the number of rounds in a row that used up all tries. Until notBefore, in ns of AtMost, the node does
+	// not try again.
+	conflicts int
+	notBefore int64
+	// lookAt is when a round must look at the sequence again, ns of AtMost, 0 for no time of its own.
 	lookAt int64
+	// askedAt is when the node last issued values, in ns of AtMost.
+	askedAt int64
+	totals
+}
+
+// keeper is what a mode asks of the sequence that it issues.
+type keeper interface {
+	// knowWritten takes over the record of a write that was acknowledged at this time, ns of AtMost. mu is held.
+	knowWritten(t blockWrite, now int64)
+	// wakeAt makes a round look at the sequence at this time, ns of AtMost: soon for at once.
+	wakeAt(at int64)
 }
 
 // request is a request for values.
@@ -144,7 +160,7 @@ func (s *series) absent(now int64) bool {
 }
 
 // wait makes a request wait, or refuses it if it has waited for a try that failed.
-func (s *series) wait(r request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
+func (s *base) wait(r request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
 	if s.mode != nil {
 		if refusal := s.mode.tooMany(r.n); refusal != nil {
 			return to, false, refusal
@@ -159,7 +175,7 @@ func (s *series) wait(r request, now int64, to []worker.Run) ([]worker.Run, bool
 }
 
 // tooMany is that of all modes but strict: no block is larger than the burst.
-func (s *series) tooMany(n int64) *record.Refusal {
+func (s *base) tooMany(n int64) *record.Refusal {
 	if most := s.known.CeilingInForce().Burst(); n > most {
 		return tooMany(most, ", or raise its ceiling")
 	}
@@ -167,7 +183,7 @@ func (s *series) tooMany(n int64) *record.Refusal {
 }
 
 // queue makes a request wait, unless it has waited for too long. late says for what.
-func (s *series) queue(r request, now int64, late string) error {
+func (s *base) queue(r request, now int64, late string) error {
 	switch since := r.w.Since; {
 	case since == 0:
 		r.w.Since = now
@@ -181,20 +197,20 @@ func (s *series) queue(r request, now int64, late string) error {
 
 // refuses reports whether a new request is refused at once. One with a key may have its value already, although the
 // sequence is exhausted.
-func (s *series) refuses(r request, now int64) bool {
+func (s *base) refuses(r request, now int64) bool {
 	return s.refusal != nil && now < s.retryAt && (r.w.Key == "" || s.refusal.Reason != record.Exhausted)
 }
 
 // refuse sets the refusal for requests that wait, and for new ones until the next try. nil: there is
 // no reason to refuse.
-func (s *series) refuse(r *record.Refusal, now int64) {
+func (s *base) refuse(r *record.Refusal, now int64) {
 	if s.refusal, s.refusedAt = r, now; r != nil {
 		s.retryAt = now + int64(min(cmp.Or(r.RetryAfter, time.Second), time.Second))
 	}
 }
 
-// mode is how a node issues a sequence, and what the node keeps for that: *segment, *strict and *ordered. A new life of
-// a name has a new one. series.mu is held when a method is called.
+// mode is how a node issues a sequence, and what the node keeps for that. A new life of a name has a new one. The mutex
+// of its sequence is held when a method is called.
 type mode interface {
 	// serve issues the values of a request, refuses it, or makes it wait. low means that Round should be called soon.
 	// readAt is when the node last knew that nothing had changed.
@@ -208,12 +224,12 @@ type mode interface {
 	// urgency returns how soon a round must work on a sequence for which nobody waits.
 	urgency(e situation) urgency
 	// saw takes over what was read, after the series has taken over the record. before is what it knew until then.
-	saw(v view, before *record.Record, e situation)
+	saw(v sight, before *record.Record, e situation)
 	// nextWrite returns the write that is due, or nil. It takes the requests of the write out of those that wait.
-	nextWrite(v view, e situation) *blockWrite
+	nextWrite(v sight, e situation) *blockWrite
 	// wrote ends a write that was sent at this time with the error err: see notMade. It returns the requests that must
 	// look again, and the longest time for which rounds must leave the sequence to other nodes.
-	wrote(t blockWrite, v view, sent, now int64, err error) (woken []request, pause time.Duration)
+	wrote(t blockWrite, v sight, sent, now int64, err error) (woken []request, pause time.Duration)
 	// pause returns the longest pause after tries in which other nodes were faster.
 	pause(now int64) time.Duration
 	// drop drops what the node holds.
@@ -222,13 +238,16 @@ type mode interface {
 	report(u *Use) string
 }
 
+// wakeAt makes a round look at the series at this time: see Issuer.wakeAt.
+func (s *series) wakeAt(at int64) { s.ring(s, at) }
+
 // start returns the mode of a series whose record the node has met just now.
 func (s *series) start(m record.Mode) mode {
 	switch m {
 	case record.Strict:
 		return &strict{series: s}
 	case record.Ordered:
-		return newOrdered(s)
+		return newOrdered(&s.base, s.relay)
 	}
 	return newSegment(s)
 }

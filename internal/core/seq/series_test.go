@@ -175,7 +175,7 @@ func TestDecide(t *testing.T) {
 		"an older record": {series: waiting(150), found: ptr(usual(func(r *record.Record) { r.Gen = 9 })),
 			e: good, lost: true, left: 100},
 		"a missing record": {series: waiting(150), e: good, lost: true, left: 100},
-		"an unknown name":  {series: func() *series { return &series{name: "order"} }, e: good},
+		"an unknown name":  {series: blank, e: good},
 		"it is deleted": {series: waiting(150),
 			found: ptr(usual(func(r *record.Record) { r.Gen, r.DeletedAt = 11, 1 })), e: good},
 		"it was created again": {series: waiting(150),
@@ -266,8 +266,9 @@ func TestResolve(t *testing.T) {
 		s := owner(100)
 		m := s.segment()
 		m.attempts, m.tried = []blockWrite{attempt("a"), attempt("b")}, 3
-		v := view{Found: record.Found{Cluster: &record.Cluster{Incarnation: 1}, State: &record.State{Incarnation: 1},
-			Record: &c.found, Stat: store.Stat{Version: c.version}}}
+		v := view{}
+		v.Found = record.Found{Cluster: &record.Cluster{Incarnation: 1}, State: &record.State{Incarnation: 1},
+			Record: &c.found, Stat: store.Stat{Version: c.version}}
 		if _, err := s.decide(v, situation{sent: 1}); err != nil || m.stock.Left() != c.left ||
 			len(m.attempts) != c.open {
 			t.Errorf("%s: %v, %d left, %d attempts", name, err, m.stock.Left(), len(m.attempts))

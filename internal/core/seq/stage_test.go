@@ -280,9 +280,17 @@ func (a *actor) gone() {
 
 func (s *series) segment() *segment { return s.mode.(*segment) }
 
+// unknown returns a series of which nothing is known.
+func blank() *series {
+	s := &series{readAt: longAgoNs}
+	s.base = base{name: "order", keeper: s}
+	return s
+}
+
 // knowing returns a series that knows a record.
 func knowing(r record.Record) *series {
-	s := &series{name: "order", incarnation: 1}
+	s := blank()
+	s.incarnation = 1
 	s.know(r)
 	return s
 }

@@ -61,7 +61,7 @@ const (
 )
 
 // step returns the step that writes t over what was read. Keys are written together with the positions (S16).
-func (t blockWrite) step(name string, v view, nonce, by string) step {
+func (t blockWrite) step(name string, v sight, nonce, by string) step {
 	t.Record = t.Record.Written(nonce, by)
 	st := step{kind: takeStep, blockWrite: t}
 	//mutant:s2-any-version by seqsim -> st.ops = record.SetOps(name, t.Record, store.AnyVersion)
@@ -155,7 +155,7 @@ func (s *series) change(f func()) {
 func (s *series) wakeWaiting() { s.change(func() {}) }
 
 // takeWaiting takes all requests that wait. mu is held.
-func (s *series) takeWaiting() []request {
+func (s *base) takeWaiting() []request {
 	all := s.waiting
 	s.waiting = nil
 	return all
@@ -225,7 +225,7 @@ func (s *series) takeOver(v view, e situation, refusal *record.Refusal) {
 	s.absentAt = 0
 	before := s.known
 	s.know(*v.Record)
-	s.mode.saw(v, before, e)
+	s.mode.saw(v.sight, before, e)
 	s.learnSecret(v, e.sent)
 	if s.known.Kind() == record.Tombstone {
 		s.drop()
@@ -234,7 +234,7 @@ func (s *series) takeOver(v view, e situation, refusal *record.Refusal) {
 
 // drop drops the positions that the node holds, if any.
 func (s *series) drop() {
-	s.last = view{}
+	s.last = sight{}
 	if s.mode != nil {
 		s.mode.drop()
 	}
@@ -253,7 +253,7 @@ func (s *series) freeze(r *record.Refusal, at int64) (news bool) {
 // vanish notes that the sequence does not exist.
 func (s *series) vanish(at int64) {
 	s.known, s.secret, s.keys, s.mode, s.kept, s.journaled = nil, nil, nil, nil, nil, nil
-	s.last, s.absentAt = view{}, at
+	s.last, s.absentAt = sight{}, at
 	s.families.know(s.name, nil)
 }
 
@@ -262,7 +262,7 @@ func (s *series) know(r record.Record) {
 	if s.known == nil || s.known.ID != r.ID { // its positions have nothing to do with the old ones
 		s.highest, s.secret, s.keys, s.mode = 0, nil, nil, s.start(r.Mode)
 	}
-	s.last = view{}
+	s.last = sight{}
 	s.values = s.secret.valuesOf(r)
 	s.known, s.highest = &r, max(s.highest, r.Next)
 	s.families.know(s.name, &r)
@@ -297,8 +297,8 @@ func (s *series) nextStep(v view, e situation) step {
 		s.retryAt = e.sent + int64(min(e.unconfirmed, time.Second))
 		return step{}
 	}
-	if t := s.mode.nextWrite(v, e); t != nil {
-		return t.step(s.name, v, e.nonce, e.by)
+	if t := s.mode.nextWrite(v.sight, e); t != nil {
+		return t.step(s.name, v.sight, e.nonce, e.by)
 	}
 	return step{}
 }

@@ -74,7 +74,7 @@ func (s *strict) report(u *Use) string {
 }
 
 // nextWrite returns the write for the requests that wait, or nil if there are none, or if they must be refused.
-func (s *strict) nextWrite(v view, e situation) *blockWrite {
+func (s *strict) nextWrite(v sight, e situation) *blockWrite {
 	if len(s.waiting) == 0 {
 		return nil
 	}
@@ -99,7 +99,7 @@ func (s *strict) nextWrite(v view, e situation) *blockWrite {
 
 // share divides the requests that wait: those that share the next write, and the rest, which look at the series again.
 // It answers those that get no part of any write: they have a key with a value, or want more than is left.
-func (s *strict) share(v view, e situation) (all batch, rest []request) {
+func (s *strict) share(v sight, e situation) (all batch, rest []request) {
 	waiting, current := s.waiting, s.known.Incarnation == v.Incarnation()
 	if current { // else the keys may be older than those that were lost
 		waiting, rest = s.repeat(v)
@@ -178,7 +178,7 @@ func (s *strict) others(now int64) int {
 }
 
 // saw also notes the node that has written the record.
-func (s *strict) saw(v view, _ *record.Record, e situation) {
+func (s *strict) saw(v sight, _ *record.Record, e situation) {
 	if v.keys != nil {
 		s.keys = v.keys.Entries
 	}
@@ -194,7 +194,7 @@ func (s *strict) saw(v view, _ *record.Record, e situation) {
 
 // wrote leaves the sequence to other nodes for about the time of a write if they write, too, and this node was fast.
 // Else the node that is nearest to ZooKeeper's leader would always be the fastest.
-func (s *strict) wrote(t blockWrite, v view, sent, now int64, err error) (woken []request, pause time.Duration) {
+func (s *strict) wrote(t blockWrite, v sight, sent, now int64, err error) (woken []request, pause time.Duration) {
 	switch {
 	case err == nil: // no value is answered before: it must be higher than all that any node has answered (S26)
 		s.knowWritten(t, now)
@@ -226,7 +226,7 @@ func (s *series) waitWithKeys() bool {
 
 // repeat answers the requests with keys that have a value already, and returns the others. Of requests with one key
 // that has none, all but the first wait on: they get its value from the keys.
-func (s *strict) repeat(v view) (fresh, rest []request) {
+func (s *strict) repeat(v sight) (fresh, rest []request) {
 	if !s.waitWithKeys() {
 		return s.waiting, nil
 	}

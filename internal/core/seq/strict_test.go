@@ -11,13 +11,13 @@ import (
 )
 
 // strictly returns a series in strict mode with left positions, and requests for these numbers of values that wait.
-func strictly(left int64, waiting ...int64) (*strict, view, situation) {
+func strictly(left int64, waiting ...int64) (*strict, sight, situation) {
 	r := usual(func(r *record.Record) { r.Mode, r.Max, r.Next = record.Strict, r.Start+99, 100-left })
 	s := knowing(r)
 	for _, n := range waiting {
 		wait(n, false)(s)
 	}
-	v := view{Found: record.Found{Cluster: &record.Cluster{Incarnation: 1}}}
+	v := sight{Found: record.Found{Cluster: &record.Cluster{Incarnation: 1}}}
 	return s.mode.(*strict), v, situation{sent: 1000, now: 1000, nonce: "mine"}
 }
 
@@ -69,7 +69,7 @@ func TestStrictAnswerIsGivenOnceAndInTime(t *testing.T) {
 	for _, tooLate := range []bool{false, true} {
 		s, v, e := strictly(50, 3)
 		t1 := s.nextWrite(v, e)
-		s.wrote(*t1, view{}, 0, 0, nil)
+		s.wrote(*t1, sight{}, 0, 0, nil)
 		r, now := t1.requests[0], int64(1e9)
 		if tooLate {
 			now += int64(AnswerFor)

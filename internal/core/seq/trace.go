@@ -10,7 +10,7 @@ import (
 
 // traceWrite traces a write that is about to be sent over what was read: one that takes a block, gives positions back,
 // or changes the owner. The writes of a strict sequence are no steps, because each is an answer.
-func (i *Rounds) traceWrite(s *series, v view, t blockWrite, hold Hold) {
+func (i *Rounds) traceWrite(s *series, v sight, t blockWrite, hold Hold) {
 	r, was := t.Record, v.Record
 	if i.trace == nil || was == nil || r.Mode == record.Strict || r.Next == was.Next && r.Owner == was.Owner {
 		return
@@ -25,7 +25,7 @@ func (i *Rounds) traceWrite(s *series, v view, t blockWrite, hold Hold) {
 	}
 	s.mu.Lock()
 	if m, ok := s.mode.(*ordered); ok {
-		about = append(about, "ended", m.ended, "since", m.watch.since.Boot)
+		about = append(about, m.traced()...)
 	}
 	s.mu.Unlock()
 	i.trace.Step("writes", about...)
@@ -44,13 +44,16 @@ func (s *segment) traceBound(bound int64) {
 	s.trace.Step("journal", "name", s.name, "id", s.known.ID, "bound", bound)
 }
 
+// traced returns what a trace of a write says of how the ownership came about.
+func (m *ordered) traced() []any { return []any{"ended", m.ended, "since", m.watch.since.Boot} }
+
 // traceOwner traces that the owner may issue until its lease ends. sent and now are times of AtMost, and steps are
 // compared by the boot clock.
 func (m *ordered) traceOwner(sent, now int64) {
 	if m.trace == nil {
 		return
 	}
-	at := m.relay.elapsed.Now()
+	at := m.node.elapsed.Now()
 	boot := func(most int64) int64 { return at.Boot - (at.Most - most) }
 	m.trace.Step("owns", "name", m.name, "owner", m.lease.owner, "sent", boot(sent), "now", boot(now),
 		"until", boot(m.lease.until), "hold_ms", m.known.HoldMs)

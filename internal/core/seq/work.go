@@ -70,7 +70,7 @@ func (i *Rounds) situation(cluster ClusterInfo, sent timeguard.Moment) situation
 func (i *Rounds) gather(ctx context.Context, s *series, reuse bool) (v view, err error) {
 	s.mu.Lock()
 	if reuse && !s.stale { // a new session makes all records stale
-		v = s.last
+		v.sight = s.last
 	}
 	s.mu.Unlock()
 	if v.State == nil || i.known.judge(v) != record.Good { // not record.Lost: a view from before shows no loss
@@ -216,7 +216,7 @@ func (i *Rounds) look(ctx context.Context, s *series, synced bool) (view, error)
 		if err != nil {
 			return view{}, err
 		}
-		v := view{before: known, read: sent, got: i.cfg.Elapsed.Now()}
+		v := view{before: known, sight: sight{read: sent, got: i.cfg.Elapsed.Now()}}
 		if v.Found, err = record.ParseFound(found[:len(paths)-slots]); err != nil {
 			return view{}, err
 		}
@@ -257,15 +257,15 @@ func (i *Rounds) commit(ctx context.Context, s *series, v view, st step) (again 
 			i.restored.add(s.name)
 		}
 		if st.kind == takeStep {
-			i.traceWrite(s, v, st.blockWrite, hold)
+			i.traceWrite(s, v.sight, st.blockWrite, hold)
 		}
 		err = i.cfg.Store.Multi(store.OnSession(ctx, i.session), append(ops, st.ops...)...)
 	}
 	switch {
 	case st.kind == takeStep && !sent:
-		i.wrote(s, v, st.blockWrite, begun, errNotSent) // its requests go on waiting
+		i.wrote(s, v.sight, st.blockWrite, begun, errNotSent) // its requests go on waiting
 	case st.kind == takeStep:
-		i.wrote(s, v, st.blockWrite, begun, err)
+		i.wrote(s, v.sight, st.blockWrite, begun, err)
 	case err == nil && st.done != nil:
 		st.done(i.cfg.Log)
 	}
@@ -290,7 +290,7 @@ func (st step) noRoom(err error) error {
 }
 
 // wrote ends a write of a mode.
-func (i *Rounds) wrote(s *series, v view, t blockWrite, sent int64, err error) {
+func (i *Rounds) wrote(s *series, v sight, t blockWrite, sent int64, err error) {
 	now := i.now()
 	if errors.Is(err, store.ErrQuota) {
 		err = errNotSent // it was not made. overQuota refuses the requests
