@@ -2,12 +2,15 @@ package seq
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
 // catalog is the sequences that a node knows. Any goroutine may call it.
@@ -108,4 +111,186 @@ func (i *Rounds) forget() {
 	}
 	i.swept = now
 	i.remove(func(s *series) bool { return s.forget(now) })
+}
+
+// family is a family as a node knows it.
+type family struct {
+	name     string // with the *
+	prefix   string
+	sections []atomic.Pointer[series] // none: it was deleted
+	// most is the greatest number of sections in any of its lives, which are purged together, and gen the Gen of its
+	// record.
+	most int
+	gen  int64
+}
+
+// families are those that a node knows. Any goroutine may read all.
+type families struct {
+	mu  sync.Mutex // guards writes of all, and changed
+	all atomic.Pointer[[]*family]
+	// changed are the sections of families whose records have changed.
+	changed []string
+}
+
+// know takes over the record of a name that ends with *, nil for none. It is one of these:
+//
+//   - A family. Its sections answer the names.
+//   - The tombstone of a family, or a template if the node missed the purge between the two. No name belongs to it. Its
+//     sections, also those of earlier lives, are read when this record has changed: they have tombstones of their own.
+//   - A template or its tombstone, and the name was never a family: nothing is noted.
+//   - None. The name was purged, and its sections with it: they are read once more.
+func (f *families) know(name string, r *record.Record) {
+	if f == nil || !positions.IsTemplate(name) {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	was, others := new(family), []*family(nil)
+	for _, one := range f.list() {
+		if one.name == name {
+			was = one
+		} else {
+			others = append(others, one)
+		}
+	}
+	now := &family{name: name, prefix: strings.TrimSuffix(name, "*")}
+	if r != nil {
+		now.most, now.gen = max(r.Sections, was.most), r.Gen
+	}
+	if now.most != was.most || now.gen != was.gen {
+		for k := range max(was.most, now.most) {
+			f.changed = append(f.changed, record.SectionName(name, k))
+		}
+	}
+	if r.Kind() == record.Family {
+		if now.sections = was.sections; len(now.sections) != r.Sections {
+			now.sections = make([]atomic.Pointer[series], r.Sections)
+		}
+	}
+	if now.most > 0 {
+		others = append(others, now)
+	}
+	f.all.Store(&others)
+}
+
+func (f *families) list() []*family {
+	if all := f.all.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// popChanged returns the sections that must be read, each once.
+func (f *families) popChanged() (sections []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	sections, f.changed = f.changed, nil
+	return sections
+}
+
+// of returns the family of a name, nil if it belongs to none. No prefix begins with another one.
+func (f *families) of(name []byte) *family {
+	for _, one := range f.list() {
+		if len(name) > len(one.prefix) && string(name[:len(one.prefix)]) == one.prefix && len(one.sections) > 0 {
+			return one
+		}
+	}
+	return nil
+}
+
+// section returns the series of the section of a name, and the name's lane in it.
+func (c *catalog) section(f *family, name []byte) (s *series, lane int) {
+	k, lane := positions.Place(name, len(f.sections))
+	if s = f.sections[k].Load(); s != nil && !s.forgotten.Load() {
+		return s, lane
+	}
+	s = c.named(record.SectionName(f.name, k))
+	f.sections[k].Store(s)
+	return s, lane
+}
+
+// alarms are the times at which Round must look at series. With 100,000 sequences a round must not look at each of them
+// whenever one has run out of values. Any goroutine may use it.
+type alarms struct {
+	mu  sync.Mutex
+	all []*series // those that have an alarm
+	// armed is the earliest of them when Run last began to wait, math.MaxInt64 before.
+	armed int64
+}
+
+// alarm is a time, ns of AtMost, 0 for none. That of a renewal also rings when the alarm of another
+// renewal does, from the time from on. Else from and at are the same.
+type alarm struct{ from, at int64 }
+
+// wakeAt makes Round look at a series at this time, ns of AtMost.
+func (i *Issuer) wakeAt(s *series, at int64) {
+	if i.alarms.set(s, alarm{at, at}) {
+		i.Wake()
+	}
+}
+
+// set sets the alarm of a series, if new is earlier than the alarm that is set. A series has no more than one. set
+// reports whether Run may sleep beyond new. A round need not care: Run arms the alarms after it, before it sleeps.
+func (a *alarms) set(s *series, new alarm) (early bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s.alarm.at == 0 {
+		a.all = append(a.all, s)
+	}
+	if s.alarm.at == 0 || new.at < s.alarm.at {
+		s.alarm = new
+	}
+	return new.at < a.armed
+}
+
+// rings removes and returns the series whose time has come, and those that may ring together with them.
+func (a *alarms) rings(now int64) (due []*series) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	renews := slices.ContainsFunc(a.all, func(s *series) bool { return s.alarm.from < s.alarm.at && s.alarm.at <= now })
+	a.all = slices.DeleteFunc(a.all, func(s *series) bool {
+		if s.alarm.at > now && !(renews && s.alarm.from <= now) {
+			return false
+		}
+		s.alarm = alarm{}
+		due = append(due, s)
+		return true
+	})
+	return due
+}
+
+// arm returns the time until the first alarm, most at most.
+func (a *alarms) arm(now int64, most time.Duration) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.armed = now + int64(most)
+	for _, s := range a.all {
+		a.armed = min(a.armed, s.alarm.at)
+	}
+	return max(0, time.Duration(a.armed-now))
+}
+
+// nextAlarm makes Round look at a series when it must.
+func (i *Rounds) nextAlarm(s *series) {
+	now := i.now()
+	s.mu.Lock()
+	next := alarm{s.lookAt, s.lookAt}
+	switch {
+	case s.lookAt != 0 && s.owned() != nil:
+		next.at = max(s.lookAt, s.notBefore, now+1) // a slow write may have left no time until the next one
+		next.from = next.at - int64(s.known.Hold()/6)
+	case s.notBefore > now:
+		next.from, next.at = s.notBefore, s.notBefore
+	}
+	slowAt := int64(0)
+	if m, ok := s.mode.(*ordered); ok { // nextBatch has set this alarm, but an earlier one may have replaced it
+		slowAt = m.slowAt()
+	}
+	s.mu.Unlock()
+	// One of them may be 0 or past, and does not count. Of two that do, set keeps the earlier one.
+	for _, one := range []alarm{next, {slowAt, slowAt}} {
+		if one.at > now {
+			i.alarms.set(s, one)
+		}
+	}
 }

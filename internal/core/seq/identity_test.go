@@ -86,7 +86,7 @@ func TestAnswerOfAnotherOwnerIsNotUsed(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
 	for _, owner := range []string{"other", ""} {
-		b.is.relay.pass = func(context.Context, Ask) (Answer, error) { return Answer{5, owner}, nil }
+		b.is.relay.pass = func(context.Context, Ask) (Answer, error) { return Answer{First: 5, Owner: owner}, nil }
 		c := b.ask("ticks", 1, true)
 		s.pass(10 * time.Millisecond)
 		if r := c.reason(); r != record.Unknown {

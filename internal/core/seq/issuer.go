@@ -3,7 +3,6 @@ package seq
 import (
 	"cmp"
 	"context"
-	"errors"
 	"math"
 	"math/rand/v2"
 	"sync"
@@ -112,9 +111,6 @@ type Config struct {
 	Log   hclog.Logger              // may be nil
 }
 
-// ErrNotAsked: another node could not be asked, so it has counted nothing.
-var ErrNotAsked = errors.New("it was not asked")
-
 // Issuer issues the values of all sequences on a node. Any goroutine may call its exported methods at any time. They do
 // no I/O: see Rounds.
 type Issuer struct {
@@ -154,13 +150,7 @@ func New(cfg Config) (*Issuer, *Rounds) {
 		quick: cfg.Elapsed.ByMono().AtMost,
 	}
 	i.trace, i.ring, i.alarms.armed = cfg.Trace, i.wakeAt, math.MaxInt64
-	i.relay = &relay{
-		pass: cfg.Pass, own: cfg.Address, elapsed: cfg.Elapsed, each: atOnce,
-		//mutant:o2-at-least by TestOwnerAndBootClocksAtAnyRate -> now: cfg.Elapsed.AtLeast,
-		now: cfg.Elapsed.ByWall().AtMost,
-	}
-	i.relay.passing.ctx, i.relay.passing.cancel = context.WithCancel(context.Background())
-	i.relay.beside = i.relay.passing.start
+	i.relay = newRelay(cfg.Pass, cfg.Address, cfg.Elapsed)
 	if cfg.Dir != nil {
 		i.journal = newJournal(cfg.Dir)
 	}

@@ -115,9 +115,11 @@ func (m *ordered) until() int64 { return m.lease.until }
 // slowAt returns when a round must look whether another node has answered, ns of AtMost, 0 if it need not.
 func (m *ordered) slowAt() int64 { return m.passes.slowAt() }
 
-func (m *ordered) used() bool   { return m.leased() }
+func (m *ordered) used() bool { return m.leased() }
+
 func (m *ordered) leased() bool { return m.lease.owner != "" }
-func (m *ordered) drop()        { m.endLease() }
+
+func (m *ordered) drop() { m.endLease() }
 
 // pause is short for the owner: its lease ends.
 func (m *ordered) pause(int64) time.Duration {
@@ -344,4 +346,19 @@ func (m *ordered) report(u *Use) string {
 	}
 	return fmt.Sprintf("owner=%s term=%d lease_ms=%d passed=%d", cmp.Or(address, "-"), m.known.Term, m.known.HoldMs,
 		u.Passed)
+}
+
+// traced returns what a trace of a write says of how the ownership came about.
+func (m *ordered) traced() []any { return []any{"ended", m.ended, "since", m.watch.since.Boot} }
+
+// traceOwner traces that the owner may issue until its lease ends. sent and now are times of AtMost, and steps are
+// compared by the boot clock.
+func (m *ordered) traceOwner(sent, now int64) {
+	if m.trace == nil {
+		return
+	}
+	at := m.node.elapsed.Now()
+	boot := func(most int64) int64 { return at.Boot - (at.Most - most) }
+	m.trace.Step("owns", "name", m.name, "owner", m.lease.owner, "sent", boot(sent), "now", boot(now),
+		"until", boot(m.lease.until), "hold_ms", m.known.HoldMs)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/timeguard"
@@ -38,6 +39,23 @@ type relay struct {
 	ending  atomic.Bool  // the node gives its sections back, also if there is no other one
 	movable atomic.Int64 // how many sections may move to other nodes until the next heartbeat
 }
+
+// newRelay returns what the ordered sequences of a node share. It does no I/O. pass and own may be nil and "": see there.
+func newRelay(
+	pass func(ctx context.Context, ask Ask) (Answer, error), own string, elapsed *timeguard.Elapsed,
+) *relay {
+	r := &relay{
+		pass: pass, own: own, elapsed: elapsed, each: atOnce,
+		//mutant:o2-at-least by TestOwnerAndBootClocksAtAnyRate -> now: elapsed.AtLeast,
+		now: elapsed.ByWall().AtMost,
+	}
+	r.passing.ctx, r.passing.cancel = context.WithCancel(context.Background())
+	r.beside = r.passing.start
+	return r
+}
+
+// close ends the requests that are passed on, and waits for their goroutines. None starts afterwards.
+func (r *relay) close() { r.passing.end() }
 
 // passes is what a node passes on of one section. A node that was asked goes through these states until it answers:
 //
@@ -286,12 +304,6 @@ func (m *ordered) reread() {
 	m.keeper.wakeAt(soon)
 }
 
-func wakeAll(some []request) {
-	for _, r := range some {
-		r.wake()
-	}
-}
-
 // flight is one round of requests to the owner.
 type flight struct {
 	context.Context
@@ -391,12 +403,6 @@ func (a Ask) answeredBy(owner string) bool {
 	return owner != "" && (owner == a.Of.Owner || a.Of.Owner == "")
 }
 
-// concerns reports whether a request that was passed on is about this life of the name.
-func (s *series) concerns(of *sequence.Ownership) bool {
-	//mutant:o10-any-life by TestPassedRequestNamesTheLifeOfTheName -> return true
-	return s.known == nil || s.known.Kind() == record.Sequence && s.known.ID == of.ID && s.known.Mode == record.Ordered
-}
-
 // isAskedFor reports whether this node's ownership is the one that a request was passed on to. If the sequence had no
 // owner, it is any later one.
 func (m *ordered) isAskedFor(of *sequence.Ownership) bool {
@@ -408,3 +414,59 @@ func (m *ordered) isAskedFor(of *sequence.Ownership) bool {
 func (m *ordered) mayBecome(of *sequence.Ownership) bool {
 	return of.Owner == "" && of.ID == m.known.ID && of.Term <= m.known.Term
 }
+
+// passing is the goroutines that pass requests on. None starts after the end.
+type passing struct {
+	ctx    context.Context // of their calls
+	cancel context.CancelFunc
+	mu     sync.Mutex // makes start and end exclude each other
+	wg     sync.WaitGroup
+}
+
+// start calls f in a goroutine. After end it does nothing: requests then wait in vain, as all do after Run.
+func (p *passing) start(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ctx.Err() == nil {
+		p.wg.Go(f)
+	}
+}
+
+// end ends the calls, and returns when the goroutines have ended.
+func (p *passing) end() {
+	p.mu.Lock()
+	p.cancel()
+	p.mu.Unlock()
+	p.wg.Wait()
+}
+
+func notOwner(name string) *record.Refusal {
+	return record.Refuse(record.NotOwner, 0, "this node is not the owner of %s that the request names. Ask again", name)
+}
+
+// noOwner: address is that of the owner, "" for none, and why what happened there. own: this node has the same address.
+func noOwner(name, address string, own bool, why error) *record.Refusal {
+	if address == "" {
+		return record.Refuse(record.NoOwner, time.Second, "the node that owns %s has no address at which this one can ask it. "+
+			"Advertise one there, or ask that node", name)
+	}
+	switch {
+	case own:
+		why = errOwnAddress
+	case why == nil:
+		why = errSilent
+	}
+	return record.Refuse(record.NoOwner, time.Second, "the node at %s owns %s, and does not answer this one: %s. Retry, or ask "+
+		"that node. If it runs, make it advertise an address that this node reaches, and give this node a token that "+
+		"it accepts",
+		address, name, replies.OneLine(why.Error()))
+}
+
+// unknownOwner: the node at this address was asked for n positions, and may have counted them.
+func unknownOwner(name, address string, n int64) *record.Refusal {
+	return record.Refuse(record.Unknown, time.Second, "the owner of %s at %s has not answered, so values may be missing: %d. "+
+		"Retry, or try another node", name, address, n)
+}
+
+// ErrNotAsked: another node could not be asked, so it has counted nothing.
+var ErrNotAsked = errors.New("it was not asked")

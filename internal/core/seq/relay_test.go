@@ -37,7 +37,7 @@ func (a *actor) passTo(_ context.Context, ask Ask) (got Answer, err error) {
 			case err != nil:
 				return got, replies.Of(err)
 			default:
-				return Answer{int64(runs[0].First), w.Owner}, nil
+				return Answer{First: int64(runs[0].First), Owner: w.Owner}, nil
 			}
 		}
 	}
@@ -149,7 +149,7 @@ func TestRequestsThatAreTooLargeTogether(t *testing.T) {
 			return Answer{}, replies.New(ids.NOTREADY, "reason=ceiling retry_after_ms=10 too much")
 		}
 		next += ask.N
-		return Answer{next - ask.N, ask.Of.Owner}, nil
+		return Answer{First: next - ask.N, Owner: ask.Of.Owner}, nil
 	}
 	calls := []*call{b.ask("ticks", 3, true), b.ask("ticks", 3, true), b.ask("ticks", 3, true)}
 	s.pass(10 * time.Millisecond)

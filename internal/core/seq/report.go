@@ -32,27 +32,6 @@ type Report struct {
 	Refused map[record.Reason]int64
 }
 
-// Use is one sequence as a node knows it.
-type Use struct {
-	Name   string
-	Record record.Record
-	// Held is the number of values that the node has taken and not issued.
-	Held int64
-	// Unanswered is the number of values of a strict sequence that the node has taken, or perhaps taken, and not
-	// answered. Nobody will get them, but for those that are being answered.
-	Unanswered int64
-	// Owns: this node is the owner of the ordered sequence. Passed is the number of values that it got from other nodes
-	// since it started, and Lapses that of its leases that ended before they were renewed.
-	Owns           bool
-	Passed, Lapses int64
-	// Block is the last block that the node has taken.
-	Block positions.Block
-	// PerSecond is the number of values that the node has issued in a second, over the last minute or longer.
-	PerSecond float64
-	// Refusal is why the node gets no block at present, "" if it does or has not asked.
-	Refusal record.Reason
-}
-
 // Report returns what the node knows now. It may be called by any goroutine.
 func (i *Issuer) Report() Report {
 	now := i.now()
@@ -102,14 +81,6 @@ func (i *Issuer) Use(name string) (u Use, ok bool) {
 		return u, false
 	}
 	return s.use(i.now()), true
-}
-
-// totals counts what a series did, or several: the positions that were issued, the blocks that were taken, and the
-// requests that waited.
-type totals struct{ issued, blocks, waits int64 }
-
-func (t *totals) add(o totals) {
-	t.issued, t.blocks, t.waits = t.issued+o.issued, t.blocks+o.blocks, t.waits+o.waits
 }
 
 // use returns what is known of the series. mu is held.

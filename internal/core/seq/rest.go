@@ -120,7 +120,7 @@ func (i *Rounds) lookAtRests(ctx context.Context, rests []rest) (views []view, e
 			continue
 		}
 		if after, possible := v.Record.ReturnOf(r.give, v.Incarnation()); possible {
-			st := blockWrite{Write: record.Write{Record: after}}.step(r.s.name, v.sight, i.cfg.Nonce(), i.cfg.By)
+			st := stepOf(blockWrite{Write: record.Write{Record: after}}, r.s.name, v.sight, i.cfg.Nonce(), i.cfg.By)
 			rests[k].returns, views[k] = &st, v
 		}
 	}

@@ -110,7 +110,7 @@ func (i *Rounds) Run(ctx context.Context) {
 			"kept_for_restart", i.outlasts())
 	}
 	i.saveLast()
-	i.relay.passing.end()
+	i.relay.close()
 }
 
 // Wait returns when all goroutines have ended that Run has started. Call it after Run, before others may use the state
@@ -149,29 +149,4 @@ func (i *Issuer) Wake() {
 	case i.wake <- struct{}{}:
 	default:
 	}
-}
-
-// passing is the goroutines that pass requests on. None starts after the end.
-type passing struct {
-	ctx    context.Context // of their calls
-	cancel context.CancelFunc
-	mu     sync.Mutex // makes start and end exclude each other
-	wg     sync.WaitGroup
-}
-
-// start calls f in a goroutine. After end it does nothing: requests then wait in vain, as all do after Run.
-func (p *passing) start(f func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ctx.Err() == nil {
-		p.wg.Go(f)
-	}
-}
-
-// end ends the calls, and returns when the goroutines have ended.
-func (p *passing) end() {
-	p.mu.Lock()
-	p.cancel()
-	p.mu.Unlock()
-	p.wg.Wait()
 }

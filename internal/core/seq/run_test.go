@@ -17,7 +17,7 @@ func TestRunEndsRequestsThatWerePassedOn(t *testing.T) {
 		s, all := newLinked(t, 4*time.Second, 2)
 		_, a := s.owned(all[0], all[1])
 		asked, ended := make(chan struct{}, 1), false
-		a.is.relay.beside = a.is.relay.passing.start
+		a.is.relay.beside = a.goes
 		a.is.relay.pass = func(ctx context.Context, _ Ask) (Answer, error) {
 			asked <- struct{}{}
 			<-ctx.Done()

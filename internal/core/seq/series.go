@@ -1,15 +1,11 @@
 package seq
 
 import (
-	"cmp"
 	"errors"
-	"sync"
 	"time"
 
 	"go.uber.org/atomic"
 
-	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
@@ -54,73 +50,6 @@ type series struct {
 	kept, journaled *held
 }
 
-// base is what the mode of a sequence sees of it: the record as the node knows it, and the requests that wait.
-type base struct {
-	// These never change. keeper is the sequence itself.
-	name   string
-	trace  coordinator.Trace
-	keeper keeper
-
-	mu sync.Mutex // guards all that follows
-	// known is the latest record that the node has read or written, nil for none.
-	known *record.Record
-	// values is the map of known. A keyed one is of no use while the node does not know the key.
-	values sequence.Values
-	// mode issues the sequence known. nil if none is known.
-	mode mode
-	// last is what ZooKeeper has, if the next decision needs no read: what the last write left or, of a section that
-	// this node owns, what was read since. Else it is the zero value.
-	last sight
-	// stale: the record may have changed since it was read: by an operator, or in a loss of data.
-	stale bool
-
-	// waiting are the requests that wait. Who takes some out wakes them when mu is released.
-	waiting []request
-	refusal *record.Refusal // of the last try to get positions
-	// refusedAt is when the refusal was set, and retryAt the earliest time for another try, in
-	// ns of AtMost.
-	refusedAt, retryAt int64
-	// conflicts is the number of rounds in a row that used up all tries. Until notBefore, in ns of AtMost, the node does
-	// not try again.
-	conflicts int
-	notBefore int64
-	// lookAt is when a round must look at the sequence again, ns of AtMost, 0 for no time of its own.
-	lookAt int64
-	// askedAt is when the node last issued values, in ns of AtMost.
-	askedAt int64
-	totals
-}
-
-// keeper is what a mode asks of the sequence that it issues.
-type keeper interface {
-	// knowWritten takes over the record of a write that was acknowledged at this time, ns of AtMost. mu is held.
-	knowWritten(t blockWrite, now int64)
-	// wakeAt makes a round look at the sequence at this time, ns of AtMost: soon for at once.
-	wakeAt(at int64)
-}
-
-// request is a request for values.
-type request struct {
-	w     *sequence.Wait
-	n     int64
-	whole bool
-	wake  func()
-	name  []byte
-	lane  int // in a section of a family
-}
-
-// result is the sequence.Wait.Result of a request that has waited: the values of block, or an error.
-type result struct {
-	values sequence.Values
-	block  positions.Block
-	// again: an earlier request with the same key got the values, too.
-	again bool
-	err   error
-}
-
-// patience is how long a request waits for ZooKeeper.
-const patience = 5 * time.Second
-
 // serve issues the values of a request, refuses it, or makes it wait: see mode.
 func (s *series) serve(r request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
 	s.mu.Lock()
@@ -159,85 +88,6 @@ func (s *series) absent(now int64) bool {
 	return s.known == nil && s.absentAt != 0 && now-s.absentAt < int64(absentFor)
 }
 
-// wait makes a request wait, or refuses it if it has waited for a try that failed.
-func (s *base) wait(r request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
-	if s.mode != nil {
-		if refusal := s.mode.tooMany(r.n); refusal != nil {
-			return to, false, refusal
-		}
-	}
-	since := r.w.Since
-	if since == 0 && s.refuses(r, now) || since != 0 && s.refusal != nil && s.refusedAt >= since {
-		return to, false, s.refusal
-	}
-	err := s.queue(r, now, textPatience)
-	return to, err == sequence.ErrPending, err
-}
-
-// tooMany is that of all modes but strict: no block is larger than the burst.
-func (s *base) tooMany(n int64) *record.Refusal {
-	if most := s.known.CeilingInForce().Burst(); n > most {
-		return tooMany(most, ", or raise its ceiling")
-	}
-	return nil
-}
-
-// queue makes a request wait, unless it has waited for too long. late says for what.
-func (s *base) queue(r request, now int64, late string) error {
-	switch since := r.w.Since; {
-	case since == 0:
-		r.w.Since = now
-		s.waits++
-	case now-since >= int64(patience):
-		return noBlock(late)
-	}
-	s.waiting = append(s.waiting, r)
-	return sequence.ErrPending
-}
-
-// refuses reports whether a new request is refused at once. One with a key may have its value already, although the
-// sequence is exhausted.
-func (s *base) refuses(r request, now int64) bool {
-	return s.refusal != nil && now < s.retryAt && (r.w.Key == "" || s.refusal.Reason != record.Exhausted)
-}
-
-// refuse sets the refusal for requests that wait, and for new ones until the next try. nil: there is
-// no reason to refuse.
-func (s *base) refuse(r *record.Refusal, now int64) {
-	if s.refusal, s.refusedAt = r, now; r != nil {
-		s.retryAt = now + int64(min(cmp.Or(r.RetryAfter, time.Second), time.Second))
-	}
-}
-
-// mode is how a node issues a sequence, and what the node keeps for that. A new life of a name has a new one. The mutex
-// of its sequence is held when a method is called.
-type mode interface {
-	// serve issues the values of a request, refuses it, or makes it wait. low means that Round should be called soon.
-	// readAt is when the node last knew that nothing had changed.
-	serve(r request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error)
-	// tooMany returns the refusal of a request for n values if no request ever gets so many, else nil.
-	tooMany(n int64) *record.Refusal
-	// lacks reports whether requests wait that the node cannot answer without a write.
-	lacks() bool
-	// used reports whether the node takes blocks of the sequence also when nobody waits.
-	used() bool
-	// urgency returns how soon a round must work on a sequence for which nobody waits.
-	urgency(e situation) urgency
-	// saw takes over what was read, after the series has taken over the record. before is what it knew until then.
-	saw(v sight, before *record.Record, e situation)
-	// nextWrite returns the write that is due, or nil. It takes the requests of the write out of those that wait.
-	nextWrite(v sight, e situation) *blockWrite
-	// wrote ends a write that was sent at this time with the error err: see notMade. It returns the requests that must
-	// look again, and the longest time for which rounds must leave the sequence to other nodes.
-	wrote(t blockWrite, v sight, sent, now int64, err error) (woken []request, pause time.Duration)
-	// pause returns the longest pause after tries in which other nodes were faster.
-	pause(now int64) time.Duration
-	// drop drops what the node holds.
-	drop()
-	// report notes what the node holds in u, and returns it for the line of SEQ.
-	report(u *Use) string
-}
-
 // wakeAt makes a round look at the series at this time: see Issuer.wakeAt.
 func (s *series) wakeAt(at int64) { s.ring(s, at) }
 
@@ -250,17 +100,6 @@ func (s *series) start(m record.Mode) mode {
 		return newOrdered(&s.base, s.relay)
 	}
 	return newSegment(s)
-}
-
-// blockWrite is the write of a mode, with what the node knows of it.
-type blockWrite struct {
-	record.Write
-	requests []request       // that it answers
-	keys     *record.Keyring // as the write leaves them, nil if it does not write them
-	// renews: the owner of an ordered sequence makes the write, in this session. It may before the node may take
-	// positions.
-	renews  bool
-	session int64
 }
 
 // stocked returns the mode if it holds positions in memory, which the journal keeps. nil: it has another one.
@@ -330,18 +169,6 @@ func (s *secret) valuesOf(r record.Record) sequence.Values {
 	return sequence.NewValues(r.Map, s.key)
 }
 
-// appendRuns appends the values of a block to to.
-func appendRuns(to []worker.Run, v *sequence.Values, b positions.Block) []worker.Run {
-	if !v.Keyed() {
-		first := worker.ID(v.Map.Value(b.First))
-		return append(to, worker.Run{First: first, Step: worker.ID(v.Increment), Len: int(b.Len())})
-	}
-	for p := b.First; p < b.End; p++ {
-		to = append(to, worker.Run{First: worker.ID(v.Value(p)), Len: 1})
-	}
-	return to
-}
-
 // secretDue reports whether the node must look for the key of a record in ZooKeeper. mu is held.
 func (s *series) secretDue(r record.Record, now int64) bool {
 	learned := s.known != nil && s.known.ID == r.ID && s.secret != nil
@@ -374,4 +201,10 @@ func (s *series) learnSecret(v view, sent int64) {
 		s.secret = &secret{k, sent}
 		s.values = s.secret.valuesOf(*s.known)
 	}
+}
+
+// concerns reports whether a request that was passed on is about this life of the name.
+func (s *series) concerns(of *sequence.Ownership) bool {
+	//mutant:o10-any-life by TestPassedRequestNamesTheLifeOfTheName -> return true
+	return s.known == nil || s.known.Kind() == record.Sequence && s.known.ID == of.ID && s.known.Mode == record.Ordered
 }

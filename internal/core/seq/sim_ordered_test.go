@@ -101,7 +101,7 @@ func (n *simNode) passTo(_ context.Context, ask Ask) (got Answer, _ error) {
 			return got, errors.New("the answer is lost")
 		}
 		h.interleave(n) // the answer is late
-		return Answer{int64(runs[0].First), w.Owner}, nil
+		return Answer{First: int64(runs[0].First), Owner: w.Owner}, nil
 	}
 	return got, errors.New("no answer in time")
 }

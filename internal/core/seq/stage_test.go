@@ -58,6 +58,7 @@ type actor struct {
 	address string
 	pass    func(ctx context.Context, ask Ask) (Answer, error)
 	flights []func()
+	goes    func(func()) // calls a function in a goroutine, as a process does
 }
 
 const stageConfirm = 12 * time.Second
@@ -130,6 +131,7 @@ func (a *actor) restart() {
 		Parallel: 1, Address: a.address, Pass: a.pass,
 	})
 	a.is.beside = func(f func()) { f() }
+	a.goes = a.is.relay.beside
 	a.is.relay.beside = func(f func()) { a.flights = append(a.flights, f) }
 	a.is.relay.each = oneByOne
 }

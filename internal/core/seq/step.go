@@ -11,34 +11,6 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// What follows decides which step of a round is due for one series. It does no I/O. Methods of series are called with
-// mu held, but for wants, urgency, isStale, change, wakeWaiting and decide.
-
-// situation has the inputs of a decision that are not in the records.
-type situation struct {
-	sent  int64 // when the read of the records was sent, ns of AtMost
-	least int64 // the same, ns of AtLeast
-	now   int64 // the sequence time, ms
-	// unconfirmed is the time left until this node may take positions: see Rounds.unconfirmed.
-	unconfirmed time.Duration
-	spread      time.Duration // see the function spread
-	// volatile: what the node holds does not outlast the process, or not a stop that releases the worker.
-	volatile  bool
-	nonce, by string
-	session   int64 // the present connection to ZooKeeper
-}
-
-// mostVolatile is the longest supply of a node whose blocks do not outlast it: what is left is lost with it.
-const mostVolatile = time.Minute
-
-// supply returns how long a block should last.
-func (e situation) supply(r *record.Record) time.Duration {
-	if e.volatile {
-		return min(r.Supply(), mostVolatile)
-	}
-	return r.Supply()
-}
-
 // step is the write that is due for a series, if any.
 type step struct {
 	kind stepKind
@@ -60,8 +32,8 @@ const (
 	takeStep             // takes positions, renews the record, or gives positions back
 )
 
-// step returns the step that writes t over what was read. Keys are written together with the positions (S16).
-func (t blockWrite) step(name string, v sight, nonce, by string) step {
+// stepOf returns the step that writes t over what was read. Keys are written together with the positions (S16).
+func stepOf(t blockWrite, name string, v sight, nonce, by string) step {
 	t.Record = t.Record.Written(nonce, by)
 	st := step{kind: takeStep, blockWrite: t}
 	//mutant:s2-any-version by seqsim -> st.ops = record.SetOps(name, t.Record, store.AnyVersion)
@@ -103,16 +75,6 @@ func (s *series) wants(v view, now int64) (w wants) {
 	return w
 }
 
-// urgency says how soon a round must work on a series.
-type urgency int
-
-const (
-	idle    urgency = iota // there is nothing to do
-	renew                  // the record must be written again
-	needed                 // a block must be taken, or the record be read
-	awaited                // requests wait
-)
-
 // urgency returns how soon a round must work on the series. e.sent is the present time.
 func (s *series) urgency(e situation) urgency {
 	s.mu.Lock()
@@ -153,13 +115,6 @@ func (s *series) change(f func()) {
 
 // wakeWaiting makes the requests that wait look at the series again.
 func (s *series) wakeWaiting() { s.change(func() {}) }
-
-// takeWaiting takes all requests that wait. mu is held.
-func (s *base) takeWaiting() []request {
-	all := s.waiting
-	s.waiting = nil
-	return all
-}
 
 // decide takes over what was read, and returns the step that is due. It does no I/O. It returns a *lostError if the
 // record shows that ZooKeeper has lost data.
@@ -298,7 +253,7 @@ func (s *series) nextStep(v view, e situation) step {
 		return step{}
 	}
 	if t := s.mode.nextWrite(v.sight, e); t != nil {
-		return t.step(s.name, v.sight, e.nonce, e.by)
+		return stepOf(*t, s.name, v.sight, e.nonce, e.by)
 	}
 	return step{}
 }

@@ -142,8 +142,8 @@ func (b *batch) add(r request, most int64) bool {
 	return true
 }
 
-// granted answers the requests of a write that was acknowledged, each with its part of the block.
-func (t blockWrite) granted(values sequence.Values) {
+// grant answers the requests of a write that was acknowledged, each with its part of the block.
+func grant(t blockWrite, values sequence.Values) {
 	next := t.Block.First
 	for _, r := range t.requests {
 		r.w.Result = &result{values: values, block: positions.Block{First: next, End: next + r.n}}
@@ -151,8 +151,8 @@ func (t blockWrite) granted(values sequence.Values) {
 	}
 }
 
-// unknown answers the requests of a write whose outcome is not known.
-func (t blockWrite) unknown(name string) {
+// loseSight answers the requests of a write whose outcome is not known.
+func loseSight(t blockWrite, name string) {
 	refusal := unknown(t.Block.Len(), name)
 	for _, r := range t.requests {
 		r.w.Result = &result{err: refusal}
@@ -199,7 +199,7 @@ func (s *strict) wrote(t blockWrite, v sight, sent, now int64, err error) (woken
 	case err == nil: // no value is answered before: it must be higher than all that any node has answered (S26)
 		s.knowWritten(t, now)
 		s.unanswered += t.Block.Len()
-		t.granted(s.values)
+		grant(t, s.values)
 		if t.keys != nil {
 			s.keys = t.keys.Entries
 		}
@@ -213,8 +213,8 @@ func (s *strict) wrote(t blockWrite, v sight, sent, now int64, err error) (woken
 		return nil, 0
 	default: // the positions are given up, because a later write may follow this one (S27)
 		s.unanswered += t.Block.Len()
-		//mutant:s27-unknown-outcome by seqsim -> t.granted(s.values)
-		t.unknown(s.name)
+		//mutant:s27-unknown-outcome by seqsim -> grant(t, s.values)
+		loseSight(t, s.name)
 	}
 	return t.requests, pause
 }

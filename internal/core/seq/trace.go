@@ -44,21 +44,6 @@ func (s *segment) traceBound(bound int64) {
 	s.trace.Step("journal", "name", s.name, "id", s.known.ID, "bound", bound)
 }
 
-// traced returns what a trace of a write says of how the ownership came about.
-func (m *ordered) traced() []any { return []any{"ended", m.ended, "since", m.watch.since.Boot} }
-
-// traceOwner traces that the owner may issue until its lease ends. sent and now are times of AtMost, and steps are
-// compared by the boot clock.
-func (m *ordered) traceOwner(sent, now int64) {
-	if m.trace == nil {
-		return
-	}
-	at := m.node.elapsed.Now()
-	boot := func(most int64) int64 { return at.Boot - (at.Most - most) }
-	m.trace.Step("owns", "name", m.name, "owner", m.lease.owner, "sent", boot(sent), "now", boot(now),
-		"until", boot(m.lease.until), "hold_ms", m.known.HoldMs)
-}
-
 // words returns blocks as one word.
 func words(blocks []positions.Block) string {
 	all := make([]string, len(blocks))

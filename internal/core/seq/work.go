@@ -41,12 +41,6 @@ func (i *Rounds) work(ctx context.Context, cluster ClusterInfo, s *series) error
 	return nil
 }
 
-// errNotSent: a write was not sent, because the node may not take positions now.
-var errNotSent = errors.New("the write was not sent")
-
-// notMade reports whether it is certain that a write was not made, although ZooKeeper can be reached.
-func notMade(err error) bool { return errors.Is(err, errNotSent) || store.Outpaced(err) }
-
 // situation returns the present one, or that when a read was sent.
 func (i *Rounds) situation(cluster ClusterInfo, sent timeguard.Moment) situation {
 	unconfirmed := i.unconfirmed(cluster)
@@ -157,10 +151,6 @@ func (i *Rounds) pauseSeries(s *series) {
 	s.mu.Unlock()
 	i.pauseUpTo(s, most)
 }
-
-// backoff returns the longest pause after so many conflicts. If a thousand nodes ask for one name at once, each success
-// of one makes all others fail, so that they must not all try again at once.
-func backoff(conflicts int) time.Duration { return 10 * time.Millisecond << min(conflicts, 7) }
 
 // pauseUpTo makes the rounds leave a series alone for a random time.
 func (i *Rounds) pauseUpTo(s *series, most time.Duration) {

@@ -2,102 +2,12 @@ package seq
 
 import (
 	"context"
+	"errors"
 	"slices"
-	"sync"
-	"time"
 
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 )
-
-// alarms are the times at which Round must look at series. With 100,000 sequences a round must not look at each of them
-// whenever one has run out of values. Any goroutine may use it.
-type alarms struct {
-	mu  sync.Mutex
-	all []*series // those that have an alarm
-	// armed is the earliest of them when Run last began to wait, math.MaxInt64 before.
-	armed int64
-}
-
-// alarm is a time, ns of AtMost, 0 for none. That of a renewal also rings when the alarm of another
-// renewal does, from the time from on. Else from and at are the same.
-type alarm struct{ from, at int64 }
-
-// soon is a time that has passed.
-const soon = 1
-
-// wakeAt makes Round look at a series at this time, ns of AtMost.
-func (i *Issuer) wakeAt(s *series, at int64) {
-	if i.alarms.set(s, alarm{at, at}) {
-		i.Wake()
-	}
-}
-
-// set sets the alarm of a series, if new is earlier than the alarm that is set. A series has no more than one. set
-// reports whether Run may sleep beyond new. A round need not care: Run arms the alarms after it, before it sleeps.
-func (a *alarms) set(s *series, new alarm) (early bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if s.alarm.at == 0 {
-		a.all = append(a.all, s)
-	}
-	if s.alarm.at == 0 || new.at < s.alarm.at {
-		s.alarm = new
-	}
-	return new.at < a.armed
-}
-
-// rings removes and returns the series whose time has come, and those that may ring together with them.
-func (a *alarms) rings(now int64) (due []*series) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	renews := slices.ContainsFunc(a.all, func(s *series) bool { return s.alarm.from < s.alarm.at && s.alarm.at <= now })
-	a.all = slices.DeleteFunc(a.all, func(s *series) bool {
-		if s.alarm.at > now && !(renews && s.alarm.from <= now) {
-			return false
-		}
-		s.alarm = alarm{}
-		due = append(due, s)
-		return true
-	})
-	return due
-}
-
-// arm returns the time until the first alarm, most at most.
-func (a *alarms) arm(now int64, most time.Duration) time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.armed = now + int64(most)
-	for _, s := range a.all {
-		a.armed = min(a.armed, s.alarm.at)
-	}
-	return max(0, time.Duration(a.armed-now))
-}
-
-// nextAlarm makes Round look at a series when it must.
-func (i *Rounds) nextAlarm(s *series) {
-	now := i.now()
-	s.mu.Lock()
-	next := alarm{s.lookAt, s.lookAt}
-	switch {
-	case s.lookAt != 0 && s.owned() != nil:
-		next.at = max(s.lookAt, s.notBefore, now+1) // a slow write may have left no time until the next one
-		next.from = next.at - int64(s.known.Hold()/6)
-	case s.notBefore > now:
-		next.from, next.at = s.notBefore, s.notBefore
-	}
-	slowAt := int64(0)
-	if m, ok := s.mode.(*ordered); ok { // nextBatch has set this alarm, but an earlier one may have replaced it
-		slowAt = m.slowAt()
-	}
-	s.mu.Unlock()
-	// One of them may be 0 or past, and does not count. Of two that do, set keeps the earlier one.
-	for _, one := range []alarm{next, {slowAt, slowAt}} {
-		if one.at > now {
-			i.alarms.set(s, one)
-		}
-	}
-}
 
 // renewalsInOne is the most records that one transaction renews.
 const renewalsInOne = 100
@@ -189,7 +99,7 @@ func (i *Rounds) planRenewals(cluster ClusterInfo, some []*series) (all []renewa
 			v.Cluster, v.ClusterVersion, v.State, v.Version = i.seen.Cluster, i.seen.ClusterVersion, i.seen.State,
 				i.seen.Version
 			if w := m.nextWrite(v, e); w != nil {
-				all = append(all, renewal{s, v, w.step(s.name, v, e.nonce, e.by)})
+				all = append(all, renewal{s, v, stepOf(*w, s.name, v, e.nonce, e.by)})
 			}
 		}
 		s.mu.Unlock()
@@ -199,7 +109,7 @@ func (i *Rounds) planRenewals(cluster ClusterInfo, some []*series) (all []renewa
 
 // endOwnerships gives back all sections that this node owns.
 func (i *Rounds) endOwnerships(ctx context.Context) error {
-	i.relay.ending.Store(true)
+	i.relay.end()
 	cluster, joined := i.cfg.Tenure.Cluster()
 	if i.noteSession(); !joined || i.session == 0 || i.seen.State == nil {
 		return nil
@@ -223,4 +133,60 @@ func (i *Rounds) endOwnerships(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// keepPlace follows the list of nodes at each heartbeat, and leaves it when this node gives its sections away.
+func (i *Rounds) keepPlace(ctx context.Context, cluster ClusterInfo, followed bool) error {
+	leaving := i.relay.isLeaving()
+	if !followed && leaving == i.sawLeaving {
+		return nil
+	}
+	if leaving != i.sawLeaving {
+		i.sawLeaving, i.unfinished = leaving, true // all that this node owns is due
+	}
+	err := i.relay.meet(ctx, i.cfg.Store, func() bool { return i.unconfirmed(cluster) == 0 && !i.flaps() })
+	refused := err != nil && !errors.Is(err, store.ErrUnreachable)
+	if refused && !i.unlisted {
+		i.cfg.Log.Warn("sequences: this node cannot tell others that it may own ordered sequences", "error", err)
+	}
+	i.unlisted = refused
+	if refused { // nothing else needs the list
+		return nil
+	}
+	return err
+}
+
+// flaps reports whether a section was lost twice in a minute (O9).
+func (i *Rounds) flaps() bool {
+	now := i.now()
+	for _, s := range i.list() {
+		s.mu.Lock()
+		m, ok := s.mode.(*ordered)
+		flaps := ok && m.flaps(now)
+		s.mu.Unlock()
+		if flaps {
+			return true
+		}
+	}
+	return false
+}
+
+// Leave makes this node give its ordered sequences to other nodes, if there are any. From then on it passes
+// requests on.
+func (i *Issuer) Leave() {
+	if i.relay.leave() {
+		i.Wake()
+	}
+}
+
+// Left reports whether no section is left to give away: this node owns none, or no other node may own any.
+func (i *Issuer) Left() bool { return !i.relay.used() || !i.relay.others() || !i.owns() }
+
+// owns reports whether this node owns a section.
+func (i *Issuer) owns() bool {
+	return slices.ContainsFunc(i.list(), func(s *series) bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.owned() != nil
+	})
 }
