@@ -23,9 +23,9 @@ func benchmarkTake(b *testing.B, m sequence.Map) {
 	now := i.now()
 	s := i.named("order")
 	s.know(record.Record{Map: m, Settings: record.Settings{HoldMs: 1e9}})
-	s.segment().accept(blockWrite{Write: record.Write{Record: *s.known, Block: positions.Block{First: 0, End: 1 << 40}}}, now)
+	s.segment().accept(Write{Write: record.Write{Record: *s.Known, Block: positions.Block{First: 0, End: 1 << 40}}}, now)
 	s.secret = &secret{key: sequence.NewKey()}
-	s.values = s.secret.valuesOf(*s.known)
+	s.Values = s.secret.valuesOf(*s.Known)
 	i.publish(progress{knewAllAt: now})
 	name := []byte("order")
 	var runs []worker.Run

@@ -18,13 +18,13 @@ type catalog struct {
 	mu     sync.RWMutex
 	byName map[string]*series
 	all    []*series // in the order in which the node met them
-	gone   totals    // of the series that were removed
+	gone   Totals    // of the series that were removed
 	// last is the series that was found last, nil for none. It is in byName.
 	last atomic.Pointer[series]
 	// journal keeps what the series hold over a restart, nil if nothing does. It never changes.
 	journal *journal
 	// relay and families are what ordered sequences share.
-	relay    *relay
+	relay    *Node
 	families families
 	trace    coordinator.Trace
 	ring     func(s *series, at int64) // Issuer.wakeAt
@@ -32,7 +32,7 @@ type catalog struct {
 
 // find returns the series of a name, nil if the node does not know it.
 func (c *catalog) find(name []byte) *series {
-	if s := c.last.Load(); s != nil && s.name == string(name) {
+	if s := c.last.Load(); s != nil && s.Name == string(name) {
 		return s
 	}
 	c.mu.RLock()
@@ -51,7 +51,7 @@ func (c *catalog) named(name string) *series {
 	s := c.byName[name]
 	if s == nil {
 		s = &series{journal: c.journal, relay: c.relay, families: &c.families, ring: c.ring, readAt: longAgoNs}
-		s.base = base{name: name, trace: c.trace, keeper: s}
+		s.Series = Series{Name: name, Trace: c.trace, Keeper: s}
 		if c.byName == nil {
 			c.byName = make(map[string]*series)
 		}
@@ -63,7 +63,7 @@ func (c *catalog) named(name string) *series {
 
 // counted returns all series, and what those did that were removed. Each series is in one of them: a counter that had
 // one twice would fall afterwards. The caller must not change the list.
-func (c *catalog) counted() ([]*series, totals) {
+func (c *catalog) counted() ([]*series, Totals) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.all[:len(c.all):len(c.all)], c.gone
@@ -77,13 +77,13 @@ func (c *catalog) list() []*series {
 
 // remove removes the series of which dies returns true.
 func (c *catalog) remove(dies func(*series) bool) {
-	dead, did := make(map[*series]bool), totals{}
+	dead, did := make(map[*series]bool), Totals{}
 	for _, s := range c.list() {
 		if dies(s) {
 			dead[s] = true
-			s.mu.Lock() // not under mu of the catalog: no goroutine holds both
-			did.add(s.totals)
-			s.mu.Unlock()
+			s.Mu.Lock() // not under mu of the catalog: no goroutine holds both
+			did.Add(s.Totals)
+			s.Mu.Unlock()
 		}
 	}
 	if len(dead) == 0 {
@@ -92,10 +92,10 @@ func (c *catalog) remove(dies func(*series) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for s := range dead {
-		delete(c.byName, s.name)
+		delete(c.byName, s.Name)
 	}
 	c.last.Store(nil)
-	c.gone.add(did)
+	c.gone.Add(did)
 	c.all = slices.DeleteFunc(slices.Clone(c.all), func(s *series) bool { return dead[s] })
 }
 
@@ -273,20 +273,20 @@ func (a *alarms) arm(now int64, most time.Duration) time.Duration {
 // nextAlarm makes Round look at a series when it must.
 func (i *Rounds) nextAlarm(s *series) {
 	now := i.now()
-	s.mu.Lock()
-	next := alarm{s.lookAt, s.lookAt}
+	s.Mu.Lock()
+	next := alarm{s.LookAt, s.LookAt}
 	switch {
-	case s.lookAt != 0 && s.owned() != nil:
-		next.at = max(s.lookAt, s.notBefore, now+1) // a slow write may have left no time until the next one
-		next.from = next.at - int64(s.known.Hold()/6)
-	case s.notBefore > now:
-		next.from, next.at = s.notBefore, s.notBefore
+	case s.LookAt != 0 && s.owned() != nil:
+		next.at = max(s.LookAt, s.NotBefore, now+1) // a slow write may have left no time until the next one
+		next.from = next.at - int64(s.Known.Hold()/6)
+	case s.NotBefore > now:
+		next.from, next.at = s.NotBefore, s.NotBefore
 	}
 	slowAt := int64(0)
-	if m, ok := s.mode.(*ordered); ok { // nextBatch has set this alarm, but an earlier one may have replaced it
-		slowAt = m.slowAt()
+	if m, ok := s.Mode.(*Section); ok { // nextBatch has set this alarm, but an earlier one may have replaced it
+		slowAt = m.SlowAt()
 	}
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	// One of them may be 0 or past, and does not count. Of two that do, set keeps the earlier one.
 	for _, one := range []alarm{next, {slowAt, slowAt}} {
 		if one.at > now {

@@ -86,13 +86,13 @@ func TestAnswerOfAnotherOwnerIsNotUsed(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
 	for _, owner := range []string{"other", ""} {
-		b.is.relay.pass = func(context.Context, Ask) (Answer, error) { return Answer{First: 5, Owner: owner}, nil }
+		b.is.relay.Pass = func(context.Context, Ask) (Answer, error) { return Answer{First: 5, Owner: owner}, nil }
 		c := b.ask("ticks", 1, true)
 		s.pass(10 * time.Millisecond)
 		if r := c.reason(); r != record.Unknown {
 			t.Errorf("an answer of %q: %s", owner, r)
 		}
-		b.is.relay.pass = b.passTo
+		b.is.relay.Pass = b.passTo
 		s.pass(4 * time.Second) // until it trusts the owner again
 		next := b.ask("ticks", 1, true)
 		s.pass(10 * time.Millisecond)
@@ -109,7 +109,7 @@ func TestAnotherNodeAtTheAddressOfTheOwner(t *testing.T) {
 	before := s.named("ticks")
 	a.gone()
 	var asked []Ask
-	b.is.relay.pass = func(_ context.Context, ask Ask) (Answer, error) {
+	b.is.relay.Pass = func(_ context.Context, ask Ask) (Answer, error) {
 		asked = append(asked, ask)
 		return Answer{}, replies.NotInCluster("B", "another", ask.Cluster)
 	}
@@ -132,7 +132,7 @@ func TestWrongNodeIsAskedAgainElsewhere(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 3)
 	a, b := s.owned(nodes[0], nodes[1])
 	asked := 0
-	b.is.relay.pass = func(ctx context.Context, ask Ask) (Answer, error) {
+	b.is.relay.Pass = func(ctx context.Context, ask Ask) (Answer, error) {
 		if asked++; asked == 1 { // the owner has renewed meanwhile, and so the record shows that it lives
 			s.now += 1500
 			_ = a.round()

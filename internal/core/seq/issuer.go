@@ -58,9 +58,9 @@ func (h Hold) mayTake() bool { return h.Record != "" && h.Wait == 0 }
 
 // allows reports whether the node may make a write now. An owner may renew its lease before it may take positions, if
 // that changes nothing else (O7).
-func (h Hold) allows(t blockWrite) bool {
-	//mutant:o7-takes-unconfirmed -> return h.mayTake() || h.Record != "" && t.renews
-	return h.mayTake() || h.Record != "" && t.renews && t.Block.Len() == 0 && t.Record.Owner != ""
+func (h Hold) allows(t Write) bool {
+	//mutant:o7-takes-unconfirmed -> return h.mayTake() || h.Record != "" && t.Renews
+	return h.mayTake() || h.Record != "" && t.Renews && t.Block.Len() == 0 && t.Record.Owner != ""
 }
 
 // ClusterInfo is what sequences need to know of a cluster.
@@ -150,7 +150,7 @@ func New(cfg Config) (*Issuer, *Rounds) {
 		quick: cfg.Elapsed.ByMono().AtMost,
 	}
 	i.trace, i.ring, i.alarms.armed = cfg.Trace, i.wakeAt, math.MaxInt64
-	i.relay = newRelay(cfg.Pass, cfg.Address, cfg.Elapsed)
+	i.relay = NewNode(cfg.Pass, cfg.Address, cfg.Elapsed)
 	if cfg.Dir != nil {
 		i.journal = newJournal(cfg.Dir)
 	}
@@ -173,13 +173,13 @@ func (i *Issuer) Take(
 			i.count(err)
 			return to, err
 		}
-		r := request{w: w, n: int64(n), whole: whole, wake: wake, name: name, lane: lane}
+		r := Request{Wait: w, N: int64(n), Whole: whole, Wake: wake, Name: name, Lane: lane}
 		values, low, err := s.serve(r, i.quick(), i.progress.Load().knewAllAt, to)
 		if err == errForgotten {
 			continue
 		}
 		if low {
-			i.wakeAt(s, soon)
+			i.wakeAt(s, Soon)
 		}
 		if err != nil {
 			i.count(err)
@@ -199,7 +199,7 @@ func (i *Issuer) seriesOf(name []byte) (s *series, lane int, err error) {
 		return s, lane, nil
 	}
 	// The catalog has templates, too, which give no values.
-	if s := i.find(name); s != nil && !positions.IsTemplate(s.name) {
+	if s := i.find(name); s != nil && !positions.IsTemplate(s.Name) {
 		return s, 0, nil
 	}
 	if err := sequence.CheckName(string(name)); err != nil {

@@ -168,17 +168,17 @@ func (i *Rounds) resumeFrom(j *journal, cluster ClusterInfo) (dropped bool) {
 	for _, h := range all {
 		s := i.named(h.Name)
 		i.trace.Step("resumes", "name", h.Name, "id", h.ID, "blocks", words(h.Blocks))
-		s.mu.Lock()
+		s.Mu.Lock()
 		s.resume(h)
-		s.mu.Unlock()
+		s.Mu.Unlock()
 	}
 	return false
 }
 
 // resume notes what an earlier process held of the sequence. It counts when the record is known.
 func (s *series) resume(h held) {
-	s.kept, s.journaled, s.stale = &h, &h, true
-	if s.known != nil {
+	s.kept, s.journaled, s.Stale = &h, &h, true
+	if s.Known != nil {
 		s.restock()
 	}
 }
@@ -191,7 +191,7 @@ func (s *series) restock() {
 	}
 	s.kept = nil
 	//mutant:s32-another-life by TestJournalGoesOn -> if m := s.stocked(); m != nil {
-	if m := s.stocked(); m != nil && s.known.ID == h.ID {
+	if m := s.stocked(); m != nil && s.Known.ID == h.ID {
 		m.restock(*h)
 		s.highest = max(s.highest, h.Last.End)
 	}
@@ -203,7 +203,7 @@ func (s *segment) restock(h held) {
 	for _, b := range h.Blocks {
 		s.stock.Add(b)
 	}
-	s.stock.SkipTo(s.known.From) // the state directory may know what an operator has raised since
+	s.stock.SkipTo(s.Known.From) // the state directory may know what an operator has raised since
 }
 
 // least is the number of positions below a bound for a sequence that is hardly used: so many are lost at kill -9. A
@@ -248,7 +248,7 @@ func (i *Issuer) saveJournal() (again bool) {
 			p.bound = math.MaxInt64
 		}
 		p.s.change(func() {
-			if p.s.mode == p.m { // else the name has another life
+			if p.s.Mode == p.m { // else the name has another life
 				p.m.traceBound(p.bound)
 				p.m.stock.SetBound(p.bound)
 			}
@@ -261,7 +261,7 @@ func (i *Issuer) saveJournal() (again bool) {
 func (i *Issuer) planBounds() (all []held, bounds []planned, again bool) {
 	now, few := i.now(), least(i.journal.holds)
 	for _, s := range i.list() {
-		s.mu.Lock()
+		s.Mu.Lock()
 		if s.kept != nil {
 			all = append(all, *s.kept)
 		} else if m := s.stocked(); m != nil {
@@ -275,7 +275,7 @@ func (i *Issuer) planBounds() (all []held, bounds []planned, again bool) {
 				bounds = append(bounds, planned{s, m, bound})
 			}
 		}
-		s.mu.Unlock()
+		s.Mu.Unlock()
 	}
 	i.journal.holds = len(all)
 	return all, bounds, again
@@ -327,7 +327,7 @@ func (i *Issuer) keepJournal(ctx context.Context) {
 // what the requests that wait need, and what the node issues in a second, or few. A lower bound counts at once. busy:
 // the bound should go down when the sequence has been quiet for a second.
 func (s *segment) planBound(now, few int64) (bound int64, busy bool) {
-	second := s.pace.second(s.issued, now)
+	second := s.pace.second(s.Issued, now)
 	margin := max(few, second+second/4)
 	s.wakeBelow = margin / 5
 	bound = s.stock.Bound()
@@ -346,9 +346,9 @@ func (s *segment) planBound(now, few int64) (bound int64, busy bool) {
 // boundFor returns a bound below which requests for need positions find theirs, and margin more.
 func (s *segment) boundFor(need, margin int64) int64 {
 	bound := s.stock.After(need + margin)
-	for _, r := range s.waiting {
-		if r.whole { // the blocks before may be too short
-			bound = max(bound, s.stock.AfterWhole(r.n))
+	for _, r := range s.Waiting {
+		if r.Whole { // the blocks before may be too short
+			bound = max(bound, s.stock.AfterWhole(r.N))
 		}
 	}
 	return bound
@@ -356,12 +356,12 @@ func (s *segment) boundFor(need, margin int64) int64 {
 
 // held returns what the journal must have if this bound counts. ok is false if that is nothing.
 func (s *segment) held(bound int64) (h held, ok bool) {
-	h = held{s.name, s.known.ID, s.lastIncarnation, s.lastBlock, s.stock.From(bound)}
+	h = held{s.Name, s.Known.ID, s.lastIncarnation, s.lastBlock, s.stock.From(bound)}
 	return h, len(h.Blocks) > 0
 }
 
 // waitsForDisk reports whether requests wait that the stock could answer, but for its bound.
-func (s *segment) waitsForDisk() bool { return len(s.waiting) > 0 && !s.needs().lacking }
+func (s *segment) waitsForDisk() bool { return len(s.Waiting) > 0 && !s.needs().lacking }
 
 // pace counts what a sequence issues in a second.
 type pace struct {
@@ -394,14 +394,14 @@ func (s *series) raise(v view, nonce, by string) (step, error) {
 	if h == nil || v.Record.Kind() != record.Sequence || v.Record.ID != h.ID || v.Record.Next >= h.Last.End {
 		return step{}, nil
 	}
-	//mutant:s35-older-witness by TestJournalRaisesTheRecord -> if s.known == nil && v.Incarnation() <= h.Incarnation {
+	//mutant:s35-older-witness by TestJournalRaisesTheRecord -> if s.Known == nil && v.Incarnation() <= h.Incarnation {
 	if v.Incarnation() <= max(h.Incarnation, s.incarnation) {
-		return step{}, &lostError{reason: "the record of sequence " + s.name + " is older than the journal"}
+		return step{}, &lostError{reason: "the record of sequence " + s.Name + " is older than the journal"}
 	}
 	r := v.Record.Raised(h.Last.End).Written(nonce, by)
-	return step{kind: restoreStep, ops: record.SetOps(s.name, r, v.Stat.Version), done: func(log hclog.Logger) {
+	return step{kind: restoreStep, ops: record.SetOps(s.Name, r, v.Stat.Version), done: func(log hclog.Logger) {
 		log.Warn("ZooKeeper has lost blocks of a sequence that are in this node's journal. This node has put the next "+
-			"position above them", "sequence", s.name, "next_position", r.Next)
+			"position above them", "sequence", s.Name, "next_position", r.Next)
 	}}, nil
 }
 
@@ -441,29 +441,29 @@ func (i *Rounds) raiseKept(ctx context.Context, v view) error {
 
 // mayRaise reports whether the record must be compared with the journal, in this incarnation.
 func (s *series) mayRaise(incarnation int64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.journaled != nil && s.known == nil && s.incarnation < incarnation
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	return s.journaled != nil && s.Known == nil && s.incarnation < incarnation
 }
 
 func (i *Rounds) raiseOne(ctx context.Context, s *series) error {
 	v, err := i.look(ctx, s, true)
 	//mutant:s35-damaged by TestJournalRaisesBesideADamagedRecord -> if false {
 	if errors.Is(err, record.ErrDamaged) || errors.Is(err, record.ErrUnknownMode) { // nobody takes positions of it
-		s.mu.Lock()
+		s.Mu.Lock()
 		s.incarnation = i.known.incarnation
-		s.mu.Unlock()
+		s.Mu.Unlock()
 		return nil
 	}
 	if err != nil || v.State == nil || i.known.judge(v) != record.Good { // the next round sees it
 		return err
 	}
-	s.mu.Lock()
+	s.Mu.Lock()
 	st, err := s.raise(v, i.cfg.Nonce(), i.cfg.By)
 	if err == nil && st.kind == noStep {
 		s.incarnation = v.Incarnation()
 	}
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	if err == nil && st.kind != noStep {
 		_, err = i.commit(ctx, s, v, st) // the next round sees whether it was made
 	}

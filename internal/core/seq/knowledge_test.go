@@ -108,7 +108,7 @@ func TestPhases(t *testing.T) {
 		for n, l := range looks {
 			ns += int64(l.after)
 			now := timeguard.Moment{Boot: ns, Wall: ns, Least: ns, Most: ns}
-			v := view{sight: sight{Found: record.Found{State: l.state}}}
+			v := view{View: View{Found: record.Found{State: l.state}}}
 			if l.incarnation != never {
 				v.Cluster = &record.Cluster{UUID: "c", Incarnation: l.incarnation}
 			}
@@ -199,7 +199,7 @@ func TestJudgeState(t *testing.T) {
 		"an earlier time":                      {2, &record.State{Changes: 6, Time: 999}, &known, false, record.Lost},
 		"what is not compared yet":             {2, &record.State{}, &record.State{Incarnation: 1, Changes: 5}, true, record.Good},
 	} {
-		v := view{sight: sight{Found: record.Found{State: c.found}}}
+		v := view{View: View{Found: record.Found{State: c.found}}}
 		if c.cluster != never {
 			v.Cluster = &record.Cluster{UUID: "c", Incarnation: c.cluster}
 		}

@@ -34,9 +34,9 @@ func leaseEnd(sent int64, d time.Duration) int64 {
 }
 
 // newLease returns the lease after a write that was acknowledged.
-func newLease(t blockWrite, sent int64) lease {
+func newLease(t Write, sent int64) lease {
 	until := leaseEnd(sent, t.Record.Hold())
-	return lease{owner: t.Record.Owner, until: until, sent: sent, session: t.session}
+	return lease{owner: t.Record.Owner, until: until, sent: sent, session: t.Session}
 }
 
 // renewAt returns when the owner must write the record again. It may do so by a sixth of the lease earlier, together
@@ -58,7 +58,7 @@ func (l *lease) valid(now int64) bool {
 // survives reports whether an ownership whose lease has not ended goes on when the record was read (O7). An operator
 // may have changed the record since the owner wrote it, so its version is not compared. A record that is older than the
 // owner's last write does not come here: series.owed takes it for a loss of data.
-func (l *lease) survives(v sight) bool {
+func (l *lease) survives(v View) bool {
 	return v.Record.Owner == l.owner && v.Record.Incarnation == v.Incarnation()
 }
 
@@ -72,17 +72,17 @@ type watch struct {
 }
 
 // see takes over what was read. A record in another session or another incarnation is another one.
-func (w *watch) see(v sight, session int64) {
+func (w *watch) see(v View, session int64) {
 	now := watch{v.Stat.Version, v.Record.Nonce, session, v.Incarnation(), w.since}
 	if *w != now {
-		now.since = v.got
+		now.since = v.Got
 		*w = now
 	}
 }
 
 // freeIn returns how long this node must wait before it may take the section over: O4. ended is the last ownership of
 // this process, which issues nothing any more. least is the present time of AtLeast.
-func (w watch) freeIn(v sight, ended string, least int64) time.Duration {
+func (w watch) freeIn(v View, ended string, least int64) time.Duration {
 	r := v.Record
 	// After a loss of data nothing that was held counts, also not what this process knows of its own (O8).
 	if (r.Owner == "" || r.Owner == ended) && r.Incarnation == v.Incarnation() { // else an owner may be missing
@@ -168,7 +168,7 @@ const ahead = 4 * time.Second
 
 // want returns how many more positions the owner would like, and how many it needs at least. They begin at next. took
 // is the time since the last write.
-func (c *counters) want(next int64, took time.Duration, smallest int64, waiting []request) (want, need int64) {
+func (c *counters) want(next int64, took time.Duration, smallest int64, waiting []Request) (want, need int64) {
 	used := c.high - c.highAt
 	rate := float64(used) / max(took, time.Millisecond).Seconds()
 	if next != c.end { // an operator has raised the next value: see add
@@ -180,7 +180,7 @@ func (c *counters) want(next int64, took time.Duration, smallest int64, waiting 
 	want = c.high + max(smallest, min(int64(rate*ahead.Seconds()), 8*used)) - c.end
 	need = math.MaxInt64
 	for _, r := range waiting {
-		lacks := c.at(r.lane) + r.n - c.end
+		lacks := c.at(r.Lane) + r.N - c.end
 		want, need = max(want, lacks), min(need, lacks)
 	}
 	if len(waiting) == 0 {

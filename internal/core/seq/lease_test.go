@@ -47,7 +47,7 @@ func (s *stage) cutOffOwner(lease time.Duration, a, b *actor) {
 	s.run(4 * time.Second)
 	m := a.owner("ticks")
 	s.pass(lease / 3)
-	for until := m.until(); m.until() == until; {
+	for until := m.Until(); m.Until() == until; {
 		s.pass(10 * time.Millisecond)
 	}
 	b.ask("ticks", 1, true)
@@ -119,7 +119,7 @@ func TestLeaseCountsFromTheSending(t *testing.T) {
 	for s.pass(900 * time.Millisecond); late; s.pass(100 * time.Millisecond) {
 		_ = a.round()
 	}
-	if !m.leased() || s.now*1e6 >= m.until() {
+	if !m.Leased() || s.now*1e6 >= m.Until() {
 		t.Error("the lease has ended")
 	}
 	a.store.Partition()
@@ -142,7 +142,7 @@ func TestUnknownRenewalEndsTheOwnership(t *testing.T) {
 		}
 		return memzk.NoFault
 	}
-	for m.leased() && s.now < 60_000 {
+	for m.Leased() && s.now < 60_000 {
 		s.pass(10 * time.Millisecond)
 	}
 	c := s.contest("ticks")
@@ -159,8 +159,8 @@ func loseTakeOver(t *testing.T, lease time.Duration) (s *stage, a, b *actor) {
 	a.store.Partition()
 	copied := s.Mem.Snapshot()
 	s.contest("ticks").run(lease+lease/2+time.Second, b)
-	if v := b.ask("ticks", 100, true).first(); v <= m.known.Next {
-		t.Fatalf("the other node gives %d, and the owner holds the values up to %d", v, m.known.Next)
+	if v := b.ask("ticks", 100, true).first(); v <= m.Known.Next {
+		t.Fatalf("the other node gives %d, and the owner holds the values up to %d", v, m.Known.Next)
 	}
 	s.Mem.Restore(copied)
 	s.Mem.SetEpoch(9)
@@ -222,15 +222,15 @@ func TestOwnerRenewsBeforeItMayTake(t *testing.T) {
 	a.store.Expire()
 	a.hold = func() Hold { return Hold{Record: a.slot, Version: store.AnyVersion, Wait: stageConfirm} }
 	s.pass(10 * time.Second)
-	end, next := m.known.Next, s.view("ticks").Record.Next
+	end, next := m.Known.Next, s.view("ticks").Record.Next
 	if c := a.ask("ticks", 1, true); !c.done || c.err != nil {
 		t.Fatalf("the owner has lost the sequence: %v", c.err)
 	}
 	if r := a.ask("ticks", int(end), true).reason(); r != record.Confirming {
 		t.Error(r)
 	}
-	if r := s.view("ticks").Record; m.known.Next != end || r.Next != next {
-		t.Errorf("the owner has taken positions up to %d, the record has %d", m.known.Next, r.Next)
+	if r := s.view("ticks").Record; m.Known.Next != end || r.Next != next {
+		t.Errorf("the owner has taken positions up to %d, the record has %d", m.Known.Next, r.Next)
 	}
 }
 

@@ -142,11 +142,11 @@ func (i *Rounds) toPutBack() (n int) {
 		return 0
 	}
 	for _, s := range i.list() {
-		s.mu.Lock()
-		if s.stale && (s.known != nil || s.journaled != nil) && s.incarnation < i.known.incarnation {
+		s.Mu.Lock()
+		if s.Stale && (s.Known != nil || s.journaled != nil) && s.incarnation < i.known.incarnation {
 			n++
 		}
-		s.mu.Unlock()
+		s.Mu.Unlock()
 	}
 	return n
 }
@@ -155,7 +155,7 @@ func (i *Rounds) toPutBack() (n int) {
 // time that the node still has so many records to put back.
 func (i *Rounds) boundRounds(cluster ClusterInfo, lost int) {
 	i.roundTime = longestRound
-	if i.relay.used() {
+	if i.relay.Used() {
 		i.roundTime = record.MinLease / 4
 	}
 	if lost > 0 && cluster.ConfirmTime > 0 {
@@ -251,7 +251,7 @@ func (i *Rounds) markChanged(names []string, all bool) {
 
 // mark notes that the record must be read. If the node knows none, it reads only if it was told of the name.
 func (s *series) mark(told bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stale = s.stale || told || s.known != nil
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.Stale = s.Stale || told || s.Known != nil
 }

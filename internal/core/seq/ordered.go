@@ -12,15 +12,15 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// ordered is the ordered mode. One node at a time, the owner, issues from memory; the others pass requests on to it. A
+// Section is the ordered mode. One node at a time, the owner, issues from memory; the others pass requests on to it. A
 // plain sequence is one section with one lane. A family has more of both.
 //
 // The invariant: blocks are taken like those of a segment sequence, so no value comes twice, whatever clocks do (O1).
 // And while a node issues, no other node has issued anything from a later block: its lease has not ended (O2), and
 // nobody takes the section over before (O4). So a request that is sent after another was answered gets a higher value.
-type ordered struct {
-	*base
-	node  *relay
+type Section struct {
+	*Series
+	node  *Node
 	lease lease
 	// ended is the nonce of the last ownership that this process has ended.
 	ended string
@@ -36,125 +36,125 @@ type ordered struct {
 	staysUntil int64
 }
 
-func newOrdered(s *base, node *relay) *ordered {
+func NewSection(s *Series, node *Node) *Section {
 	node.inUse.Store(true)
-	return &ordered{base: s, node: node}
+	return &Section{Series: s, node: node}
 }
 
 // idleAfter is the time without a request after which the owner gives the section back. Else a name that nobody uses
 // would be written for ever.
 const idleAfter = time.Minute
 
-func (m *ordered) serve(r request, _, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
-	now := m.node.now() // (O2): that of the other modes may be late
-	if got, ok := r.w.Result.(*result); ok {
-		if r.w.Result = nil; got.err != nil {
-			return to, false, got.err
+func (m *Section) Serve(r Request, _, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+	now := m.node.Now() // (O2): that of the other modes may be late
+	if got, ok := r.Wait.Result.(*Result); ok {
+		if r.Wait.Result = nil; got.Err != nil {
+			return to, false, got.Err
 		}
-		m.passes.values += got.block.Len()
-		return appendRuns(to, &got.values, got.block), false, nil
+		m.passes.values += got.Block.Len()
+		return AppendRuns(to, &got.Values, got.Block), false, nil
 	}
-	if r.w.Key != "" {
-		return to, false, noKeys(string(r.name))
+	if r.Wait.Key != "" {
+		return to, false, NoKeys(string(r.Name))
 	}
-	if valid := m.lease.valid(now); valid && r.w.Passed != nil && !m.isAskedFor(r.w.Passed) {
-		return to, false, notOwner(m.name)
-	} else if m.askedAt = now; valid {
-		p, ok := m.issue(r.lane, r.n)
+	if valid := m.lease.valid(now); valid && r.Wait.Passed != nil && !m.isAskedFor(r.Wait.Passed) {
+		return to, false, NotOwner(m.Name)
+	} else if m.AskedAt = now; valid {
+		p, ok := m.issue(r.Lane, r.N)
 		if !ok {
-			return m.wait(r, now, to)
+			return m.Wait(r, now, to)
 		}
-		m.issued += r.n
-		r.w.Owner = m.lease.owner
-		return appendRuns(to, &m.values, positions.Block{First: p, End: p + r.n}), m.low() && now >= m.retryAt, nil
+		m.Issued += r.N
+		r.Wait.Owner = m.lease.owner
+		return AppendRuns(to, &m.Values, positions.Block{First: p, End: p + r.N}), m.low() && now >= m.RetryAt, nil
 	}
 	if m.lease.owner != "" && !m.lease.ending {
-		m.lapse(now)
+		m.Lapse(now)
 	}
 	switch {
-	case r.w.Since != 0 && now-r.w.Since >= int64(patience) && m.ownedByAnother():
-		return to, false, noOwner(m.name, m.known.Address, m.known.Address == m.node.own, m.passes.why)
-	//mutant:o10-passed-on-twice by TestRequestIsPassedOnOnce -> case !m.stale && m.target(now) != "":
-	case !m.stale && r.w.Passed == nil && m.target(now) != "": // a request is passed on once (O10)
+	case r.Wait.Since != 0 && now-r.Wait.Since >= int64(Patience) && m.ownedByAnother():
+		return to, false, noOwner(m.Name, m.Known.Address, m.Known.Address == m.node.own, m.passes.why)
+	//mutant:o10-passed-on-twice by TestRequestIsPassedOnOnce -> case !m.Stale && m.target(now) != "":
+	case !m.Stale && r.Wait.Passed == nil && m.target(now) != "": // a request is passed on once (O10)
 		return m.pass(r, now, to)
 	}
-	return m.wait(r, now, to)
+	return m.Wait(r, now, to)
 }
 
-// lapse ends an ownership whose lease has ended. What it held is dropped (O5): another node may have issued later
+// Lapse ends an ownership whose lease has ended. What it held is dropped (O5): another node may have issued later
 // positions, although ZooKeeper shows nothing of it any more.
-func (m *ordered) lapse(now int64) {
+func (m *Section) Lapse(now int64) {
 	m.lapses++
 	m.lapsed = [2]int64{m.lapsed[1], now}
 	m.endLease()
 }
 
-func (m *ordered) endLease() {
+func (m *Section) endLease() {
 	if m.lease.owner != "" {
-		m.trace.Step("disowns", "name", m.name, "owner", m.lease.owner)
+		m.Trace.Step("disowns", "name", m.Name, "owner", m.lease.owner)
 	}
-	m.ended, m.lease, m.last = m.lease.owner, lease{}, sight{}
+	m.ended, m.lease, m.Last = m.lease.owner, lease{}, View{}
 }
 
-// lacks does not count requests that can be passed on.
-func (m *ordered) lacks() bool {
-	return len(m.waiting) > 0 && (m.leased() || m.target(m.node.now()) == "" || m.passedOn())
+// Lacks does not count requests that can be passed on.
+func (m *Section) Lacks() bool {
+	return len(m.Waiting) > 0 && (m.Leased() || m.target(m.node.Now()) == "" || m.passedOn())
 }
 
 // passedOn reports whether a request waits that another node has passed on to this one.
-func (m *ordered) passedOn() bool {
-	return slices.ContainsFunc(m.waiting, func(r request) bool { return r.w.Passed != nil && r.w.Result == nil })
+func (m *Section) passedOn() bool {
+	return slices.ContainsFunc(m.Waiting, func(r Request) bool { return r.Wait.Passed != nil && r.Wait.Result == nil })
 }
 
-// leasedIn reports whether the node is the owner, and ZooKeeper has what it goes by in this session.
-func (m *ordered) leasedIn(session int64) bool { return m.leased() && m.lease.session == session }
+// LeasedIn reports whether the node is the owner, and ZooKeeper has what it goes by in this session.
+func (m *Section) LeasedIn(session int64) bool { return m.Leased() && m.lease.session == session }
 
-// until returns when the owner must stop issuing, ns of AtMost.
-func (m *ordered) until() int64 { return m.lease.until }
+// Until returns when the owner must stop issuing, ns of AtMost.
+func (m *Section) Until() int64 { return m.lease.until }
 
-// slowAt returns when a round must look whether another node has answered, ns of AtMost, 0 if it need not.
-func (m *ordered) slowAt() int64 { return m.passes.slowAt() }
+// SlowAt returns when a round must look whether another node has answered, ns of AtMost, 0 if it need not.
+func (m *Section) SlowAt() int64 { return m.passes.slowAt() }
 
-func (m *ordered) used() bool { return m.leased() }
+func (m *Section) Used() bool { return m.Leased() }
 
-func (m *ordered) leased() bool { return m.lease.owner != "" }
+func (m *Section) Leased() bool { return m.lease.owner != "" }
 
-func (m *ordered) drop() { m.endLease() }
+func (m *Section) Drop() { m.endLease() }
 
-// pause is short for the owner: its lease ends.
-func (m *ordered) pause(int64) time.Duration {
-	if m.leased() {
-		return backoff(0)
+// Pause is short for the owner: its lease ends.
+func (m *Section) Pause(int64) time.Duration {
+	if m.Leased() {
+		return Backoff(0)
 	}
-	return backoff(m.conflicts)
+	return Backoff(m.Conflicts)
 }
 
-func (m *ordered) urgency(e situation) urgency {
+func (m *Section) Urgency(e Situation) Urgency {
 	switch {
-	case m.slow(e.sent), m.passes.doubted() && e.sent >= m.lookAt, m.lease.owner != "" && m.renewalDue(e.sent):
-		return needed
+	case m.slow(e.Sent), m.passes.doubted() && e.Sent >= m.LookAt, m.lease.owner != "" && m.renewalDue(e.Sent):
+		return Needed
 	}
-	return idle
+	return Idle
 }
 
 // renewalDue reports whether the owner must write the record, or give the section back.
-func (m *ordered) renewalDue(now int64) bool {
-	return m.lease.ending || m.node.leaves() || m.low() || m.lease.mayRenew(now, m.known.Hold())
+func (m *Section) renewalDue(now int64) bool {
+	return m.lease.ending || m.node.leaves() || m.low() || m.lease.mayRenew(now, m.Known.Hold())
 }
 
-// saw takes over what was read.
-func (m *ordered) saw(v sight, before *record.Record, e situation) {
-	m.watch.see(v, e.session)
+// Saw takes over what was read.
+func (m *Section) Saw(v View, before *record.Record, e Situation) {
+	m.watch.see(v, e.Session)
 	switch {
 	case m.lease.owner == "":
 	//mutant:o5-block-kept by TestRenewalAfterTheEndIsANewOwnership -> case false:
-	case e.sent >= m.lease.until:
-		m.lapse(e.sent)
+	case e.Sent >= m.lease.until:
+		m.Lapse(e.Sent)
 	//mutant:o8-replaced by TestOwnerReadsThatItIsReplaced -> case false:
 	case !m.lease.survives(v): // another node owns it, or what was held is of an earlier incarnation (O8)
 		m.endLease()
 	default:
-		m.lease.session, m.last = e.session, v // the renewal checks the versions of v, which was not read at one moment
+		m.lease.session, m.Last = e.Session, v // the renewal checks the versions of v, which was not read at one moment
 		m.skipTo(v.Record.From)
 	}
 	if before == nil || before.Nonce != v.Record.Nonce { // the owner lives, or there is another one
@@ -165,115 +165,115 @@ func (m *ordered) saw(v sight, before *record.Record, e situation) {
 	}
 }
 
-// nextWrite returns the write that is due: a renewal with more positions or without, one that takes the section, or one
+// NextWrite returns the write that is due: a renewal with more positions or without, one that takes the section, or one
 // that gives it back.
-func (m *ordered) nextWrite(v sight, e situation) *blockWrite {
+func (m *Section) NextWrite(v View, e Situation) *Write {
 	if m.lease.owner == "" {
 		return m.take(v, e)
 	}
-	if m.slow(e.sent) {
+	if m.slow(e.Sent) {
 		m.passes.giveUp()
 	}
-	d := m.known.Hold()
-	m.lookAt = renewAt(m.lease.sent, d)
-	if e.unconfirmed == 0 && (m.lease.ending || m.endsNow(e)) {
-		m.lease.ending, m.lookAt = true, 0
+	d := m.Known.Hold()
+	m.LookAt = renewAt(m.lease.sent, d)
+	if e.Unconfirmed == 0 && (m.lease.ending || m.endsNow(e)) {
+		m.lease.ending, m.LookAt = true, 0
 		return m.giveBack(v, e)
 	}
-	due := m.lease.mayRenew(e.sent, d)
+	due := m.lease.mayRenew(e.Sent, d)
 	if w := m.extension(v, e, due); w != nil {
 		return m.renewal(*w, e)
 	}
 	if due {
-		return m.renewal(record.Write{Record: m.known.Renewed(e.now)}, e)
+		return m.renewal(record.Write{Record: m.Known.Renewed(e.Now)}, e)
 	}
 	return nil
 }
 
 // extension returns the write that takes more positions, nil if none are needed or the node gets none.
-func (m *ordered) extension(v sight, e situation, due bool) *record.Write {
-	if len(m.waiting) == 0 && !m.low() && !(due && m.usedThird()) {
+func (m *Section) extension(v View, e Situation, due bool) *record.Write {
+	if len(m.Waiting) == 0 && !m.low() && !(due && m.usedThird()) {
 		return nil
 	}
-	refusal := confirming(e.unconfirmed)
+	refusal := Confirming(e.Unconfirmed)
 	//mutant:o7-takes-unconfirmed by TestOwnerRenewsBeforeItMayTake -> if true {
-	if e.unconfirmed == 0 {
-		want, need := m.want(m.known.Next, time.Duration(e.sent-m.lease.sent), m.known.Block, m.waiting)
+	if e.Unconfirmed == 0 {
+		want, need := m.want(m.Known.Next, time.Duration(e.Sent-m.lease.sent), m.Known.Block, m.Waiting)
 		var w record.Write
-		if w, refusal = m.known.Plan(v.Incarnation(), want, need, e.now); refusal == nil {
+		if w, refusal = m.Known.Plan(v.Incarnation(), want, need, e.Now); refusal == nil {
 			return &w
 		}
 	}
-	if m.lowAt = m.end; len(m.waiting) > 0 {
-		m.refuse(refusal, e.sent)
+	if m.lowAt = m.end; len(m.Waiting) > 0 {
+		m.Refuse(refusal, e.Sent)
 	}
 	return nil
 }
 
 // renewal makes a write keep the ownership.
-func (m *ordered) renewal(w record.Write, e situation) *blockWrite {
+func (m *Section) renewal(w record.Write, e Situation) *Write {
 	w.Record.Owner = m.lease.owner
-	return &blockWrite{Write: w, session: e.session, renews: true}
+	return &Write{Write: w, Session: e.Session, Renews: true}
 }
 
 // endsNow reports whether the owner should give the section back: nobody asks, the node gives all away, or the section
 // has its place at another node. The latter uses up a move, so the caller must give it back then.
-func (m *ordered) endsNow(e situation) bool {
-	return e.sent-m.askedAt > int64(idleAfter) || m.node.leaves() || e.sent >= m.staysUntil && m.node.takeMove(m.name)
+func (m *Section) endsNow(e Situation) bool {
+	return e.Sent-m.AskedAt > int64(idleAfter) || m.node.leaves() || e.Sent >= m.staysUntil && m.node.takeMove(m.Name)
 }
 
 // giveBack returns the write that leaves the section without an owner (O6). It returns the positions that no lane has
 // issued, so that the next owner goes on without a gap.
-func (m *ordered) giveBack(v sight, e situation) *blockWrite {
-	r := m.known.Renewed(e.now)
+func (m *Section) giveBack(v View, e Situation) *Write {
+	r := m.Known.Renewed(e.Now)
 	//mutant:o6-next-too-low by TestStoppedOwnerLeavesNoGap -> rest := record.Remainder{ID: r.ID, Incarnation: r.Incarnation, Block: positions.Block{First: m.first, End: m.end}}
 	rest := record.Remainder{ID: r.ID, Incarnation: r.Incarnation, Block: m.rest()}
 	if lower, possible := r.ReturnOf(rest, v.Incarnation()); possible {
 		r = lower
 	}
 	r.Owner, r.Address, r.OwnedAt = "", "", 0
-	return &blockWrite{Write: record.Write{Record: r}, session: e.session, renews: true}
+	return &Write{Write: record.Write{Record: r}, Session: e.Session, Renews: true}
 }
 
 // take returns the write that makes this node the owner, if requests need that and nobody else may be the owner.
-func (m *ordered) take(v sight, e situation) *blockWrite {
-	if m.slow(e.sent) {
+func (m *Section) take(v View, e Situation) *Write {
+	if m.slow(e.Sent) {
 		m.doubt(m.passes.flight, errSilent)
-		m.passes.leaveBehind(m.known)
+		m.passes.leaveBehind(m.Known)
 	}
-	m.refusePassed(func(r request) bool { return !m.mayBecome(r.w.Passed) })
-	//mutant:o4-at-most by TestOwnerAndBootClocksAtAnyRate -> wait := m.watch.freeIn(v, m.ended, e.sent)
-	wait := m.watch.freeIn(v, m.ended, e.least)
-	if m.known.Owner == "" && m.node.place(m.name) != m.node.own {
+	m.refusePassed(func(r Request) bool { return !m.mayBecome(r.Wait.Passed) })
+	//mutant:o4-at-most by TestOwnerAndBootClocksAtAnyRate -> wait := m.watch.freeIn(v, m.ended, e.Sent)
+	wait := m.watch.freeIn(v, m.ended, e.Least)
+	if m.Known.Owner == "" && m.node.place(m.Name) != m.node.own {
 		m.refusePassed(nil) // another node is asked next
 	}
 	switch {
-	case len(m.waiting) == 0 && !m.passes.doubted(), !m.passedOn() && m.target(e.sent) != "":
+	case len(m.Waiting) == 0 && !m.passes.doubted(), !m.passedOn() && m.target(e.Sent) != "":
 		return nil
 	case wait > 0 || m.node.leaves():
-		if m.known.Address != m.node.own || m.node.leaves() { // else the last process of this node was the owner
+		if m.Known.Address != m.node.own || m.node.leaves() { // else the last process of this node was the owner
 			m.refusePassed(nil)
 		}
 		// A request that comes meanwhile waits until then, so that is soon, also with a long lease.
-		m.lookAt = e.sent + int64(min(max(wait, leavesFor), m.known.Hold()/6, time.Second))
-		m.notBefore = m.lookAt
+		m.LookAt = e.Sent + int64(min(max(wait, leavesFor), m.Known.Hold()/6, time.Second))
+		m.NotBefore = m.LookAt
 		return nil
 	}
 	all, need := int64(0), int64(math.MaxInt64)
-	for _, r := range m.waiting {
-		all, need = all+r.n, min(need, r.n)
+	for _, r := range m.Waiting {
+		all, need = all+r.N, min(need, r.N)
 	}
-	if len(m.waiting) == 0 {
+	if len(m.Waiting) == 0 {
 		need = 1
 	}
-	w, refusal := m.known.Plan(v.Incarnation(), max(all, m.known.Block), need, e.now)
+	w, refusal := m.Known.Plan(v.Incarnation(), max(all, m.Known.Block), need, e.Now)
 	if refusal != nil {
-		m.refuse(refusal, e.sent)
+		m.Refuse(refusal, e.Sent)
 		return nil
 	}
-	w.Record.Owner, w.Record.Term = e.nonce, w.Record.Term+1
+	w.Record.Owner, w.Record.Term = e.Nonce, w.Record.Term+1
 	w.Record.Address, w.Record.OwnedAt = m.node.own, m.node.elapsed.Now().Wall/1e6
-	return &blockWrite{Write: w, session: e.session}
+	return &Write{Write: w, Session: e.Session}
 }
 
 // leavesFor is the time after which a node that leaves looks again whether others can answer what it cannot.
@@ -281,20 +281,20 @@ const leavesFor = 50 * time.Millisecond
 
 // refusePassed refuses requests that other nodes have passed on to this one, which is not the owner: those that which
 // chooses. nil: all.
-func (m *ordered) refusePassed(which func(request) bool) {
-	for _, r := range m.waiting {
-		if r.w.Passed != nil && (which == nil || which(r)) {
-			r.w.Result = &result{err: notOwner(m.name)}
+func (m *Section) refusePassed(which func(Request) bool) {
+	for _, r := range m.Waiting {
+		if r.Wait.Passed != nil && (which == nil || which(r)) {
+			r.Wait.Result = &Result{Err: NotOwner(m.Name)}
 		}
 	}
 }
 
-// wrote ends a write. One with unknown outcome ends the ownership: what is left of it is dropped (O3).
-func (m *ordered) wrote(t blockWrite, v sight, sent, now int64, err error) (woken []request, pause time.Duration) {
+// Wrote ends a write. One with unknown outcome ends the ownership: what is left of it is dropped (O3).
+func (m *Section) Wrote(t Write, v View, sent, now int64, err error) (woken []Request, pause time.Duration) {
 	switch {
 	case err == nil:
 		m.accept(t, v, sent, now)
-	case notMade(err):
+	case NotMade(err):
 		return nil, 0
 	//mutant:o3-unknown-outcome by TestUnknownRenewalEndsTheOwnership -> case m.lease.owner != "": m.accept(t, v, sent, now)
 	default:
@@ -303,62 +303,62 @@ func (m *ordered) wrote(t blockWrite, v sight, sent, now int64, err error) (woke
 		}
 		m.endLease()
 	}
-	return m.takeWaiting(), 0
+	return m.TakeWaiting(), 0
 }
 
-func (m *ordered) accept(t blockWrite, v sight, sent, now int64) {
-	m.keeper.knowWritten(t, now)
+func (m *Section) accept(t Write, v View, sent, now int64) {
+	m.Keeper.KnowWritten(t, now)
 	switch owner := t.Record.Owner; {
 	case owner == "":
 		m.endLease()
 		return
-	case t.renews && owner != m.lease.owner: // a request has found meanwhile that the lease had ended
+	case t.Renews && owner != m.lease.owner: // a request has found meanwhile that the lease had ended
 		return
 	case owner != m.lease.owner: // a new ownership
 		m.begin(t.Block)
-		if m.node.place(m.name) != m.node.own {
+		if m.node.place(m.Name) != m.node.own {
 			m.staysUntil = now + int64(time.Minute)
 		}
 	//mutant:o5-block-kept -> case false:
 	case now >= m.lease.until: // a renewal after the end of the lease ends the ownership (O5)
-		m.lapse(now)
+		m.Lapse(now)
 		return
 	default:
 		m.add(t.Block)
 	}
-	m.lease, m.last = newLease(t, sent), v.after(t)
+	m.lease, m.Last = newLease(t, sent), v.After(t)
 	m.traceOwner(sent, now)
 	m.counters.wrote()
-	m.conflicts, m.lookAt = 0, renewAt(sent, m.known.Hold())
+	m.Conflicts, m.LookAt = 0, renewAt(sent, m.Known.Hold())
 	if m.passes.suspect = ""; m.passes.doubted() {
 		m.passes.giveUp()
 	}
 }
 
-func (m *ordered) report(u *Use) string {
+func (m *Section) Report(u *Use) string {
 	u.Owns, u.Passed, u.Lapses = m.lease.owner != "", m.passes.values, m.lapses
 	if u.Owns {
 		u.Held = m.end - m.high
 	}
-	address := m.known.Address
-	if !m.known.HasOwner() { // as far as this node knows: it need not read the record as long as its place answers
+	address := m.Known.Address
+	if !m.Known.HasOwner() { // as far as this node knows: it need not read the record as long as its place answers
 		address = m.passes.answered
 	}
-	return fmt.Sprintf("owner=%s term=%d lease_ms=%d passed=%d", cmp.Or(address, "-"), m.known.Term, m.known.HoldMs,
+	return fmt.Sprintf("owner=%s term=%d lease_ms=%d passed=%d", cmp.Or(address, "-"), m.Known.Term, m.Known.HoldMs,
 		u.Passed)
 }
 
-// traced returns what a trace of a write says of how the ownership came about.
-func (m *ordered) traced() []any { return []any{"ended", m.ended, "since", m.watch.since.Boot} }
+// Traced returns what a trace of a write says of how the ownership came about.
+func (m *Section) Traced() []any { return []any{"ended", m.ended, "since", m.watch.since.Boot} }
 
 // traceOwner traces that the owner may issue until its lease ends. sent and now are times of AtMost, and steps are
 // compared by the boot clock.
-func (m *ordered) traceOwner(sent, now int64) {
-	if m.trace == nil {
+func (m *Section) traceOwner(sent, now int64) {
+	if m.Trace == nil {
 		return
 	}
 	at := m.node.elapsed.Now()
 	boot := func(most int64) int64 { return at.Boot - (at.Most - most) }
-	m.trace.Step("owns", "name", m.name, "owner", m.lease.owner, "sent", boot(sent), "now", boot(now),
-		"until", boot(m.lease.until), "hold_ms", m.known.HoldMs)
+	m.Trace.Step("owns", "name", m.Name, "owner", m.lease.owner, "sent", boot(sent), "now", boot(now),
+		"until", boot(m.lease.until), "hold_ms", m.Known.HoldMs)
 }

@@ -108,24 +108,24 @@ func (c *contest) ask(a *actor) {
 }
 
 // sentAt returns when the owner's last renewal was sent, ns of AtMost.
-func sentAt(m *ordered) int64 {
-	d := m.known.Hold()
-	return m.until() - int64(d-d/10)
+func sentAt(m *Section) int64 {
+	d := m.Known.Hold()
+	return m.Until() - int64(d-d/10)
 }
 
 // lapses returns how many leases of the owner have ended before they were renewed.
-func lapses(m *ordered) int64 {
+func lapses(m *Section) int64 {
 	var u Use
-	m.report(&u)
+	m.Report(&u)
 	return u.Lapses
 }
 
 // owner makes a node the owner of a sequence.
-func (a *actor) owner(name string) *ordered {
+func (a *actor) owner(name string) *Section {
 	a.t.Helper()
 	a.ask(name, 1, true).first()
-	m := a.is.find([]byte(name)).mode.(*ordered)
-	if !m.leased() {
+	m := a.is.find([]byte(name)).Mode.(*Section)
+	if !m.Leased() {
 		a.t.Fatal("the node does not own the sequence")
 	}
 	return m

@@ -18,19 +18,19 @@ import (
 
 // Requests for ordered sequences are passed on to the owner. All that wait for one lane share one request to it.
 
-// relay is what the ordered sequences of a node share: how to ask other nodes, and which node should own a section.
-type relay struct {
-	// pass is Config.Pass, and own Config.Address. cluster is the cluster's UUID, nil before the node has joined it.
-	pass    func(ctx context.Context, ask Ask) (Answer, error)
+// Node is what the ordered sequences of a node share: how to ask other nodes, and which node should own a section.
+type Node struct {
+	// Pass is Config.Pass, and own Config.Address. cluster is the cluster's UUID, nil before the node has joined it.
+	Pass    func(ctx context.Context, ask Ask) (Answer, error)
 	own     string
 	cluster atomic.Pointer[string]
 	// elapsed is Config.Elapsed. now is its AtMost for requests: see timeguard.Coarse. beside calls a function in a
 	// goroutine of its own, and each calls one for 0 to n-1 at once.
 	elapsed *timeguard.Elapsed
-	now     func() int64
-	beside  func(func())
+	Now     func() int64
+	Beside  func(func())
 	passing passing
-	each    func(n int, f func(k int))
+	Each    func(n int, f func(k int))
 
 	inUse atomic.Bool // the node knows an ordered sequence
 	// nodes are the addresses of the nodes that may own sections: see place.
@@ -40,22 +40,22 @@ type relay struct {
 	movable atomic.Int64 // how many sections may move to other nodes until the next heartbeat
 }
 
-// newRelay returns what the ordered sequences of a node share. It does no I/O. pass and own may be nil and "": see there.
-func newRelay(
+// NewNode returns what the ordered sequences of a node share. It does no I/O. pass and own may be nil and "": see there.
+func NewNode(
 	pass func(ctx context.Context, ask Ask) (Answer, error), own string, elapsed *timeguard.Elapsed,
-) *relay {
-	r := &relay{
-		pass: pass, own: own, elapsed: elapsed, each: atOnce,
+) *Node {
+	r := &Node{
+		Pass: pass, own: own, elapsed: elapsed, Each: atOnce,
 		//mutant:o2-at-least by TestOwnerAndBootClocksAtAnyRate -> now: elapsed.AtLeast,
-		now: elapsed.ByWall().AtMost,
+		Now: elapsed.ByWall().AtMost,
 	}
 	r.passing.ctx, r.passing.cancel = context.WithCancel(context.Background())
-	r.beside = r.passing.start
+	r.Beside = r.passing.start
 	return r
 }
 
-// close ends the requests that are passed on, and waits for their goroutines. None starts afterwards.
-func (r *relay) close() { r.passing.end() }
+// Close ends the requests that are passed on, and waits for their goroutines. None starts afterwards.
+func (r *Node) Close() { r.passing.end() }
 
 // passes is what a node passes on of one section. A node that was asked goes through these states until it answers:
 //
@@ -68,7 +68,7 @@ func (r *relay) close() { r.passing.end() }
 //     become the owner: it is the new suspect. A third node has: the flight ends, and the queue goes to that one. This
 //     node has: the flight ends.
 type passes struct {
-	queue []request
+	queue []Request
 	// passing: a goroutine passes the queue on. flight is what it has sent, nil for nothing.
 	passing bool
 	flight  *flight
@@ -129,41 +129,41 @@ func (p *passes) slowAt() int64 {
 }
 
 // slow reports whether a node does not answer in time. It is true once for each flight.
-func (m *ordered) slow(now int64) bool {
+func (m *Section) slow(now int64) bool {
 	at := m.passes.slowAt()
 	return at != 0 && now >= at
 }
 
 // doubt notes that a node has not answered as the owner. If the owner remains the same, this node waits until it may
 // take its place.
-func (m *ordered) doubt(f *flight, why error) {
+func (m *Section) doubt(f *flight, why error) {
 	p := &m.passes
 	f.doubted, p.why = true, why
 	if f.owner == "" {
-		p.avoided, p.avoidedUntil = f.address, m.node.now()+int64(patience)
+		p.avoided, p.avoidedUntil = f.address, m.node.Now()+int64(Patience)
 	} else {
 		p.suspect = f.owner
 	}
-	m.waiting, p.queue = append(m.waiting, p.queue...), nil
+	m.Waiting, p.queue = append(m.Waiting, p.queue...), nil
 }
 
 // ownedByAnother reports whether the last known owner is another node, or an earlier process of this one.
-func (m *ordered) ownedByAnother() bool {
-	return m.known.Owner != "" && m.known.Owner != m.lease.owner && m.known.Owner != m.ended
+func (m *Section) ownedByAnother() bool {
+	return m.Known.Owner != "" && m.Known.Owner != m.lease.owner && m.Known.Owner != m.ended
 }
 
 // target returns the address of the node that should answer requests, "" if this node should.
-func (m *ordered) target(now int64) string {
-	p, address := &m.passes, m.known.Address
+func (m *Section) target(now int64) string {
+	p, address := &m.passes, m.Known.Address
 	switch {
-	case m.node.pass == nil, m.node.cluster.Load() == nil:
+	case m.node.Pass == nil, m.node.cluster.Load() == nil:
 		return ""
-	case m.known.Owner == "":
-		address = m.node.place(m.name)
+	case m.Known.Owner == "":
+		address = m.node.place(m.Name)
 		if p.avoids(address, now) {
 			return ""
 		}
-	case !m.ownedByAnother(), m.known.Owner == p.suspect:
+	case !m.ownedByAnother(), m.Known.Owner == p.suspect:
 		return ""
 	}
 	if address == m.node.own {
@@ -172,49 +172,49 @@ func (m *ordered) target(now int64) string {
 	return address
 }
 
-// pass makes a request wait until the owner has answered it.
-func (m *ordered) pass(r request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
-	if refusal := m.tooMany(r.n); refusal != nil {
+// Pass makes a request wait until the owner has answered it.
+func (m *Section) pass(r Request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
+	if refusal := m.TooMany(r.N); refusal != nil {
 		return to, false, refusal
 	}
-	if r.w.Since == 0 {
-		r.w.Since = now
-		m.waits++
+	if r.Wait.Since == 0 {
+		r.Wait.Since = now
+		m.Waits++
 	}
-	r.name = append([]byte(nil), r.name...) // the caller may change it
+	r.Name = append([]byte(nil), r.Name...) // the caller may change it
 	p := &m.passes
 	p.queue = append(p.queue, r)
 	if !p.passing {
 		p.passing = true
-		m.node.beside(m.passQueue)
+		m.node.Beside(m.passQueue)
 	}
 	return to, false, sequence.ErrPending
 }
 
 // passQueue passes the queue on until it is empty, all that is in it at a time.
-func (m *ordered) passQueue() {
+func (m *Section) passQueue() {
 	for {
 		batch, f := m.nextBatch()
 		if f == nil {
-			wakeAll(batch)
+			WakeAll(batch)
 			return
 		}
 		lanes := byLane(batch)
-		m.node.each(len(lanes), func(k int) { m.ask(f, lanes[k]) })
+		m.node.Each(len(lanes), func(k int) { m.ask(f, lanes[k]) })
 		f.cancel()
 	}
 }
 
 // ask sends one request for the requests of a lane. If that is too large, ask sends one for each, until the ceiling is
 // reached. The error that it returns, the last one, is for that only.
-func (m *ordered) ask(f *flight, some []request) error {
+func (m *Section) ask(f *flight, some []Request) error {
 	var n int64
 	for _, r := range some {
-		n += r.n
+		n += r.N
 	}
 	ask := f.ask
-	ask.Name, ask.N = string(some[0].name), n
-	got, err := m.node.pass(f, ask)
+	ask.Name, ask.N = string(some[0].Name), n
+	got, err := m.node.Pass(f, ask)
 	if len(some) == 1 || !tooLarge(replied(err)) {
 		m.noteAndWake(f, some, n, got, err)
 		return err
@@ -228,11 +228,11 @@ func (m *ordered) ask(f *flight, some []request) error {
 	return err
 }
 
-func (m *ordered) noteAndWake(f *flight, some []request, n int64, got Answer, err error) {
-	m.mu.Lock()
+func (m *Section) noteAndWake(f *flight, some []Request, n int64, got Answer, err error) {
+	m.Mu.Lock()
 	m.note(f, some, n, got, err)
-	m.mu.Unlock()
-	wakeAll(some)
+	m.Mu.Unlock()
+	WakeAll(some)
 }
 
 // replied returns the reason of a reply that is an error, "" if it has none.
@@ -244,8 +244,8 @@ func replied(err error) record.Reason {
 }
 
 // note notes the outcome of a request to the owner. Requests that get no result look at the series again.
-func (m *ordered) note(f *flight, some []request, n int64, got Answer, err error) {
-	p, ok := m.values.Position(got.First)
+func (m *Section) note(f *flight, some []Request, n int64, got Answer, err error) {
+	p, ok := m.Values.Position(got.First)
 	reply, refused := errors.AsType[*ids.ReplyError](err)
 	if err == nil && !f.ask.answeredBy(got.Owner) {
 		err = errOtherOwner
@@ -260,19 +260,19 @@ func (m *ordered) note(f *flight, some []request, n int64, got Answer, err error
 		}
 		m.passes.answered = f.address
 		for _, r := range some {
-			r.w.Result = &result{values: m.values, block: positions.Block{First: p, End: p + r.n}}
-			p += r.n
+			r.Wait.Result = &Result{Values: m.Values, Block: positions.Block{First: p, End: p + r.N}}
+			p += r.N
 		}
 	case refused && (reply.Code == ids.NOTREADY && !final(record.Reason(reply.Reason())) || reply.Code == ids.WRONGNODE):
 		m.distrust(f, err)
 	case refused && (reply.Code == ids.NOAUTH || reply.Code == ids.WRONGPASS || reply.Reason() == "no-right"):
-		fail(some, noOwner(m.name, f.address, false, err))
+		fail(some, noOwner(m.Name, f.address, false, err))
 	case refused:
 		fail(some, err)
 	case errors.Is(err, ErrNotAsked):
 		m.distrust(f, err)
 	default:
-		fail(some, unknownOwner(m.name, f.address, n))
+		fail(some, unknownOwner(m.Name, f.address, n))
 		m.distrust(f, err)
 	}
 }
@@ -286,22 +286,22 @@ func tooLarge(r record.Reason) bool {
 func final(r record.Reason) bool { return r == record.CeilingReached || r == record.Unknown }
 
 // fail gives the requests an error as their result.
-func fail(some []request, err error) {
+func fail(some []Request, err error) {
 	for _, r := range some {
-		r.w.Result = &result{err: err}
+		r.Wait.Result = &Result{Err: err}
 	}
 }
 
 // distrust doubts a node, and makes Round read who is the owner now.
-func (m *ordered) distrust(f *flight, err error) {
+func (m *Section) distrust(f *flight, err error) {
 	m.doubt(f, err)
 	m.reread()
 }
 
 // reread makes Round read the record.
-func (m *ordered) reread() {
-	m.stale, m.notBefore = true, 0
-	m.keeper.wakeAt(soon)
+func (m *Section) reread() {
+	m.Stale, m.NotBefore = true, 0
+	m.Keeper.WakeAt(Soon)
 }
 
 // flight is one round of requests to the owner.
@@ -314,7 +314,7 @@ type flight struct {
 	doubted        bool  // see doubt
 }
 
-// atOnce is relay.each. The last call needs no goroutine.
+// atOnce is relay.Each. The last call needs no goroutine.
 func atOnce(n int, f func(k int)) {
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -325,28 +325,28 @@ func atOnce(n int, f func(k int)) {
 }
 
 // nextBatch returns the requests to send. Without a flight they must look at the series again.
-func (m *ordered) nextBatch() (batch []request, f *flight) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	p, now := &m.passes, m.node.now()
+func (m *Section) nextBatch() (batch []Request, f *flight) {
+	m.Mu.Lock()
+	defer m.Mu.Unlock()
+	p, now := &m.passes, m.node.Now()
 	batch, p.queue, p.flight = p.queue, nil, nil
 	address := ""
-	if m.mode == mode(m) && m.known.Kind() == record.Sequence { // else the name has another life, or was deleted
+	if m.Mode == Mode(m) && m.Known.Kind() == record.Sequence { // else the name has another life, or was deleted
 		address = m.target(now)
 	}
-	if len(batch) == 0 || address == "" || m.stale {
+	if len(batch) == 0 || address == "" || m.Stale {
 		p.passing = false
 		return batch, nil
 	}
-	ctx, cancel := context.WithTimeout(m.node.passing.ctx, patience)
+	ctx, cancel := context.WithTimeout(m.node.passing.ctx, Patience)
 	slow := slowAfter
-	if m.known.Owner == "" {
+	if m.Known.Owner == "" {
 		slow = slowTaker
 	}
-	p.flight = &flight{Context: ctx, cancel: cancel, owner: m.known.Owner, address: address, slowAt: now + int64(slow)}
+	p.flight = &flight{Context: ctx, cancel: cancel, owner: m.Known.Owner, address: address, slowAt: now + int64(slow)}
 	p.flight.ask = Ask{Address: address, Cluster: *m.node.cluster.Load(),
-		Of: sequence.Ownership{ID: m.known.ID, Owner: m.known.Owner, Term: m.known.Term}}
-	m.keeper.wakeAt(p.flight.slowAt)
+		Of: sequence.Ownership{ID: m.Known.ID, Owner: m.Known.Owner, Term: m.Known.Term}}
+	m.Keeper.WakeAt(p.flight.slowAt)
 	return batch, p.flight
 }
 
@@ -354,17 +354,17 @@ func (m *ordered) nextBatch() (batch []request, f *flight) {
 const maxPass = 1_000_000
 
 // byLane divides requests into those that share a request to the owner.
-func byLane(batch []request) (all [][]request) {
+func byLane(batch []Request) (all [][]Request) {
 	last := make(map[int]int) // by lane
 	sums := make(map[int]int64)
 	for _, r := range batch {
-		k, ok := last[r.lane]
-		if !ok || sums[r.lane]+r.n > maxPass {
+		k, ok := last[r.Lane]
+		if !ok || sums[r.Lane]+r.N > maxPass {
 			k = len(all)
-			all, last[r.lane], sums[r.lane] = append(all, nil), k, 0
+			all, last[r.Lane], sums[r.Lane] = append(all, nil), k, 0
 		}
 		all[k] = append(all[k], r)
-		sums[r.lane] += r.n
+		sums[r.Lane] += r.N
 	}
 	return all
 }
@@ -387,8 +387,8 @@ type Answer struct {
 	Owner string
 }
 
-// inCluster notes the cluster that the node has joined, "" for none yet.
-func (r *relay) inCluster(uuid string) {
+// Join notes the cluster that the node has joined, "" for none yet.
+func (r *Node) Join(uuid string) {
 	if known := r.cluster.Load(); uuid != "" && (known == nil || *known != uuid) {
 		r.cluster.Store(&uuid)
 	}
@@ -405,14 +405,14 @@ func (a Ask) answeredBy(owner string) bool {
 
 // isAskedFor reports whether this node's ownership is the one that a request was passed on to. If the sequence had no
 // owner, it is any later one.
-func (m *ordered) isAskedFor(of *sequence.Ownership) bool {
+func (m *Section) isAskedFor(of *sequence.Ownership) bool {
 	//mutant:o10-any-owner by TestPassedRequestNamesTheOwner -> return true
-	return of.Owner == m.lease.owner || of.Owner == "" && of.Term < m.known.Term
+	return of.Owner == m.lease.owner || of.Owner == "" && of.Term < m.Known.Term
 }
 
 // mayBecome reports whether this node, which owns nothing, may become the owner for a request that was passed on.
-func (m *ordered) mayBecome(of *sequence.Ownership) bool {
-	return of.Owner == "" && of.ID == m.known.ID && of.Term <= m.known.Term
+func (m *Section) mayBecome(of *sequence.Ownership) bool {
+	return of.Owner == "" && of.ID == m.Known.ID && of.Term <= m.Known.Term
 }
 
 // passing is the goroutines that pass requests on. None starts after the end.
@@ -440,7 +440,7 @@ func (p *passing) end() {
 	p.wg.Wait()
 }
 
-func notOwner(name string) *record.Refusal {
+func NotOwner(name string) *record.Refusal {
 	return record.Refuse(record.NotOwner, 0, "this node is not the owner of %s that the request names. Ask again", name)
 }
 

@@ -16,7 +16,7 @@ import (
 // section. It has no part in safety.
 
 // place returns the address of the node that should own a section: this one if there is no other.
-func (r *relay) place(section string) (best string) {
+func (r *Node) place(section string) (best string) {
 	nodes := r.nodes.Load()
 	if nodes == nil || len(*nodes) == 0 {
 		return r.own
@@ -37,36 +37,36 @@ func (r *relay) place(section string) (best string) {
 // another node.
 const movesAtOnce = 8
 
-// others reports whether another node may own sections.
-func (r *relay) others() bool {
+// Others reports whether another node may own sections.
+func (r *Node) Others() bool {
 	nodes := r.nodes.Load()
 	return nodes != nil && slices.ContainsFunc(*nodes, func(a string) bool { return a != r.own })
 }
 
 // leaves reports whether this node gives all its sections away.
-func (r *relay) leaves() bool { return r.ending.Load() || r.leaving.Load() && r.others() }
+func (r *Node) leaves() bool { return r.ending.Load() || r.leaving.Load() && r.Others() }
 
-// leave makes this node give its sections to other nodes. news: it had not been told before.
-func (r *relay) leave() (news bool) { return !r.leaving.Swap(true) }
+// Leave makes this node give its sections to other nodes. news: it had not been told before.
+func (r *Node) Leave() (news bool) { return !r.leaving.Swap(true) }
 
-// isLeaving reports whether this node was told to give its sections to other nodes.
-func (r *relay) isLeaving() bool { return r.leaving.Load() }
+// IsLeaving reports whether this node was told to give its sections to other nodes.
+func (r *Node) IsLeaving() bool { return r.leaving.Load() }
 
-// end makes this node give all its sections back, also if there is no other one.
-func (r *relay) end() { r.ending.Store(true) }
+// GiveAll makes this node give all its sections back, also if there is no other one.
+func (r *Node) GiveAll() { r.ending.Store(true) }
 
-// used reports whether the node knows an ordered sequence.
-func (r *relay) used() bool { return r.inUse.Load() }
+// Used reports whether the node knows an ordered sequence.
+func (r *Node) Used() bool { return r.inUse.Load() }
 
 // takeMove reports whether this node should give a section away now, because the section has its place at another one.
 // That uses up one of movesAtOnce.
-func (r *relay) takeMove(section string) bool {
-	return r.others() && r.place(section) != r.own && r.movable.Add(-1) >= 0
+func (r *Node) takeMove(section string) bool {
+	return r.Others() && r.place(section) != r.own && r.movable.Add(-1) >= 0
 }
 
-// meet reads the list of the nodes that may own sections, and keeps this node on it while it may.
-func (r *relay) meet(ctx context.Context, st store.Store, may func() bool) error {
-	if !r.inUse.Load() || r.pass == nil {
+// Meet reads the list of the nodes that may own sections, and keeps this node on it while it may.
+func (r *Node) Meet(ctx context.Context, st store.Store, may func() bool) error {
+	if !r.inUse.Load() || r.Pass == nil {
 		return nil
 	}
 	nodes, err := st.Children(ctx, record.NodesDir)
@@ -96,7 +96,7 @@ func (r *relay) meet(ctx context.Context, st store.Store, may func() bool) error
 	return nil
 }
 
-// flaps reports whether the node has lost two leases in the last minute. Then others should own the sections (O9).
-func (m *ordered) flaps(now int64) bool {
+// Flaps reports whether the node has lost two leases in the last minute. Then others should own the sections (O9).
+func (m *Section) Flaps(now int64) bool {
 	return m.lapsed[0] != 0 && now-m.lapsed[0] < int64(time.Minute)
 }

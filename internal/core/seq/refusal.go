@@ -34,9 +34,9 @@ const (
 // noBlockAfter is the refusal of requests that wait when ZooKeeper has failed with err.
 func noBlockAfter(err error) *record.Refusal {
 	if errors.Is(err, store.ErrQuota) {
-		return noBlock(textQuota)
+		return NoBlock(textQuota)
 	}
-	return noBlock(textUnreachable)
+	return NoBlock(textUnreachable)
 }
 
 // unknown: n positions may have been taken for requests that nobody can answer any more.

@@ -62,15 +62,15 @@ func TestUnknownOutcomeIsNotRepeated(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 2)
 	a, b := s.owned(nodes[0], nodes[1])
 	m := a.is.find([]byte("ticks"))
-	issued := m.issued
-	b.is.relay.pass = func(ctx context.Context, ask Ask) (got Answer, err error) {
+	issued := m.Issued
+	b.is.relay.Pass = func(ctx context.Context, ask Ask) (got Answer, err error) {
 		_, _ = b.passTo(ctx, ask)
 		return got, errors.New("the connection has ended")
 	}
 	c := b.ask("ticks", 7, true)
 	s.pass(time.Second)
-	if r := c.reason(); r != record.Unknown || m.issued != issued+7 {
-		t.Errorf("%s, and the owner has counted %d", r, m.issued-issued)
+	if r := c.reason(); r != record.Unknown || m.Issued != issued+7 {
+		t.Errorf("%s, and the owner has counted %d", r, m.Issued-issued)
 	}
 }
 
@@ -78,7 +78,7 @@ func TestUnknownOutcomeIsNotRepeated(t *testing.T) {
 func TestRequestIsPassedOnOnce(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
-	c := b.askWith(sequence.Wait{Passed: &sequence.Ownership{ID: b.is.find([]byte("ticks")).known.ID}}, "ticks")
+	c := b.askWith(sequence.Wait{Passed: &sequence.Ownership{ID: b.is.find([]byte("ticks")).Known.ID}}, "ticks")
 	if c.done {
 		t.Fatalf("%v, %v", c.runs, c.err)
 	}
@@ -95,8 +95,8 @@ func TestRequestsGoToTheNextOwner(t *testing.T) {
 	c := nodes[2]
 	a.gone()
 	began := s.now
-	b.is.relay.pass = func(context.Context, Ask) (_ Answer, err error) { return Answer{}, ErrNotAsked }
-	c.is.relay.pass = func(ctx context.Context, ask Ask) (got Answer, err error) {
+	b.is.relay.Pass = func(context.Context, Ask) (_ Answer, err error) { return Answer{}, ErrNotAsked }
+	c.is.relay.Pass = func(ctx context.Context, ask Ask) (got Answer, err error) {
 		if ask.Address != a.address {
 			return c.passTo(ctx, ask)
 		}
@@ -120,7 +120,7 @@ func TestCeilingIsNotAskedForByEach(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
 	asked := 0
-	b.is.relay.pass = func(context.Context, Ask) (Answer, error) {
+	b.is.relay.Pass = func(context.Context, Ask) (Answer, error) {
 		asked++
 		return Answer{}, replies.New(ids.NOTREADY, "reason=ceiling retry_after_ms=10 too much")
 	}
@@ -144,7 +144,7 @@ func TestRequestsThatAreTooLargeTogether(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
 	asked, next := 0, int64(1001)
-	b.is.relay.pass = func(_ context.Context, ask Ask) (Answer, error) {
+	b.is.relay.Pass = func(_ context.Context, ask Ask) (Answer, error) {
 		if asked++; ask.N > 5 {
 			return Answer{}, replies.New(ids.NOTREADY, "reason=ceiling retry_after_ms=10 too much")
 		}
@@ -170,7 +170,7 @@ func TestSilentOwnerIsReplacedInTime(t *testing.T) {
 	s.pass(100 * time.Millisecond)
 	a.gone()
 	began := s.now
-	b.is.relay.pass = func(ctx context.Context, _ Ask) (Answer, error) {
+	b.is.relay.Pass = func(ctx context.Context, _ Ask) (Answer, error) {
 		for ctx.Err() == nil && s.now < began+5000 {
 			s.pass(10 * time.Millisecond)
 		}
@@ -237,11 +237,11 @@ func TestSilentOwnerIsDoubtedInTime(t *testing.T) {
 			s.pass(10 * time.Millisecond)
 		}
 		began, doubted := s.now, false
-		m := b.is.find([]byte("ticks")).mode.(*ordered)
-		b.is.relay.pass = func(context.Context, Ask) (Answer, error) {
+		m := b.is.find([]byte("ticks")).Mode.(*Section)
+		b.is.relay.Pass = func(context.Context, Ask) (Answer, error) {
 			for s.now < began+1000 && !doubted {
 				s.pass(10 * time.Millisecond)
-				doubted = m.slowAt() == 0
+				doubted = m.SlowAt() == 0
 			}
 			return Answer{}, errors.New("no answer")
 		}

@@ -74,7 +74,7 @@ func TestRequestDoesNotWaitForALongLease(t *testing.T) {
 	a.owner("ticks")
 	c := s.contest("ticks")
 	c.run(30*time.Second, b)
-	if took := time.Duration(c.longest[b]) * time.Millisecond; took < patience || took > patience+time.Second {
+	if took := time.Duration(c.longest[b]) * time.Millisecond; took < Patience || took > Patience+time.Second {
 		t.Errorf("a request has waited for %s", took)
 	}
 }
@@ -143,7 +143,7 @@ func TestLeaseEndsAlthoughNobodyAsks(t *testing.T) {
 		}
 	})
 	s.pass(6 * time.Second)
-	if m.leased() && s.now*1e6 >= m.until() {
+	if m.Leased() && s.now*1e6 >= m.Until() {
 		t.Error("the node is the owner, and its lease has ended")
 	}
 }
@@ -212,7 +212,7 @@ func TestNoRoundsWithoutAPause(t *testing.T) {
 			createCluster(a.Mem.Session(), 0)
 			a.noteLoss()
 			a.restart()
-			a.is.wakeAt(a.is.named("ticks"), soon)
+			a.is.wakeAt(a.is.named("ticks"), Soon)
 		},
 	} {
 		s, nodes := newTicks(t, record.DefaultLease, 1)
@@ -237,7 +237,7 @@ func TestPauseEndsWithARound(t *testing.T) {
 		if left := a.is.alarms.arm(a.is.now(), time.Hour); left != time.Second {
 			t.Errorf("%s: the next round comes in %s", when, left)
 		}
-		a.is.wakeAt(order, soon)
+		a.is.wakeAt(order, Soon)
 		_ = a.round()
 	}
 }

@@ -45,19 +45,19 @@ func (i *Issuer) Report() Report {
 	}
 	all, sum := i.counted()
 	for _, s := range all {
-		s.mu.Lock()
-		sum.add(s.totals)
-		switch s.known.Kind() {
+		s.Mu.Lock()
+		sum.Add(s.Totals)
+		switch s.Known.Kind() {
 		case record.Sequence:
 			r.Sequences = append(r.Sequences, s.use(now))
 		case record.Template:
-			if s.known.Incarnation < r.State.Incarnation {
+			if s.Known.Incarnation < r.State.Incarnation {
 				r.FrozenTemplates++
 			}
 		}
-		s.mu.Unlock()
+		s.Mu.Unlock()
 	}
-	r.Issued, r.Blocks, r.Waits = sum.issued, sum.blocks, sum.waits
+	r.Issued, r.Blocks, r.Waits = sum.Issued, sum.Blocks, sum.Waits
 	for k, reason := range record.Reasons {
 		r.Refused[reason] = i.refused[k].Load()
 	}
@@ -75,9 +75,9 @@ func (i *Issuer) Use(name string) (u Use, ok bool) {
 	if s == nil {
 		return u, false
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.known.Kind() != record.Sequence {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if s.Known.Kind() != record.Sequence {
 		return u, false
 	}
 	return s.use(i.now()), true
@@ -85,10 +85,10 @@ func (i *Issuer) Use(name string) (u Use, ok bool) {
 
 // use returns what is known of the series. mu is held.
 func (s *series) use(now int64) Use {
-	u := Use{Name: s.name, Record: *s.known, PerSecond: s.window.rate(s.issued, now)}
-	s.mode.report(&u)
-	if now < s.retryAt || len(s.waiting) > 0 {
-		u.Refusal = s.refusal.Why()
+	u := Use{Name: s.Name, Record: *s.Known, PerSecond: s.window.rate(s.Issued, now)}
+	s.Mode.Report(&u)
+	if now < s.RetryAt || len(s.Waiting) > 0 {
+		u.Refusal = s.Refusal.Why()
 	}
 	return u
 }
@@ -110,7 +110,7 @@ func (i *Issuer) Show(w *sequence.Wait, name []byte, wake func()) (string, error
 		if err != nil {
 			return "", err
 		}
-		line, err := s.show(request{w: w, wake: wake, name: name}, i.now())
+		line, err := s.show(Request{Wait: w, Wake: wake, Name: name}, i.now())
 		if f := i.families.of(name); f != nil && err == nil {
 			k, _ := positions.Place(name, len(f.sections))
 			line += fmt.Sprintf(" family=%s section=%d sections=%d", f.name, k, len(f.sections))
@@ -119,39 +119,39 @@ func (i *Issuer) Show(w *sequence.Wait, name []byte, wake func()) (string, error
 			continue
 		}
 		if err == sequence.ErrPending {
-			i.wakeAt(s, soon)
+			i.wakeAt(s, Soon)
 		}
 		return line, err
 	}
 }
 
 // show returns the line of SEQ, or makes the request wait.
-func (s *series) show(r request, now int64) (line string, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *series) show(r Request, now int64) (line string, err error) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	switch {
 	case s.forgotten.Load():
 		return "", errForgotten
-	case s.known.Kind() == record.Sequence:
-		return s.describe(string(r.name)), nil
-	case s.known != nil, s.absent(now):
-		return "", noSequence(s.name)
+	case s.Known.Kind() == record.Sequence:
+		return s.describe(string(r.Name)), nil
+	case s.Known != nil, s.absent(now):
+		return "", noSequence(s.Name)
 	}
-	_, _, err = s.wait(r, now, nil)
+	_, _, err = s.Wait(r, now, nil)
 	return "", err
 }
 
 // List returns a line for each sequence that this node knows, whose name begins with prefix, and that rights include.
 func (i *Issuer) List(prefix []byte, rights *sequence.Rights) (lines []string) {
 	for _, s := range i.list() {
-		if !rights.MayUse([]byte(s.name)) {
+		if !rights.MayUse([]byte(s.Name)) {
 			continue
 		}
-		s.mu.Lock()
-		if s.known.Kind() == record.Sequence && strings.HasPrefix(s.name, string(prefix)) {
-			lines = append(lines, s.describe(s.name))
+		s.Mu.Lock()
+		if s.Known.Kind() == record.Sequence && strings.HasPrefix(s.Name, string(prefix)) {
+			lines = append(lines, s.describe(s.Name))
 		}
-		s.mu.Unlock()
+		s.Mu.Unlock()
 	}
 	slices.Sort(lines)
 	return lines
@@ -159,8 +159,8 @@ func (i *Issuer) List(prefix []byte, rights *sequence.Rights) (lines []string) {
 
 // describe returns the line of SEQ. mu is held.
 func (s *series) describe(name string) string {
-	r := s.known
+	r := s.Known
 	return fmt.Sprintf("name=%s mode=%s start=%d increment=%d max=%d used_percent=%.1f taken=%d map=%s %s",
 		name, r.Mode, r.Start, r.Increment, r.Max, 100*r.Used(r.Next), max(r.Next, s.highest), r.MapName(),
-		s.mode.report(new(Use)))
+		s.Mode.Report(new(Use)))
 }

@@ -57,7 +57,7 @@ func TestCountersDoNotFallWhenNamesAreForgotten(t *testing.T) {
 	s.run(4 * time.Second)
 	const names = 2000
 	for k := range names {
-		a.is.named(fmt.Sprint("unknown:", k)).waits = 1
+		a.is.named(fmt.Sprint("unknown:", k)).Waits = 1
 	}
 	forgotten, before := make(chan struct{}), a.is.Report().Waits
 	go func() {

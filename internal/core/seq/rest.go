@@ -72,13 +72,13 @@ func (i *Rounds) collectRests() (all []rest) {
 	}
 	now := i.now()
 	for _, s := range i.list() {
-		s.mu.Lock()
+		s.Mu.Lock()
 		if s.kept != nil {
 			all = append(all, rest{s: s, keep: *s.kept})
 		} else if m := s.stocked(); m != nil {
 			keep, any := m.held(m.stock.After(0))
-			split := m.stock.After(seconds * m.pace.second(m.issued, now))
-			if now-m.askedAt < int64(time.Minute) { // it is used, now and then
+			split := m.stock.After(seconds * m.pace.second(m.Issued, now))
+			if now-m.AskedAt < int64(time.Minute) { // it is used, now and then
 				split = max(split, m.stock.After(values))
 			}
 			if any { // requests have ended: what is left was not issued
@@ -90,7 +90,7 @@ func (i *Rounds) collectRests() (all []rest) {
 				all = append(all, rest{s: s, keep: keep, give: give, may: may && give.Block.Len() > 0})
 			}
 		}
-		s.mu.Unlock()
+		s.Mu.Unlock()
 	}
 	return all
 }
@@ -120,7 +120,7 @@ func (i *Rounds) lookAtRests(ctx context.Context, rests []rest) (views []view, e
 			continue
 		}
 		if after, possible := v.Record.ReturnOf(r.give, v.Incarnation()); possible {
-			st := stepOf(blockWrite{Write: record.Write{Record: after}}, r.s.name, v.sight, i.cfg.Nonce(), i.cfg.By)
+			st := stepOf(Write{Write: record.Write{Record: after}}, r.s.Name, v.View, i.cfg.Nonce(), i.cfg.By)
 			rests[k].returns, views[k] = &st, v
 		}
 	}

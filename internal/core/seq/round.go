@@ -27,9 +27,9 @@ func (i *Rounds) Round(ctx context.Context) error {
 	i.endSave()
 	cluster, joined := i.cfg.Tenure.Cluster()
 	i.connected = int64(cluster.Nodes)
-	i.relay.inCluster(cluster.UUID)
+	i.relay.Join(cluster.UUID)
 	if !joined {
-		i.refuseAll(confirming(startsIn))
+		i.refuseAll(Confirming(startsIn))
 		i.forget()
 		return nil
 	}
@@ -51,11 +51,11 @@ func (i *Rounds) Round(ctx context.Context) error {
 // goOnAlone lets the node issue what an earlier process held, because ZooKeeper cannot be asked.
 func (i *Rounds) goOnAlone() {
 	for _, s := range i.list() {
-		s.mu.Lock()
+		s.Mu.Lock()
 		if m := s.stocked(); m != nil {
 			m.unread = false
 		}
-		s.mu.Unlock()
+		s.Mu.Unlock()
 	}
 }
 
@@ -73,7 +73,7 @@ func (i *Rounds) round(ctx context.Context, cluster ClusterInfo) error {
 			//mutant:s35-late by TestJournalRaisesTheRecord ->
 			err = i.raiseKept(ctx, v)
 		}
-		i.refuseAll(confirming(max(i.unconfirmed(cluster), time.Second)))
+		i.refuseAll(Confirming(max(i.unconfirmed(cluster), time.Second)))
 		return err
 	}
 	current := followed // v has /seq as it is
@@ -162,15 +162,15 @@ func (i *Rounds) refuseAll(r *record.Refusal) {
 	now := i.now()
 	for _, s := range i.list() {
 		s.change(func() {
-			if len(s.waiting) > 0 {
-				s.refuse(r, now)
+			if len(s.Waiting) > 0 {
+				s.Refuse(r, now)
 			}
 		})
 	}
 }
 
 // longestRound is the greatest Rounds.roundTime. So requests that wait are woken in time.
-const longestRound = patience / 2
+const longestRound = Patience / 2
 
 // workAll works on each series that needs it, several at a time, and reports a loss of data. It ends early if
 // the time is over, if ZooKeeper fails, or if it has lost data. The next round goes on. complete is false then.
@@ -192,7 +192,7 @@ func (i *Rounds) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 			switch {
 			case errors.As(err, &sign):
 				lost.CompareAndSwap(nil, sign)
-				s.change(func() { s.refuse(confirming(time.Second), i.now()) })
+				s.change(func() { s.Refuse(Confirming(time.Second), i.now()) })
 				err = nil
 			case errors.Is(err, record.ErrDamaged), errors.Is(err, record.ErrUnknownMode):
 				i.unusable(s, err)
@@ -211,7 +211,7 @@ func (i *Rounds) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 	for _, first := range []bool{true, false} {
 		for _, s := range due {
 			//mutant:s36-sections-first by TestFamilyIsReadBeforeItsSections -> if first != positions.IsTemplate("") {
-			if positions.IsTemplate(s.name) == first {
+			if positions.IsTemplate(s.Name) == first {
 				begin(s)
 			}
 		}
@@ -234,26 +234,26 @@ func (i *Rounds) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 // overQuota refuses requests for a series, because ZooKeeper has no room for a record that it needs.
 func (i *Rounds) overQuota(s *series, err error) {
 	now := i.now()
-	s.change(func() { s.refuse(noBlockAfter(err), now) })
+	s.change(func() { s.Refuse(noBlockAfter(err), now) })
 	if last := i.quotaTold.Load(); now-last > int64(time.Minute) &&
 		i.quotaTold.CompareAndSwap(last, now) {
-		i.cfg.Log.Error("sequences: no room in ZooKeeper", "sequence", s.name, "error", err)
+		i.cfg.Log.Error("sequences: no room in ZooKeeper", "sequence", s.Name, "error", err)
 	}
 }
 
 // unusable refuses requests for a series whose record cannot be used.
 func (i *Rounds) unusable(s *series, err error) {
-	path, news := record.Path(s.name), false
+	path, news := record.Path(s.Name), false
 	var other record.DamagedError
 	if errors.As(err, &other) {
 		path = other.Path
 	}
-	refusal, text := damaged(s.name, path), "a record in ZooKeeper is damaged"
+	refusal, text := damaged(s.Name, path), "a record in ZooKeeper is damaged"
 	if errors.Is(err, record.ErrUnknownMode) {
-		refusal, text = unknownMode(s.name, path), "this node does not know the mode of a sequence. Upgrade the node"
+		refusal, text = unknownMode(s.Name, path), "this node does not know the mode of a sequence. Upgrade the node"
 	}
 	if s.change(func() { news = s.freeze(refusal, i.now()) }); news {
-		i.cfg.Log.Error(text, "sequence", s.name, "path", path, "error", err)
+		i.cfg.Log.Error(text, "sequence", s.Name, "path", path, "error", err)
 	}
 }
 
@@ -269,26 +269,26 @@ func (i *Rounds) due(cluster ClusterInfo, read bool) (due []*series) {
 		all = i.list()
 		var used int64
 		for _, s := range all {
-			s.mu.Lock()
-			if s.mode != nil && s.mode.used() {
+			s.Mu.Lock()
+			if s.Mode != nil && s.Mode.Used() {
 				used++
 			}
-			s.mu.Unlock()
+			s.Mu.Unlock()
 		}
 		i.spread = spread(used, i.connected)
 	}
 	e := i.situation(cluster, i.cfg.Elapsed.Now())
-	var by [awaited + 1][]*series
+	var by [Awaited + 1][]*series
 	for _, s := range all {
 		u := s.urgency(e)
 		by[u] = append(by[u], s)
-		if u == idle {
+		if u == Idle {
 			i.nextAlarm(s)
 		}
 	}
 	// Those that are cut off here are due again at the next heartbeat.
-	renewals := by[renew][:min(len(by[renew]), renewalsAtOnce(i.cfg.Follow, i.connected))]
-	return slices.Concat(by[awaited], by[needed], renewals)
+	renewals := by[Renew][:min(len(by[Renew]), renewalsAtOnce(i.cfg.Follow, i.connected))]
+	return slices.Concat(by[Awaited], by[Needed], renewals)
 }
 
 // lostError: what was read shows that ZooKeeper has lost data. later: another node has noticed that already.

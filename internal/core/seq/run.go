@@ -31,7 +31,7 @@ type Rounds struct {
 	roundTime time.Duration
 	spread    time.Duration // see the function spread
 	// seen has /cluster and /seq as they were last read and compared, for renewals only. It lacks what
-	// this node has raised since, so the next renewal fails once and reads them again: see renew. known counts for all
+	// this node has raised since, so the next renewal fails once and reads them again: see Renew. known counts for all
 	// else, and does not learn what renew reads.
 	seen view
 	// restored is what the others have not heard of yet: see tellInTime.
@@ -110,7 +110,7 @@ func (i *Rounds) Run(ctx context.Context) {
 			"kept_for_restart", i.outlasts())
 	}
 	i.saveLast()
-	i.relay.close()
+	i.relay.Close()
 }
 
 // Wait returns when all goroutines have ended that Run has started. Call it after Run, before others may use the state

@@ -35,16 +35,16 @@ func (i *Rounds) renewTogether(ctx context.Context, cluster ClusterInfo, due []*
 
 // renewsTogether reports whether the next write of the series needs no read and answers no request.
 func (s *series) renewsTogether(session int64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	m := s.owned()
-	return m != nil && m.leasedIn(session) && !s.stale && len(s.waiting) == 0
+	return m != nil && m.LeasedIn(session) && !s.Stale && len(s.Waiting) == 0
 }
 
 // renewal is the write of one section.
 type renewal struct {
 	s *series
-	v sight
+	v View
 	t step
 }
 
@@ -61,20 +61,20 @@ func (i *Rounds) renew(ctx context.Context, cluster ClusterInfo, some []*series)
 		var err error
 		for _, r := range all {
 			ops = append(ops, r.t.ops...)
-			if !hold.allows(r.t.blockWrite) {
-				err = errNotSent
+			if !hold.allows(r.t.Write) {
+				err = ErrNotSent
 			}
 		}
 		if err == nil {
 			for _, r := range all {
-				i.traceWrite(r.s, r.v, r.t.blockWrite, hold)
+				i.traceWrite(r.s, r.v, r.t.Write, hold)
 			}
 			err = i.cfg.Store.Multi(store.OnSession(ctx, i.session), ops...)
 		}
 		for _, r := range all {
-			i.wrote(r.s, r.v, r.t.blockWrite, sent, err)
+			i.wrote(r.s, r.v, r.t.Write, sent, err)
 		}
-		if !notMade(err) {
+		if !NotMade(err) {
 			return nil, err
 		}
 		v, err := i.look(ctx, nil, false)
@@ -89,39 +89,39 @@ func (i *Rounds) renew(ctx context.Context, cluster ClusterInfo, some []*series)
 // planRenewals returns the writes that are due.
 func (i *Rounds) planRenewals(cluster ClusterInfo, some []*series) (all []renewal) {
 	e := i.situation(cluster, i.cfg.Elapsed.Now())
-	e.now = max(e.now, i.seen.State.Time)
+	e.Now = max(e.Now, i.seen.State.Time)
 	for _, s := range some {
-		s.mu.Lock()
-		if m := s.owned(); m != nil && e.sent >= m.until() {
-			m.lapse(e.sent)
+		s.Mu.Lock()
+		if m := s.owned(); m != nil && e.Sent >= m.Until() {
+			m.Lapse(e.Sent)
 		} else if m != nil {
-			v := m.last
+			v := m.Last
 			v.Cluster, v.ClusterVersion, v.State, v.Version = i.seen.Cluster, i.seen.ClusterVersion, i.seen.State,
 				i.seen.Version
-			if w := m.nextWrite(v, e); w != nil {
-				all = append(all, renewal{s, v, stepOf(*w, s.name, v, e.nonce, e.by)})
+			if w := m.NextWrite(v, e); w != nil {
+				all = append(all, renewal{s, v, stepOf(*w, s.Name, v, e.Nonce, e.By)})
 			}
 		}
-		s.mu.Unlock()
+		s.Mu.Unlock()
 	}
 	return all
 }
 
 // endOwnerships gives back all sections that this node owns.
 func (i *Rounds) endOwnerships(ctx context.Context) error {
-	i.relay.end()
+	i.relay.GiveAll()
 	cluster, joined := i.cfg.Tenure.Cluster()
 	if i.noteSession(); !joined || i.session == 0 || i.seen.State == nil {
 		return nil
 	}
 	var owned []*series
 	for _, s := range i.list() {
-		s.mu.Lock()
-		s.waiting = nil // requests have ended
+		s.Mu.Lock()
+		s.Waiting = nil // requests have ended
 		if s.owned() != nil {
 			owned = append(owned, s)
 		}
-		s.mu.Unlock()
+		s.Mu.Unlock()
 	}
 	rest, err := i.renewTogether(ctx, cluster, owned)
 	if err != nil {
@@ -137,14 +137,14 @@ func (i *Rounds) endOwnerships(ctx context.Context) error {
 
 // keepPlace follows the list of nodes at each heartbeat, and leaves it when this node gives its sections away.
 func (i *Rounds) keepPlace(ctx context.Context, cluster ClusterInfo, followed bool) error {
-	leaving := i.relay.isLeaving()
+	leaving := i.relay.IsLeaving()
 	if !followed && leaving == i.sawLeaving {
 		return nil
 	}
 	if leaving != i.sawLeaving {
 		i.sawLeaving, i.unfinished = leaving, true // all that this node owns is due
 	}
-	err := i.relay.meet(ctx, i.cfg.Store, func() bool { return i.unconfirmed(cluster) == 0 && !i.flaps() })
+	err := i.relay.Meet(ctx, i.cfg.Store, func() bool { return i.unconfirmed(cluster) == 0 && !i.flaps() })
 	refused := err != nil && !errors.Is(err, store.ErrUnreachable)
 	if refused && !i.unlisted {
 		i.cfg.Log.Warn("sequences: this node cannot tell others that it may own ordered sequences", "error", err)
@@ -160,10 +160,10 @@ func (i *Rounds) keepPlace(ctx context.Context, cluster ClusterInfo, followed bo
 func (i *Rounds) flaps() bool {
 	now := i.now()
 	for _, s := range i.list() {
-		s.mu.Lock()
-		m, ok := s.mode.(*ordered)
-		flaps := ok && m.flaps(now)
-		s.mu.Unlock()
+		s.Mu.Lock()
+		m, ok := s.Mode.(*Section)
+		flaps := ok && m.Flaps(now)
+		s.Mu.Unlock()
 		if flaps {
 			return true
 		}
@@ -174,19 +174,19 @@ func (i *Rounds) flaps() bool {
 // Leave makes this node give its ordered sequences to other nodes, if there are any. From then on it passes
 // requests on.
 func (i *Issuer) Leave() {
-	if i.relay.leave() {
+	if i.relay.Leave() {
 		i.Wake()
 	}
 }
 
 // Left reports whether no section is left to give away: this node owns none, or no other node may own any.
-func (i *Issuer) Left() bool { return !i.relay.used() || !i.relay.others() || !i.owns() }
+func (i *Issuer) Left() bool { return !i.relay.Used() || !i.relay.Others() || !i.owns() }
 
 // owns reports whether this node owns a section.
 func (i *Issuer) owns() bool {
 	return slices.ContainsFunc(i.list(), func(s *series) bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
+		s.Mu.Lock()
+		defer s.Mu.Unlock()
 		return s.owned() != nil
 	})
 }

@@ -23,7 +23,7 @@ type segment struct {
 	// target is the number of positions that the node issues in the supply, when it last took a block.
 	target int64
 	// attempts are the writes with unknown outcome. All were made at the version tried.
-	attempts []blockWrite
+	attempts []Write
 	tried    int32
 
 	// unread: the stock is from an earlier process, and ZooKeeper may have the record. It must be read before.
@@ -43,21 +43,21 @@ func newSegment(s *series) *segment {
 	return m
 }
 
-func (s *segment) serve(r request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+func (s *segment) Serve(r Request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
 	switch {
-	case r.w.Key != "":
-		return to, false, noKeys(s.name)
+	case r.Wait.Key != "":
+		return to, false, NoKeys(s.Name)
 	//mutant:s3-overtaking by TestTake -> case false:
-	case len(s.waiting) > 0 && r.w.Since == 0: // no request overtakes those that wait (S3)
+	case len(s.Waiting) > 0 && r.Wait.Since == 0: // no request overtakes those that wait (S3)
 		return s.await(r, now, to)
 	//mutant:s32-unread by seqsim -> case false:
 	case s.mustRead(): // a journal counts after its record was read (S32)
-		return s.wait(r, now, to)
+		return s.Wait(r, now, to)
 	// An operator may have deleted it, or raised the next value (S5).
 	//mutant:s5-no-hold by TestTake -> case false:
 	case s.stock.Left() > 0 && !s.isRecent(max(readAt, s.readAt), now):
-		s.refuse(noBlock(textHold), now)
-		return s.wait(r, now, to) // returns that refusal
+		s.Refuse(NoBlock(textHold), now)
+		return s.Wait(r, now, to) // returns that refusal
 	}
 	to, ok := s.issue(r, to)
 	if free := s.stock.Free(); !ok || free <= s.wakeBelow && free < s.stock.Left() {
@@ -66,78 +66,78 @@ func (s *segment) serve(r request, now, readAt int64, to []worker.Run) (_ []work
 	if !ok {
 		return s.await(r, now, to)
 	}
-	s.issued += r.n
-	s.askedAt = now
-	return to, now >= s.retryAt && s.short(), nil
+	s.Issued += r.N
+	s.AskedAt = now
+	return to, now >= s.RetryAt && s.short(), nil
 }
 
 // mustRead reports whether the node must read the record before it issues what it holds.
-func (s *segment) mustRead() bool { return s.unread || s.known.HasSecret() && s.secret == nil }
+func (s *segment) mustRead() bool { return s.unread || s.Known.HasSecret() && s.secret == nil }
 
 // await makes a request wait that the node cannot answer now. If the stock has its positions, the request waits for the
 // disk, so that a refusal of ZooKeeper does not concern it. It needs a round only if nothing but the requests before it
 // keeps it waiting. If the stock lacks positions, the request waits for ZooKeeper.
-func (s *segment) await(r request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
+func (s *segment) await(r Request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
 	if !s.holds(r) {
-		return s.wait(r, now, to)
+		return s.Wait(r, now, to)
 	}
-	err := s.queue(r, now, textDisk)
-	return to, r.n <= s.stock.Free() && err == sequence.ErrPending, err
+	err := s.Queue(r, now, textDisk)
+	return to, r.N <= s.stock.Free() && err == sequence.ErrPending, err
 }
 
 // issue appends the values of a request to to, if the stock has them.
-func (s *segment) issue(r request, to []worker.Run) ([]worker.Run, bool) {
-	if r.whole {
-		b, ok := s.stock.TakeWhole(r.n)
+func (s *segment) issue(r Request, to []worker.Run) ([]worker.Run, bool) {
+	if r.Whole {
+		b, ok := s.stock.TakeWhole(r.N)
 		if ok {
-			to = appendRuns(to, &s.values, b)
+			to = AppendRuns(to, &s.Values, b)
 		}
 		return to, ok
 	}
 	var room [4]positions.Block
-	blocks, ok := s.stock.Take(r.n, room[:0])
+	blocks, ok := s.stock.Take(r.N, room[:0])
 	for _, b := range blocks {
-		to = appendRuns(to, &s.values, b)
+		to = AppendRuns(to, &s.Values, b)
 	}
 	return to, ok
 }
 
 // isRecent reports whether the node may issue by what it knew at readAt (S5).
-func (s *segment) isRecent(readAt, now int64) bool { return now-readAt < int64(s.known.Hold()) }
+func (s *segment) isRecent(readAt, now int64) bool { return now-readAt < int64(s.Known.Hold()) }
 
 // holds reports whether the stock has the positions of a request, also if some are above its bound.
-func (s *segment) holds(r request) bool {
-	if r.whole {
-		return s.stock.Longest() >= r.n
+func (s *segment) holds(r Request) bool {
+	if r.Whole {
+		return s.stock.Longest() >= r.N
 	}
-	return s.stock.Left() >= r.n
+	return s.stock.Left() >= r.N
 }
 
-// used reports whether this node has taken a block of the sequence.
-func (s *segment) used() bool { return s.lastBlock.Len() > 0 }
+// Used reports whether this node has taken a block of the sequence.
+func (s *segment) Used() bool { return s.lastBlock.Len() > 0 }
 
-func (s *segment) urgency(e situation) urgency {
+func (s *segment) Urgency(e Situation) Urgency {
 	switch {
-	case !s.used():
-		return idle
-	case s.short(), s.wantsMore(e.now):
-		return needed
-	case e.now-s.known.At >= s.renewAfter(e).Milliseconds():
-		return renew
+	case !s.Used():
+		return Idle
+	case s.short(), s.wantsMore(e.Now):
+		return Needed
+	case e.Now-s.Known.At >= s.renewAfter(e).Milliseconds():
+		return Renew
 	}
-	return idle
+	return Idle
 }
 
-func (s *segment) renewAfter(e situation) time.Duration {
-	return renewalInterval(e.spread, time.Duration(e.sent-s.askedAt))
+func (s *segment) renewAfter(e Situation) time.Duration {
+	return renewalInterval(e.Spread, time.Duration(e.Sent-s.AskedAt))
 }
 
-func (s *segment) lacks() bool { return s.needs().lacking }
+func (s *segment) Lacks() bool { return s.needs().lacking }
 
-// saw finds out which of the attempts was written. At most one was, because all were made at one version (S2). If
-// another write followed, the blocks of all attempts are lost. Then saw obeys an operator who has raised the next
+// Saw finds out which of the attempts was written. At most one was, because all were made at one version (S2). If
+// another write followed, the blocks of all attempts are lost. Then Saw obeys an operator who has raised the next
 // value.
-func (s *segment) saw(v sight, before *record.Record, _ situation) {
+func (s *segment) Saw(v View, before *record.Record, _ Situation) {
 	s.unread = false
 	// If nothing was written, an attempt may still arrive: the next one is made at the same version.
 	if len(s.attempts) > 0 && (v.Stat.Version != s.tried || v.Record.Nonce != before.Nonce) {
@@ -151,8 +151,8 @@ func (s *segment) saw(v sight, before *record.Record, _ situation) {
 	s.stock.SkipTo(v.Record.From)
 }
 
-func (s *segment) accept(t blockWrite, mono int64) {
-	s.series.knowWritten(t, mono)
+func (s *segment) accept(t Write, mono int64) {
+	s.series.KnowWritten(t, mono)
 	s.attempts = nil
 	if t.Block.Len() > 0 {
 		s.lastBlock, s.lastIncarnation = t.Block, t.Record.Incarnation
@@ -161,31 +161,31 @@ func (s *segment) accept(t blockWrite, mono int64) {
 	}
 }
 
-func (s *segment) nextWrite(v sight, e situation) *blockWrite {
+func (s *segment) NextWrite(v View, e Situation) *Write {
 	want := s.needs()
-	if want.lacking || s.used() && (s.short() || s.wantsMore(e.now)) {
-		c, refusal := s.known.Plan(v.Incarnation(), s.demand(e, want.all).Size(), want.least, e.now)
+	if want.lacking || s.Used() && (s.short() || s.wantsMore(e.Now)) {
+		c, refusal := s.Known.Plan(v.Incarnation(), s.demand(e, want.all).Size(), want.least, e.Now)
 		if refusal != nil {
-			s.refuse(refusal, e.sent)
+			s.Refuse(refusal, e.Sent)
 			return nil
 		}
-		return &blockWrite{Write: c}
+		return &Write{Write: c}
 	}
-	if r, due := s.known.Renewal(v.Incarnation(), e.now, s.renewAfter(e)); due {
-		return &blockWrite{Write: record.Write{Record: r}}
+	if r, due := s.Known.Renewal(v.Incarnation(), e.Now, s.renewAfter(e)); due {
+		return &Write{Write: record.Write{Record: r}}
 	}
 	return nil
 }
 
 // demand returns what the size of the next block depends on.
-func (s *segment) demand(e situation, need int64) positions.Demand {
-	budget := s.known.CeilingInForce().At(s.known.Budget(), e.now)
+func (s *segment) demand(e Situation, need int64) positions.Demand {
+	budget := s.Known.CeilingInForce().At(s.Known.Budget(), e.Now)
 	d := positions.Demand{
-		Rate: s.window.rate(s.issued, e.sent), Need: need,
-		Supply:   max(e.supply(s.known), e.spread), // else the node would write more often than spread allows
-		Smallest: s.known.Block, Last: s.lastBlock.Len(), Credit: budget.Credit,
+		Rate: s.window.rate(s.Issued, e.Sent), Need: need,
+		Supply:   max(e.Supply(s.Known), e.Spread), // else the node would write more often than spread allows
+		Smallest: s.Known.Block, Last: s.lastBlock.Len(), Credit: budget.Credit,
 	}
-	s.window.roll(s.issued, e.sent)
+	s.window.roll(s.Issued, e.Sent)
 	s.target = int64(min(d.Rate*d.Supply.Seconds(), positions.MaxBlock))
 	return d
 }
@@ -204,17 +204,17 @@ type needs struct {
 func (s *segment) needs() needs {
 	left, longest := s.stock.Left(), s.stock.Longest()
 	q := needs{least: math.MaxInt64}
-	for _, r := range s.waiting {
-		q.all += r.n
-		if r.whole {
-			q.least = min(q.least, r.n)
-			q.lacking = q.lacking || r.n > longest
+	for _, r := range s.Waiting {
+		q.all += r.N
+		if r.Whole {
+			q.least = min(q.least, r.N)
+			q.lacking = q.lacking || r.N > longest
 		} else {
-			q.least = min(q.least, r.n-left)
+			q.least = min(q.least, r.N-left)
 		}
 	}
 	q.lacking = q.lacking || q.all > left
-	if len(s.waiting) == 0 {
+	if len(s.Waiting) == 0 {
 		q.least = 1
 	}
 	q.least = max(q.least, 1)
@@ -229,8 +229,8 @@ func (s *segment) short() bool { return s.stock.Left() < nineTenths(s.lastBlock.
 // smaller than that, because it is a quarter of the credit at most. It takes another one only if half of the burst
 // may be taken, so that other nodes find some. now is a sequence time.
 func (s *segment) wantsMore(now int64) bool {
-	c := s.known.CeilingInForce()
-	return s.stock.Left() < nineTenths(s.target) && c.At(s.known.Budget(), now).Credit >= c.Burst()/2
+	c := s.Known.CeilingInForce()
+	return s.stock.Left() < nineTenths(s.target) && c.At(s.Known.Budget(), now).Credit >= c.Burst()/2
 }
 
 func nineTenths(n int64) int64 { return n - n/10 }
@@ -239,21 +239,21 @@ func nineTenths(n int64) int64 { return n - n/10 }
 // of an older one is lost if it was written.
 const maxAttempts = 8
 
-func (s *segment) wrote(t blockWrite, v sight, _, now int64, err error) (woken []request, pause time.Duration) {
+func (s *segment) Wrote(t Write, v View, _, now int64, err error) (woken []Request, pause time.Duration) {
 	switch {
 	case err == nil:
 		s.accept(t, now)
-	case notMade(err):
+	case NotMade(err):
 		return nil, 0
 	case errors.Is(err, store.ErrUnreachable): // if it was written, its block is ours all the same
 		s.attempts, s.tried = append(s.attempts[max(0, len(s.attempts)+1-maxAttempts):], t), v.Stat.Version
 	}
-	return s.takeWaiting(), 0
+	return s.TakeWaiting(), 0
 }
 
-func (s *segment) pause(int64) time.Duration { return backoff(s.conflicts) }
+func (s *segment) Pause(int64) time.Duration { return Backoff(s.Conflicts) }
 
-func (s *segment) drop() { _, _ = s.takeRest() }
+func (s *segment) Drop() { _, _ = s.takeRest() }
 
 // takeRest drops the positions that the node holds. It returns those at the end of the stock that follow each other, if
 // the node can give them back.
@@ -262,12 +262,12 @@ func (s *segment) takeRest() (rest record.Remainder, ok bool) {
 	s.stock.Drop()
 	ok = len(s.attempts) == 0 && tail.Len() > 0 && tail.End == s.lastBlock.End
 	s.lastBlock, s.attempts, s.unread = positions.Block{}, nil, false
-	return record.Remainder{ID: s.known.ID, Incarnation: s.lastIncarnation, Block: tail}, ok
+	return record.Remainder{ID: s.Known.ID, Incarnation: s.lastIncarnation, Block: tail}, ok
 }
 
-func (s *segment) report(u *Use) string {
+func (s *segment) Report(u *Use) string {
 	u.Held, u.Block = s.stock.Left(), s.lastBlock
-	return fmt.Sprintf("held=%d ceiling=%d", u.Held, s.known.CeilingInForce())
+	return fmt.Sprintf("held=%d ceiling=%d", u.Held, s.Known.CeilingInForce())
 }
 
 // renewAfter is the age of a record's time after which a node that uses the sequence writes the

@@ -14,11 +14,11 @@ import (
 
 // series is one sequence as a node knows it. The goroutine of Round does its I/O, and does not hold mu meanwhile.
 type series struct {
-	base
+	Series
 	// These never change. journal keeps the stock over a restart, nil for none. relay and families are those of the
 	// node, and ring is Issuer.wakeAt.
 	journal  *journal
-	relay    *relay
+	relay    *Node
 	families *families
 	ring     func(s *series, at int64)
 
@@ -50,23 +50,23 @@ type series struct {
 	kept, journaled *held
 }
 
-// serve issues the values of a request, refuses it, or makes it wait: see mode.
-func (s *series) serve(r request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+// serve issues the values of a request, refuses it, or makes it wait: see Mode.
+func (s *series) serve(r Request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	switch {
 	case s.forgotten.Load():
 		return to, false, errForgotten
-	case r.w.Passed != nil && (s.absent(now) || !s.concerns(r.w.Passed)):
-		return to, false, notOwner(s.name)
-	case s.absent(now), s.known != nil && s.known.Kind() != record.Sequence:
-		return to, false, noSequence(s.name)
-	case s.known == nil:
-		return s.wait(r, now, to)
-	case r.whole && s.known.Keyed():
-		return to, false, noRange(s.name)
+	case r.Wait.Passed != nil && (s.absent(now) || !s.concerns(r.Wait.Passed)):
+		return to, false, NotOwner(s.Name)
+	case s.absent(now), s.Known != nil && s.Known.Kind() != record.Sequence:
+		return to, false, noSequence(s.Name)
+	case s.Known == nil:
+		return s.Wait(r, now, to)
+	case r.Whole && s.Known.Keyed():
+		return to, false, noRange(s.Name)
 	}
-	return s.mode.serve(r, now, readAt, to)
+	return s.Mode.Serve(r, now, readAt, to)
 }
 
 // errForgotten: the Issuer removes the series or has removed it, so nobody would serve a request that waits there.
@@ -75,42 +75,42 @@ var errForgotten = errors.New("the series is forgotten")
 // forget reports whether the Issuer must remove the series: it has no record, nobody waits, and the node need
 // not read it. If so, it marks the series as forgotten, and requests must look for another one.
 func (s *series) forget(now int64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	absent := s.absentAt == 0 || now-s.absentAt >= int64(absentFor)
-	gone := s.known == nil && absent && !s.stale && len(s.waiting) == 0
+	gone := s.Known == nil && absent && !s.Stale && len(s.Waiting) == 0
 	s.forgotten.Store(gone)
 	return gone
 }
 
 // absent reports whether the node has looked a short time ago, and found no sequence.
 func (s *series) absent(now int64) bool {
-	return s.known == nil && s.absentAt != 0 && now-s.absentAt < int64(absentFor)
+	return s.Known == nil && s.absentAt != 0 && now-s.absentAt < int64(absentFor)
 }
 
-// wakeAt makes a round look at the series at this time: see Issuer.wakeAt.
-func (s *series) wakeAt(at int64) { s.ring(s, at) }
+// WakeAt makes a round look at the series at this time: see Issuer.wakeAt.
+func (s *series) WakeAt(at int64) { s.ring(s, at) }
 
 // start returns the mode of a series whose record the node has met just now.
-func (s *series) start(m record.Mode) mode {
+func (s *series) start(m record.Mode) Mode {
 	switch m {
 	case record.Strict:
 		return &strict{series: s}
 	case record.Ordered:
-		return newOrdered(&s.base, s.relay)
+		return NewSection(&s.Series, s.relay)
 	}
 	return newSegment(s)
 }
 
 // stocked returns the mode if it holds positions in memory, which the journal keeps. nil: it has another one.
 func (s *series) stocked() *segment {
-	m, _ := s.mode.(*segment)
+	m, _ := s.Mode.(*segment)
 	return m
 }
 
 // owned returns the mode if this node is the owner of the sequence, else nil.
-func (s *series) owned() *ordered {
-	if m, ok := s.mode.(*ordered); ok && m.leased() {
+func (s *series) owned() *Section {
+	if m, ok := s.Mode.(*Section); ok && m.Leased() {
 		return m
 	}
 	return nil
@@ -171,22 +171,22 @@ func (s *secret) valuesOf(r record.Record) sequence.Values {
 
 // secretDue reports whether the node must look for the key of a record in ZooKeeper. mu is held.
 func (s *series) secretDue(r record.Record, now int64) bool {
-	learned := s.known != nil && s.known.ID == r.ID && s.secret != nil
-	return !learned || s.stale || now-s.secret.checked >= int64(renewAfter)
+	learned := s.Known != nil && s.Known.ID == r.ID && s.secret != nil
+	return !learned || s.Stale || now-s.secret.checked >= int64(renewAfter)
 }
 
 // putBackSecret returns the operation that puts back the key of a record, if ZooKeeper has lost it and the node
 // knows it. mu is held.
 func (s *series) putBackSecret(v view, r record.Record) []store.Op {
-	if v.secret == nil || s.secret == nil || s.known.ID != r.ID {
+	if v.Secret == nil || s.secret == nil || s.Known.ID != r.ID {
 		return nil
 	}
-	if _, ok := r.SecretIn(*v.secret); ok {
+	if _, ok := r.SecretIn(*v.Secret); ok {
 		return nil
 	}
 	write := record.WriteSecret(r.ID, s.secret.key)
-	if v.secret.Found {
-		return []store.Op{store.SetOp{Path: write.Path, Data: write.Data, Version: v.secret.Stat.Version}}
+	if v.Secret.Found {
+		return []store.Op{store.SetOp{Path: write.Path, Data: write.Data, Version: v.Secret.Stat.Version}}
 	}
 	return []store.Op{write}
 }
@@ -194,17 +194,17 @@ func (s *series) putBackSecret(v view, r record.Record) []store.Op {
 // learnSecret takes over the key of the record known, if it was read. sent is when the read was sent, ns of
 // AtMost.
 func (s *series) learnSecret(v view, sent int64) {
-	if v.secret == nil {
+	if v.Secret == nil {
 		return
 	}
-	if k, ok := s.known.SecretIn(*v.secret); ok {
+	if k, ok := s.Known.SecretIn(*v.Secret); ok {
 		s.secret = &secret{k, sent}
-		s.values = s.secret.valuesOf(*s.known)
+		s.Values = s.secret.valuesOf(*s.Known)
 	}
 }
 
 // concerns reports whether a request that was passed on is about this life of the name.
 func (s *series) concerns(of *sequence.Ownership) bool {
 	//mutant:o10-any-life by TestPassedRequestNamesTheLifeOfTheName -> return true
-	return s.known == nil || s.known.Kind() == record.Sequence && s.known.ID == of.ID && s.known.Mode == record.Ordered
+	return s.Known == nil || s.Known.Kind() == record.Sequence && s.Known.ID == of.ID && s.Known.Mode == record.Ordered
 }

@@ -52,21 +52,21 @@ func TestTake(t *testing.T) {
 			want: string(record.NoSequence)},
 		"it was absent long ago": {change: func(s *series) { s.vanish(second) }, n: 1, now: 4 * second,
 			want: "waits"},
-		"it is deleted": {change: func(s *series) { s.known.DeletedAt = 1 }, n: 1,
+		"it is deleted": {change: func(s *series) { s.Known.DeletedAt = 1 }, n: 1,
 			now: second, want: string(record.NoSequence)},
 		"others wait":                    {change: wait(1, false), n: 1, now: second, want: "waits"},
 		"others wait, and it has waited": {change: wait(1, false), since: 1, n: 1, now: second},
 		"at the end of the hold":         {n: 1, now: 600*second - 1},
 		"after the hold":                 {n: 1, now: 600*second + 1, want: string(record.NoBlock)},
-		"refused a moment ago": {change: func(s *series) { s.refuse(refusal, second) }, n: 101,
+		"refused a moment ago": {change: func(s *series) { s.Refuse(refusal, second) }, n: 101,
 			now: second, want: string(record.CeilingReached)},
-		"refused a moment ago, but in stock": {change: func(s *series) { s.refuse(refusal, second) }, n: 1,
+		"refused a moment ago, but in stock": {change: func(s *series) { s.Refuse(refusal, second) }, n: 1,
 			now: second},
-		"refused long ago": {change: func(s *series) { s.refuse(refusal, second) }, n: 101,
+		"refused long ago": {change: func(s *series) { s.Refuse(refusal, second) }, n: 101,
 			now: 3 * second, want: "waits"},
-		"refused since it waits": {change: func(s *series) { s.refuse(refusal, second) },
+		"refused since it waits": {change: func(s *series) { s.Refuse(refusal, second) },
 			since: second, n: 101, now: 3 * second, want: string(record.CeilingReached)},
-		"refused before it waited": {change: func(s *series) { s.refuse(refusal, second) },
+		"refused before it waited": {change: func(s *series) { s.Refuse(refusal, second) },
 			since: second + 1, n: 101, now: 3 * second, want: "waits"},
 		"it has waited for a while":            {since: second, n: 101, now: 6*second - 1, want: "waits"},
 		"it has waited too long":               {since: second, n: 101, now: 6 * second, want: string(record.NoBlock)},
@@ -93,17 +93,17 @@ func (c takeCase) run(t *testing.T) {
 	if c.change != nil {
 		c.change(s)
 	}
-	before := len(s.waiting)
+	before := len(s.Waiting)
 	w := sequence.Wait{Since: c.since}
-	runs, low, err := s.serve(request{w: &w, n: c.n, whole: c.whole, wake: func() {}}, c.now, 1, nil)
+	runs, low, err := s.serve(Request{Wait: &w, N: c.n, Whole: c.whole, Wake: func() {}}, c.now, 1, nil)
 	var refused *record.Refusal
 	switch errors.As(err, &refused); {
 	case c.want == "waits":
-		if !errors.Is(err, sequence.ErrPending) || !low || len(s.waiting) != before+1 || w.Since == 0 {
+		if !errors.Is(err, sequence.ErrPending) || !low || len(s.Waiting) != before+1 || w.Since == 0 {
 			t.Errorf("%v, %v", err, low)
 		}
 	case c.want != "":
-		if refused == nil || string(refused.Reason) != c.want || len(s.waiting) != before {
+		if refused == nil || string(refused.Reason) != c.want || len(s.Waiting) != before {
 			t.Errorf("%v", err)
 		}
 	default:
@@ -120,7 +120,7 @@ func (c takeCase) run(t *testing.T) {
 // wait returns a change by which a request for n values waits.
 func wait(n int64, whole bool) func(*series) {
 	return func(s *series) {
-		s.waiting = append(s.waiting, request{w: &sequence.Wait{Since: 1}, n: n, whole: whole, wake: func() {}})
+		s.Waiting = append(s.Waiting, Request{Wait: &sequence.Wait{Since: 1}, N: n, Whole: whole, Wake: func() {}})
 	}
 }
 
@@ -153,9 +153,9 @@ func TestNeeds(t *testing.T) {
 }
 
 func TestDecide(t *testing.T) {
-	good := situation{sent: 10 * second, now: 0, nonce: "mine"}
+	good := Situation{Sent: 10 * second, Now: 0, Nonce: "mine"}
 	unconfirmed := good
-	unconfirmed.unconfirmed = 5 * time.Second
+	unconfirmed.Unconfirmed = 5 * time.Second
 	for name, c := range map[string]decideCase{
 		"nothing is due": {series: func() *series { return owner(100) }, found: ptr(usual(nil)),
 			e: good, left: 100},
@@ -193,7 +193,7 @@ func TestDecide(t *testing.T) {
 type decideCase struct {
 	series func() *series
 	found  *record.Record // nil: missing
-	e      situation
+	e      Situation
 	block  positions.Block
 	reason record.Reason
 	lost   bool
@@ -202,13 +202,13 @@ type decideCase struct {
 
 func (c decideCase) run(t *testing.T) {
 	s := c.series()
-	v := view{before: s.known}
+	v := view{before: s.Known}
 	v.Found = record.Found{Cluster: &record.Cluster{Incarnation: 1}, State: &record.State{Incarnation: 1}, Record: c.found,
 		Stat: store.Stat{Version: 3}}
 	taken, err := s.decide(v, c.e)
 	var lost *lostError
 	var left int64
-	if s.mode != nil {
+	if s.Mode != nil {
 		left = s.segment().stock.Left()
 	}
 	if errors.As(err, &lost) != c.lost || left != c.left {
@@ -218,10 +218,10 @@ func (c decideCase) run(t *testing.T) {
 		(taken.Block != c.block || taken.Record.Nonce != "mine") {
 		t.Errorf("takes %+v", taken)
 	}
-	if (s.refusal != nil) != (c.reason != "") || s.refusal != nil && s.refusal.Reason != c.reason {
-		t.Errorf("refuses with %v", s.refusal)
+	if (s.Refusal != nil) != (c.reason != "") || s.Refusal != nil && s.Refusal.Reason != c.reason {
+		t.Errorf("refuses with %v", s.Refusal)
 	}
-	if !c.lost && len(s.waiting) > 0 {
+	if !c.lost && len(s.Waiting) > 0 {
 		t.Error("the requests are not woken")
 	}
 }
@@ -246,8 +246,8 @@ func waiting(n int64) func() *series {
 
 // The outcome of a write is not known. Later the record shows it.
 func TestResolve(t *testing.T) {
-	attempt := func(nonce string) blockWrite {
-		return blockWrite{Write: record.Write{Record: usual(func(r *record.Record) { r.Gen, r.Next, r.Nonce = 11, 200, nonce }),
+	attempt := func(nonce string) Write {
+		return Write{Write: record.Write{Record: usual(func(r *record.Record) { r.Gen, r.Next, r.Nonce = 11, 200, nonce }),
 			Block: positions.Block{First: 100, End: 200}}}
 	}
 	for name, c := range map[string]struct {
@@ -265,11 +265,11 @@ func TestResolve(t *testing.T) {
 	} {
 		s := owner(100)
 		m := s.segment()
-		m.attempts, m.tried = []blockWrite{attempt("a"), attempt("b")}, 3
+		m.attempts, m.tried = []Write{attempt("a"), attempt("b")}, 3
 		v := view{}
 		v.Found = record.Found{Cluster: &record.Cluster{Incarnation: 1}, State: &record.State{Incarnation: 1},
 			Record: &c.found, Stat: store.Stat{Version: c.version}}
-		if _, err := s.decide(v, situation{sent: 1}); err != nil || m.stock.Left() != c.left ||
+		if _, err := s.decide(v, Situation{Sent: 1}); err != nil || m.stock.Left() != c.left ||
 			len(m.attempts) != c.open {
 			t.Errorf("%s: %v, %d left, %d attempts", name, err, m.stock.Left(), len(m.attempts))
 		}

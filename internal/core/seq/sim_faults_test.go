@@ -173,12 +173,12 @@ func (h *history) checkLives() {
 			continue
 		}
 		for _, s := range n.is.list() {
-			data, _, _ := h.Mem.Peek(record.Path(s.name))
+			data, _, _ := h.Mem.Peek(record.Path(s.Name))
 			r, err := record.Parse(data)
-			if known := s.known; err == nil && known == nil && strings.HasPrefix(s.name, "t:") {
+			if known := s.Known; err == nil && known == nil && strings.HasPrefix(s.Name, "t:") {
 				continue
 			} else if err == nil && (known == nil || known.ID != r.ID || known.Kind() != r.Kind()) {
-				h.violated("life", "node %d has followed, and knows %+v of %s, which is %+v", n.id, known, s.name, r)
+				h.violated("life", "node %d has followed, and knows %+v of %s, which is %+v", n.id, known, s.Name, r)
 			}
 		}
 	}

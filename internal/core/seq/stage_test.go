@@ -131,12 +131,12 @@ func (a *actor) restart() {
 		Parallel: 1, Address: a.address, Pass: a.pass,
 	})
 	a.is.beside = func(f func()) { f() }
-	a.goes = a.is.relay.beside
-	a.is.relay.beside = func(f func()) { a.flights = append(a.flights, f) }
-	a.is.relay.each = oneByOne
+	a.goes = a.is.relay.Beside
+	a.is.relay.Beside = func(f func()) { a.flights = append(a.flights, f) }
+	a.is.relay.Each = oneByOne
 }
 
-// oneByOne is relay.each for tests that run everything in one goroutine.
+// oneByOne is relay.Each for tests that run everything in one goroutine.
 func oneByOne(n int, f func(k int)) {
 	for k := range n {
 		f(k)
@@ -280,12 +280,12 @@ func (a *actor) gone() {
 	}
 }
 
-func (s *series) segment() *segment { return s.mode.(*segment) }
+func (s *series) segment() *segment { return s.Mode.(*segment) }
 
 // unknown returns a series of which nothing is known.
 func blank() *series {
 	s := &series{readAt: longAgoNs}
-	s.base = base{name: "order", keeper: s}
+	s.Series = Series{Name: "order", Keeper: s}
 	return s
 }
 

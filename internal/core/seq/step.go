@@ -18,7 +18,7 @@ type step struct {
 	ops  []store.Op
 	dirs []string
 	// blockWrite is that of a takeStep.
-	blockWrite
+	Write
 	// done is called when a step that is no takeStep was made. It may be nil.
 	done func(hclog.Logger)
 }
@@ -33,14 +33,14 @@ const (
 )
 
 // stepOf returns the step that writes t over what was read. Keys are written together with the positions (S16).
-func stepOf(t blockWrite, name string, v sight, nonce, by string) step {
+func stepOf(t Write, name string, v View, nonce, by string) step {
 	t.Record = t.Record.Written(nonce, by)
-	st := step{kind: takeStep, blockWrite: t}
+	st := step{kind: takeStep, Write: t}
 	//mutant:s2-any-version by seqsim -> st.ops = record.SetOps(name, t.Record, store.AnyVersion)
 	st.ops = record.SetOps(name, t.Record, v.Stat.Version)
-	if t.keys != nil {
-		st.ops = append(st.ops, t.keys.Ops(t.Record.ID)...)
-		st.dirs = t.keys.Dirs()
+	if t.Keys != nil {
+		st.ops = append(st.ops, t.Keys.Ops(t.Record.ID)...)
+		st.dirs = t.Keys.Dirs()
 	}
 	return st
 }
@@ -54,42 +54,42 @@ type wants struct {
 
 // wants returns what else must be read for a decision. now is ns of AtMost.
 func (s *series) wants(v view, now int64) (w wants) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	r, lost := v.Record, s.restores(v)
-	if lost && (r == nil || s.known.Newer(*r)) {
-		r = s.known // it is put back
+	if lost && (r == nil || s.Known.Newer(*r)) {
+		r = s.Known // it is put back
 	}
 	if r == nil {
-		if len(s.waiting) > 0 && s.known == nil {
-			w.templates = positions.Templates(s.name)
+		if len(s.Waiting) > 0 && s.Known == nil {
+			w.templates = positions.Templates(s.Name)
 		}
 		return w
 	}
 	if r.HasSecret() && s.secretDue(*r, now) {
 		w.secret = r.ID
 	}
-	if r == v.Record && r.Mode.HasKeys() && v.keys == nil && (s.waitWithKeys() || lost && len(s.keys) > 0) {
+	if r == v.Record && r.Mode.HasKeys() && v.Keys == nil && (s.waitWithKeys() || lost && len(s.keys) > 0) {
 		w.keys = r.ID
 	}
 	return w
 }
 
 // urgency returns how soon a round must work on the series. e.sent is the present time.
-func (s *series) urgency(e situation) urgency {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func (s *series) urgency(e Situation) Urgency {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
 	switch {
-	case e.sent < s.notBefore:
-		return idle
-	case len(s.waiting) > 0, s.stale && s.owned() != nil: // the lease must not end
-		return awaited
-	case s.stale, s.unsure():
-		return needed
-	case s.known.Kind() != record.Sequence, e.sent < s.retryAt && s.owned() == nil:
-		return idle
+	case e.Sent < s.NotBefore:
+		return Idle
+	case len(s.Waiting) > 0, s.Stale && s.owned() != nil: // the lease must not end
+		return Awaited
+	case s.Stale, s.unsure():
+		return Needed
+	case s.Known.Kind() != record.Sequence, e.Sent < s.RetryAt && s.owned() == nil:
+		return Idle
 	}
-	return s.mode.urgency(e)
+	return s.Mode.Urgency(e)
 }
 
 // unsure reports whether the outcome of a write is not known, but can be found out by a read.
@@ -99,18 +99,18 @@ func (s *series) unsure() bool {
 }
 
 func (s *series) isStale() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.stale
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	return s.Stale
 }
 
 // change calls f while it holds mu, and wakes the requests that wait. They look at the series again.
 func (s *series) change(f func()) {
-	s.mu.Lock()
+	s.Mu.Lock()
 	f()
-	waiting := s.takeWaiting()
-	s.mu.Unlock()
-	wakeAll(waiting)
+	waiting := s.TakeWaiting()
+	s.Mu.Unlock()
+	WakeAll(waiting)
 }
 
 // wakeWaiting makes the requests that wait look at the series again.
@@ -118,18 +118,18 @@ func (s *series) wakeWaiting() { s.change(func() {}) }
 
 // decide takes over what was read, and returns the step that is due. It does no I/O. It returns a *lostError if the
 // record shows that ZooKeeper has lost data.
-func (s *series) decide(v view, e situation) (st step, err error) {
-	e.now = max(e.now, v.State.Time)
-	s.mu.Lock()
-	s.lookAt = 0
+func (s *series) decide(v view, e Situation) (st step, err error) {
+	e.Now = max(e.Now, v.State.Time)
+	s.Mu.Lock()
+	s.LookAt = 0
 	st, refusal, err := s.owed(v, e)
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	if err != nil || st.kind != noStep {
 		return st, err
 	}
 	s.change(func() {
 		s.takeOver(v, e, refusal)
-		if s.known.Kind() == record.Sequence {
+		if s.Known.Kind() == record.Sequence {
 			st = s.nextStep(v, e)
 		}
 	})
@@ -142,118 +142,118 @@ var errReadBefore = errors.New("read before it was written")
 
 // owed returns the step that comes before all others, if any: it puts back what ZooKeeper has lost, or creates the
 // sequence. If there is a template that must not create it now, owed returns the refusal.
-func (s *series) owed(v view, e situation) (st step, refusal *record.Refusal, err error) {
+func (s *series) owed(v view, e Situation) (st step, refusal *record.Refusal, err error) {
 	if st := s.restore(v, e); st.kind != noStep {
 		return st, nil, nil
 	}
-	if st, err := s.raise(v, e.nonce, e.by); err != nil || st.kind != noStep {
+	if st, err := s.raise(v, e.Nonce, e.By); err != nil || st.kind != noStep {
 		return st, nil, err
 	}
-	if record.Compare(v.Record, s.known, v.State.Purged) == record.Lost {
+	if record.Compare(v.Record, s.Known, v.State.Purged) == record.Lost {
 		if record.Compare(v.Record, v.before, v.State.Purged) != record.Lost {
 			return step{}, nil, errReadBefore
 		}
 		//mutant:s12-keeps-a-rivals-block by TestBlockThatARivalHasTakenIsDropped -> if false {
-		if v.Record != nil && s.known.Rivals(*v.Record) { // another node may have taken the same positions
+		if v.Record != nil && s.Known.Rivals(*v.Record) { // another node may have taken the same positions
 			s.drop()
 			s.journal.wake()
 		}
-		return step{}, nil, &lostError{reason: "the record of sequence " + s.name + " is missing, or older than before"}
+		return step{}, nil, &lostError{reason: "the record of sequence " + s.Name + " is missing, or older than before"}
 	}
 	if v.template != nil {
-		return v.template.create(s.name, v, e)
+		return v.template.create(s.Name, v, e)
 	}
 	return step{}, nil, nil
 }
 
 // takeOver takes over what was read. refusal is why a template does not create the sequence.
-func (s *series) takeOver(v view, e situation, refusal *record.Refusal) {
-	s.stale, s.journaled, s.incarnation, s.readAt = false, nil, v.Incarnation(), max(s.readAt, v.read)
-	if record.Compare(v.Record, s.known, v.State.Purged) == record.Absent {
-		s.vanish(e.sent)
+func (s *series) takeOver(v view, e Situation, refusal *record.Refusal) {
+	s.Stale, s.journaled, s.incarnation, s.readAt = false, nil, v.Incarnation(), max(s.readAt, v.Read)
+	if record.Compare(v.Record, s.Known, v.State.Purged) == record.Absent {
+		s.vanish(e.Sent)
 		if refusal != nil {
 			s.absentAt = 0
-			s.refuse(refusal, e.sent)
+			s.Refuse(refusal, e.Sent)
 		}
 		return
 	}
 	s.absentAt = 0
-	before := s.known
+	before := s.Known
 	s.know(*v.Record)
-	s.mode.saw(v.sight, before, e)
-	s.learnSecret(v, e.sent)
-	if s.known.Kind() == record.Tombstone {
+	s.Mode.Saw(v.View, before, e)
+	s.learnSecret(v, e.Sent)
+	if s.Known.Kind() == record.Tombstone {
 		s.drop()
 	}
 }
 
 // drop drops the positions that the node holds, if any.
 func (s *series) drop() {
-	s.last = sight{}
-	if s.mode != nil {
-		s.mode.drop()
+	s.Last = View{}
+	if s.Mode != nil {
+		s.Mode.Drop()
 	}
 }
 
 // freeze notes that the record cannot be used. Until it can, the node issues no value of this sequence. news
 // means that the series was not frozen before.
 func (s *series) freeze(r *record.Refusal, at int64) (news bool) {
-	news = s.refusal.Why() != record.Frozen
-	s.stale = false
+	news = s.Refusal.Why() != record.Frozen
+	s.Stale = false
 	s.drop()
-	s.refuse(r, at)
+	s.Refuse(r, at)
 	return news
 }
 
 // vanish notes that the sequence does not exist.
 func (s *series) vanish(at int64) {
-	s.known, s.secret, s.keys, s.mode, s.kept, s.journaled = nil, nil, nil, nil, nil, nil
-	s.last, s.absentAt = sight{}, at
-	s.families.know(s.name, nil)
+	s.Known, s.secret, s.keys, s.Mode, s.kept, s.journaled = nil, nil, nil, nil, nil, nil
+	s.Last, s.absentAt = View{}, at
+	s.families.know(s.Name, nil)
 }
 
 // know takes over a record. Another node may have written it, or an operator.
 func (s *series) know(r record.Record) {
-	if s.known == nil || s.known.ID != r.ID { // its positions have nothing to do with the old ones
-		s.highest, s.secret, s.keys, s.mode = 0, nil, nil, s.start(r.Mode)
+	if s.Known == nil || s.Known.ID != r.ID { // its positions have nothing to do with the old ones
+		s.highest, s.secret, s.keys, s.Mode = 0, nil, nil, s.start(r.Mode)
 	}
-	s.last = sight{}
-	s.values = s.secret.valuesOf(r)
-	s.known, s.highest = &r, max(s.highest, r.Next)
-	s.families.know(s.name, &r)
+	s.Last = View{}
+	s.Values = s.secret.valuesOf(r)
+	s.Known, s.highest = &r, max(s.highest, r.Next)
+	s.families.know(s.Name, &r)
 	s.restock()
 }
 
-// knowWritten takes over the record of a write that was acknowledged. The mode takes over the block.
-func (s *series) knowWritten(t blockWrite, mono int64) {
+// KnowWritten takes over the record of a write that was acknowledged. The mode takes over the block.
+func (s *series) KnowWritten(t Write, mono int64) {
 	s.traceBlock(t)
 	s.know(t.Record)
 	if t.Block.Len() > 0 {
-		s.refuse(nil, mono)
-		s.conflicts = 0
-		s.blocks++
+		s.Refuse(nil, mono)
+		s.Conflicts = 0
+		s.Blocks++
 	}
 }
 
 // nextStep returns the step that takes positions for the sequence known, if any.
-func (s *series) nextStep(v view, e situation) step {
+func (s *series) nextStep(v view, e Situation) step {
 	//mutant:s21-no-key by TestNobodyKnowsTheKey -> if false {
-	if s.known.HasSecret() && s.secret == nil { // under another key, positions would get values that others had (S21)
-		s.refuse(lostKey(s.name), e.sent)
+	if s.Known.HasSecret() && s.secret == nil { // under another key, positions would get values that others had (S21)
+		s.Refuse(lostKey(s.Name), e.Sent)
 		return step{}
 	}
-	if e.unconfirmed > 0 && s.owned() == nil {
+	if e.Unconfirmed > 0 && s.owned() == nil {
 		var refusal *record.Refusal
-		if s.mode.lacks() {
-			refusal = confirming(e.unconfirmed)
+		if s.Mode.Lacks() {
+			refusal = Confirming(e.Unconfirmed)
 		}
-		s.refuse(refusal, e.sent)
+		s.Refuse(refusal, e.Sent)
 		// Also if nothing is refused: until then, no round could do anything for the series.
-		s.retryAt = e.sent + int64(min(e.unconfirmed, time.Second))
+		s.RetryAt = e.Sent + int64(min(e.Unconfirmed, time.Second))
 		return step{}
 	}
-	if t := s.mode.nextWrite(v.sight, e); t != nil {
-		return stepOf(*t, s.name, v.sight, e.nonce, e.by)
+	if t := s.Mode.NextWrite(v.View, e); t != nil {
+		return stepOf(*t, s.Name, v.View, e.Nonce, e.By)
 	}
 	return step{}
 }
@@ -267,33 +267,33 @@ type template struct {
 }
 
 // create returns the step that creates the sequence name, or the refusal if the template must not.
-func (t *template) create(name string, v view, e situation) (step, *record.Refusal, error) {
-	t.series.mu.Lock()
-	older := record.Compare(&t.record, t.series.known, v.State.Purged) == record.Lost
+func (t *template) create(name string, v view, e Situation) (step, *record.Refusal, error) {
+	t.series.Mu.Lock()
+	older := record.Compare(&t.record, t.series.Known, v.State.Purged) == record.Lost
 	lost := v.Incarnation() > t.series.incarnation // the node is about to put its own template back
-	t.series.mu.Unlock()
+	t.series.Mu.Unlock()
 	switch {
 	case older && !lost && record.Compare(&t.record, t.before, v.State.Purged) != record.Lost: // written since, in this round
 		return step{}, nil, errReadBefore
 	case older && !lost:
-		return step{}, nil, &lostError{reason: "the record of template " + t.series.name + " is older than before"}
-	case older, e.unconfirmed > 0: // a sequence of this name that is lost may be put back until then
-		return step{}, confirming(max(e.unconfirmed, time.Second)), nil
+		return step{}, nil, &lostError{reason: "the record of template " + t.series.Name + " is older than before"}
+	case older, e.Unconfirmed > 0: // a sequence of this name that is lost may be put back until then
+		return step{}, Confirming(max(e.Unconfirmed, time.Second)), nil
 	}
-	after, created, refusal := t.record.Create(t.series.name, *v.State)
+	after, created, refusal := t.record.Create(t.series.Name, *v.State)
 	if refusal != nil {
 		return step{}, refusal, nil
 	}
-	after = after.Written(e.nonce, e.by)
-	created, ops := created.Written(e.nonce, e.by).WithSecret()
+	after = after.Written(e.Nonce, e.By)
+	created, ops := created.Written(e.Nonce, e.By).WithSecret()
 	ops = append(ops, record.CreateOp(name, created))
-	ops = append(ops, record.SetOps(t.series.name, after, t.version)...)
+	ops = append(ops, record.SetOps(t.series.Name, after, t.version)...)
 	return step{kind: createStep, dirs: created.Dirs(name), ops: ops, done: func(log hclog.Logger) {
 		t.series.change(func() {
 			t.series.know(after)
 			t.series.incarnation = v.Incarnation()
 		})
-		log.Info("a template has created a sequence", "sequence", name, "template", t.series.name,
+		log.Info("a template has created a sequence", "sequence", name, "template", t.series.Name,
 			"created", after.Names, "max_names", after.MaxNames)
 	}}, nil, nil
 }

@@ -30,89 +30,89 @@ const maxCommit = 1_000_000
 
 // AnswerFor is the time after its arrival in which a request of a strict sequence is answered. An operator who says
 // after a loss of data where the sequence goes on need not wait longer for nodes that stand still.
-const AnswerFor = 2 * patience
+const AnswerFor = 2 * Patience
 
-// serve returns the values that were written for a request, or makes it wait for a write.
-func (s *strict) serve(r request, _, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
-	now := s.relay.now() // a clock that is late would let a node that stood still answer
-	got, _ := r.w.Result.(*result)
-	r.w.Result = nil
+// Serve returns the values that were written for a request, or makes it wait for a write.
+func (s *strict) Serve(r Request, _, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+	now := s.relay.Now() // a clock that is late would let a node that stood still answer
+	got, _ := r.Wait.Result.(*Result)
+	r.Wait.Result = nil
 	switch {
 	case got == nil:
-		return s.wait(r, now, to)
-	case got.err != nil:
-		return to, false, got.err
-	case now-r.w.Since >= int64(AnswerFor):
-		return to, false, unknown(got.block.Len(), s.name)
+		return s.Wait(r, now, to)
+	case got.Err != nil:
+		return to, false, got.Err
+	case now-r.Wait.Since >= int64(AnswerFor):
+		return to, false, unknown(got.Block.Len(), s.Name)
 	}
-	if s.askedAt = now; !got.again {
-		s.issued += r.n
-		s.unanswered -= r.n
+	if s.AskedAt = now; !got.Again {
+		s.Issued += r.N
+		s.unanswered -= r.N
 	}
-	return appendRuns(to, &got.values, got.block), false, nil
+	return AppendRuns(to, &got.Values, got.Block), false, nil
 }
 
-func (s *strict) tooMany(n int64) *record.Refusal {
+func (s *strict) TooMany(n int64) *record.Refusal {
 	if n > maxCommit {
-		return tooMany(maxCommit, "")
+		return TooMany(maxCommit, "")
 	}
 	return nil
 }
 
-func (s *strict) lacks() bool { return len(s.waiting) > 0 }
+func (s *strict) Lacks() bool { return len(s.Waiting) > 0 }
 
 // A strict sequence has nothing to do unless requests wait, and no node holds any of it.
-func (*strict) used() bool { return false }
+func (*strict) Used() bool { return false }
 
-func (*strict) urgency(situation) urgency { return idle }
+func (*strict) Urgency(Situation) Urgency { return Idle }
 
-func (*strict) drop() {}
+func (*strict) Drop() {}
 
-func (s *strict) report(u *Use) string {
+func (s *strict) Report(u *Use) string {
 	u.Unanswered = s.unanswered
 	return fmt.Sprintf("unanswered=%d", u.Unanswered)
 }
 
-// nextWrite returns the write for the requests that wait, or nil if there are none, or if they must be refused.
-func (s *strict) nextWrite(v sight, e situation) *blockWrite {
-	if len(s.waiting) == 0 {
+// NextWrite returns the write for the requests that wait, or nil if there are none, or if they must be refused.
+func (s *strict) NextWrite(v View, e Situation) *Write {
+	if len(s.Waiting) == 0 {
 		return nil
 	}
 	all, rest := s.share(v, e)
 	// Without requests to share a write, a plan for one position shows whether the sequence is frozen or exhausted.
-	taken, refusal := s.known.PlanStrict(v.Incarnation(), max(all.n, 1), e.now)
+	taken, refusal := s.Known.PlanStrict(v.Incarnation(), max(all.n, 1), e.Now)
 	if refusal != nil {
-		s.refuse(refusal, e.sent)
+		s.Refuse(refusal, e.Sent)
 		return nil
 	}
 	if len(all.requests) == 0 { // those that wait look at the series again
 		return nil
 	}
-	s.waiting = rest
-	s.window.roll(s.issued, e.sent)
-	w := blockWrite{Write: taken, requests: all.requests}
-	if v.keys != nil {
-		w.keys = keysAfter(v.keys, all.requests, w.Block.First)
+	s.Waiting = rest
+	s.window.roll(s.Issued, e.Sent)
+	w := Write{Write: taken, Requests: all.requests}
+	if v.Keys != nil {
+		w.Keys = keysAfter(v.Keys, all.requests, w.Block.First)
 	}
 	return &w
 }
 
 // share divides the requests that wait: those that share the next write, and the rest, which look at the series again.
 // It answers those that get no part of any write: they have a key with a value, or want more than is left.
-func (s *strict) share(v sight, e situation) (all batch, rest []request) {
-	waiting, current := s.waiting, s.known.Incarnation == v.Incarnation()
+func (s *strict) share(v View, e Situation) (all batch, rest []Request) {
+	waiting, current := s.Waiting, s.Known.Incarnation == v.Incarnation()
 	if current { // else the keys may be older than those that were lost
 		waiting, rest = s.repeat(v)
 	}
-	left := s.known.Positions() - s.known.Next
+	left := s.Known.Positions() - s.Known.Next
 	full := false
 	for _, r := range waiting {
-		late := e.sent-r.w.Since >= int64(patience)
+		late := e.Sent-r.Wait.Since >= int64(Patience)
 		switch {
-		case r.n > left && left > 0 && current: // others may get what is left
-			r.w.Result = &result{err: s.known.Exhausted()}
+		case r.N > left && left > 0 && current: // others may get what is left
+			r.Wait.Result = &Result{Err: s.Known.Exhausted()}
 			rest = append(rest, r)
-		case late, r.n == 0: // SEQ asks for no value
+		case late, r.N == 0: // SEQ asks for no value
 			rest = append(rest, r)
 		case full, !all.add(r, min(left, maxCommit)):
 			full = true
@@ -124,38 +124,38 @@ func (s *strict) share(v sight, e situation) (all batch, rest []request) {
 
 // batch is the requests that share a write. They take n positions, and withKeys of them have keys.
 type batch struct {
-	requests []request
+	requests []Request
 	n        int64
 	withKeys int
 }
 
 // add reports whether a write of most positions can have one more request, and all its keys are remembered.
-func (b *batch) add(r request, most int64) bool {
+func (b *batch) add(r Request, most int64) bool {
 	withKeys := b.withKeys
-	if r.w.Key != "" {
+	if r.Wait.Key != "" {
 		withKeys++
 	}
-	if b.n+r.n > most || withKeys > record.MaxKeys {
+	if b.n+r.N > most || withKeys > record.MaxKeys {
 		return false
 	}
-	b.requests, b.n, b.withKeys = append(b.requests, r), b.n+r.n, withKeys
+	b.requests, b.n, b.withKeys = append(b.requests, r), b.n+r.N, withKeys
 	return true
 }
 
 // grant answers the requests of a write that was acknowledged, each with its part of the block.
-func grant(t blockWrite, values sequence.Values) {
+func grant(t Write, values sequence.Values) {
 	next := t.Block.First
-	for _, r := range t.requests {
-		r.w.Result = &result{values: values, block: positions.Block{First: next, End: next + r.n}}
-		next += r.n
+	for _, r := range t.Requests {
+		r.Wait.Result = &Result{Values: values, Block: positions.Block{First: next, End: next + r.N}}
+		next += r.N
 	}
 }
 
 // loseSight answers the requests of a write whose outcome is not known.
-func loseSight(t blockWrite, name string) {
+func loseSight(t Write, name string) {
 	refusal := unknown(t.Block.Len(), name)
-	for _, r := range t.requests {
-		r.w.Result = &result{err: refusal}
+	for _, r := range t.Requests {
+		r.Wait.Result = &Result{Err: refusal}
 	}
 }
 
@@ -167,7 +167,7 @@ const strictPause = 500 * time.Microsecond
 // sequence to others for no longer, so that requests do not wait in vain.
 const sharedFor = time.Second
 
-func (s *strict) pause(now int64) time.Duration {
+func (s *strict) Pause(now int64) time.Duration {
 	return strictPause * time.Duration(max(1, s.others(now)))
 }
 
@@ -177,75 +177,75 @@ func (s *strict) others(now int64) int {
 	return len(s.writers)
 }
 
-// saw also notes the node that has written the record.
-func (s *strict) saw(v sight, _ *record.Record, e situation) {
-	if v.keys != nil {
-		s.keys = v.keys.Entries
+// Saw also notes the node that has written the record.
+func (s *strict) Saw(v View, _ *record.Record, e Situation) {
+	if v.Keys != nil {
+		s.keys = v.Keys.Entries
 	}
 	process := func(nonce string) string { return nonce[:min(processLen, len(nonce))] }
-	if by := process(v.Record.Nonce); by != process(e.nonce) {
+	if by := process(v.Record.Nonce); by != process(e.Nonce) {
 		if s.writers == nil {
 			s.writers = make(map[string]int64)
 		}
-		s.writers[by] = e.sent
-		s.others(e.sent) // forgets old ones
+		s.writers[by] = e.Sent
+		s.others(e.Sent) // forgets old ones
 	}
 }
 
-// wrote leaves the sequence to other nodes for about the time of a write if they write, too, and this node was fast.
+// Wrote leaves the sequence to other nodes for about the time of a write if they write, too, and this node was fast.
 // Else the node that is nearest to ZooKeeper's leader would always be the fastest.
-func (s *strict) wrote(t blockWrite, v sight, sent, now int64, err error) (woken []request, pause time.Duration) {
+func (s *strict) Wrote(t Write, v View, sent, now int64, err error) (woken []Request, pause time.Duration) {
 	switch {
 	case err == nil: // no value is answered before: it must be higher than all that any node has answered (S26)
-		s.knowWritten(t, now)
+		s.KnowWritten(t, now)
 		s.unanswered += t.Block.Len()
-		grant(t, s.values)
-		if t.keys != nil {
-			s.keys = t.keys.Entries
+		grant(t, s.Values)
+		if t.Keys != nil {
+			s.keys = t.Keys.Entries
 		}
-		s.last = v.after(t)
+		s.Last = v.After(t)
 		if others := s.others(now); others > 0 {
 			//mutant:strict-writes-too-often by TestPausesOfAStrictSequence -> pause = min(time.Duration(others)*time.Duration(now-sent), sharedFor)
 			pause = min(time.Duration(others)*2*time.Duration(now-sent)+time.Microsecond, sharedFor)
 		}
-	case notMade(err):
-		s.waiting = append(t.requests, s.waiting...)
+	case NotMade(err):
+		s.Waiting = append(t.Requests, s.Waiting...)
 		return nil, 0
 	default: // the positions are given up, because a later write may follow this one (S27)
 		s.unanswered += t.Block.Len()
-		//mutant:s27-unknown-outcome by seqsim -> grant(t, s.values)
-		loseSight(t, s.name)
+		//mutant:s27-unknown-outcome by seqsim -> grant(t, s.Values)
+		loseSight(t, s.Name)
 	}
-	return t.requests, pause
+	return t.Requests, pause
 }
 
 // waitWithKeys reports whether a request with a key waits. mu is held.
 func (s *series) waitWithKeys() bool {
-	return slices.ContainsFunc(s.waiting, func(r request) bool { return r.w.Key != "" })
+	return slices.ContainsFunc(s.Waiting, func(r Request) bool { return r.Wait.Key != "" })
 }
 
 // repeat answers the requests with keys that have a value already, and returns the others. Of requests with one key
 // that has none, all but the first wait on: they get its value from the keys.
-func (s *strict) repeat(v sight) (fresh, rest []request) {
+func (s *strict) repeat(v View) (fresh, rest []Request) {
 	if !s.waitWithKeys() {
-		return s.waiting, nil
+		return s.Waiting, nil
 	}
 	seen := make(map[string]bool)
-	for _, r := range s.waiting {
-		key := r.w.Key
+	for _, r := range s.Waiting {
+		key := r.Wait.Key
 		if key == "" {
 			fresh = append(fresh, r)
 			continue
 		}
-		p, found := int64(0), v.keys != nil
+		p, found := int64(0), v.Keys != nil
 		if found {
-			p, found = v.keys.Find(record.HashKey(key))
+			p, found = v.Keys.Find(record.HashKey(key))
 		}
 		switch {
 		case found:
-			r.w.Result = &result{values: s.values, block: positions.Block{First: p, End: p + 1}, again: true}
+			r.Wait.Result = &Result{Values: s.Values, Block: positions.Block{First: p, End: p + 1}, Again: true}
 			rest = append(rest, r)
-		case seen[key], v.keys == nil: // asked twice at once, or it came after the keys were read
+		case seen[key], v.Keys == nil: // asked twice at once, or it came after the keys were read
 			rest = append(rest, r)
 		default:
 			seen[key] = true
@@ -257,13 +257,13 @@ func (s *strict) repeat(v sight) (fresh, rest []request) {
 
 // keysAfter returns the keys after a write that gives the positions from first on to requests. It returns nil if none
 // of them has a key.
-func keysAfter(k *record.Keyring, requests []request, first int64) *record.Keyring {
+func keysAfter(k *record.Keyring, requests []Request, first int64) *record.Keyring {
 	var added []record.KeyEntry
 	for _, r := range requests {
-		if r.w.Key != "" {
-			added = append(added, record.KeyEntry{Key: record.HashKey(r.w.Key), Position: first})
+		if r.Wait.Key != "" {
+			added = append(added, record.KeyEntry{Key: record.HashKey(r.Wait.Key), Position: first})
 		}
-		first += r.n
+		first += r.N
 	}
 	if len(added) == 0 {
 		return nil

@@ -29,7 +29,7 @@ func TestPausesOfAStrictSequence(t *testing.T) {
 		"outcome unknown":    {1, took, errors.New("no answer"), 0, 0, strictPause},
 	} {
 		s, v, e := strictly(50, 3)
-		t1 := s.nextWrite(v, e)
+		t1 := s.NextWrite(v, e)
 		sent := int64(time.Hour)
 		now := sent + int64(row.took)
 		s.writers = map[string]int64{}
@@ -39,8 +39,8 @@ func TestPausesOfAStrictSequence(t *testing.T) {
 				s.writers[string(rune('a'+k))] = now
 			}
 		}
-		again := s.pause(sent)
-		if _, leaves := s.wrote(*t1, v, sent, now, row.err); leaves != row.leaves || again != row.again && row.ago == 0 {
+		again := s.Pause(sent)
+		if _, leaves := s.Wrote(*t1, v, sent, now, row.err); leaves != row.leaves || again != row.again && row.ago == 0 {
 			t.Errorf("%s: leaves it for %s, tries again within %s, want %s and %s", name, leaves, again, row.leaves,
 				row.again)
 		}

@@ -11,14 +11,14 @@ import (
 )
 
 // strictly returns a series in strict mode with left positions, and requests for these numbers of values that wait.
-func strictly(left int64, waiting ...int64) (*strict, sight, situation) {
+func strictly(left int64, waiting ...int64) (*strict, View, Situation) {
 	r := usual(func(r *record.Record) { r.Mode, r.Max, r.Next = record.Strict, r.Start+99, 100-left })
 	s := knowing(r)
 	for _, n := range waiting {
 		wait(n, false)(s)
 	}
-	v := sight{Found: record.Found{Cluster: &record.Cluster{Incarnation: 1}}}
-	return s.mode.(*strict), v, situation{sent: 1000, now: 1000, nonce: "mine"}
+	v := View{Found: record.Found{Cluster: &record.Cluster{Incarnation: 1}}}
+	return s.Mode.(*strict), v, Situation{Sent: 1000, Now: 1000, Nonce: "mine"}
 }
 
 func TestStrictBatch(t *testing.T) {
@@ -37,29 +37,29 @@ func TestStrictBatch(t *testing.T) {
 		"nothing is left, so all must go": {0, []int64{1, 2}, 0, 2, nil},
 	} {
 		s, v, e := strictly(c.left, c.waiting...)
-		all := s.waiting
-		got := s.nextWrite(v, e)
+		all := s.Waiting
+		got := s.NextWrite(v, e)
 		var taken int64
 		if got != nil {
-			taken = int64(len(got.requests))
+			taken = int64(len(got.Requests))
 			if got.Block.First != 100-c.left || got.Record.Next != got.Block.End {
 				t.Errorf("%s: %+v", name, got)
 			}
 		}
-		if taken != c.taken || int64(len(s.waiting)) != c.rest {
-			t.Errorf("%s: %d taken, %d wait", name, taken, len(s.waiting))
+		if taken != c.taken || int64(len(s.Waiting)) != c.rest {
+			t.Errorf("%s: %d taken, %d wait", name, taken, len(s.Waiting))
 		}
 		var refused []int
 		for k, r := range all {
-			if r.w.Result != nil {
+			if r.Wait.Result != nil {
 				refused = append(refused, k)
 			}
 		}
 		if len(refused) != len(c.refused) {
 			t.Errorf("%s: %v are refused", name, refused)
 		}
-		if exhausted := s.refusal.Why() == record.Exhausted; exhausted != (c.left == 0) {
-			t.Errorf("%s: %v", name, s.refusal)
+		if exhausted := s.Refusal.Why() == record.Exhausted; exhausted != (c.left == 0) {
+			t.Errorf("%s: %v", name, s.Refusal)
 		}
 	}
 }
@@ -68,15 +68,15 @@ func TestStrictBatch(t *testing.T) {
 func TestStrictAnswerIsGivenOnceAndInTime(t *testing.T) {
 	for _, tooLate := range []bool{false, true} {
 		s, v, e := strictly(50, 3)
-		t1 := s.nextWrite(v, e)
-		s.wrote(*t1, sight{}, 0, 0, nil)
-		r, now := t1.requests[0], int64(1e9)
+		t1 := s.NextWrite(v, e)
+		s.Wrote(*t1, View{}, 0, 0, nil)
+		r, now := t1.Requests[0], int64(1e9)
 		if tooLate {
 			now += int64(AnswerFor)
 		}
-		s.relay = &relay{now: func() int64 { return now }}
+		s.relay = &Node{Now: func() int64 { return now }}
 		const late = 0 // the clock of a node that stood still, for a moment
-		runs, _, err := s.serve(r, late, 0, nil)
+		runs, _, err := s.Serve(r, late, 0, nil)
 		var refused *record.Refusal
 		if tooLate && (!errors.As(err, &refused) || refused.Reason != record.Unknown || s.unanswered != 3) {
 			t.Errorf("late: %v, %v, %d unanswered", runs, err, s.unanswered)
@@ -84,7 +84,7 @@ func TestStrictAnswerIsGivenOnceAndInTime(t *testing.T) {
 		if !tooLate && (err != nil || len(runs) != 1 || runs[0].Len != 3 || s.unanswered != 0) {
 			t.Errorf("in time: %v, %v, %d unanswered", runs, err, s.unanswered)
 		}
-		if _, _, err := s.serve(r, late, 0, nil); err == nil {
+		if _, _, err := s.Serve(r, late, 0, nil); err == nil {
 			t.Error("the answer was given twice")
 		}
 	}

@@ -161,7 +161,7 @@ func TestTwoNamesOfATemplateAtOnce(t *testing.T) {
 	cl, _ := a.Cluster()
 	ctx := context.Background()
 	s2 := a.is.named("t:2")
-	e := situation{sent: a.is.now(), now: a.is.known.now(a.is.cfg.Elapsed.AtLeast()), nonce: a.is.cfg.Nonce()}
+	e := Situation{Sent: a.is.now(), Now: a.is.known.now(a.is.cfg.Elapsed.AtLeast()), Nonce: a.is.cfg.Nonce()}
 	v2, err := a.is.gather(ctx, s2, true) // the second worker has read the template
 	if err != nil {
 		t.Fatal(err)

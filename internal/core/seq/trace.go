@@ -10,38 +10,38 @@ import (
 
 // traceWrite traces a write that is about to be sent over what was read: one that takes a block, gives positions back,
 // or changes the owner. The writes of a strict sequence are no steps, because each is an answer.
-func (i *Rounds) traceWrite(s *series, v sight, t blockWrite, hold Hold) {
+func (i *Rounds) traceWrite(s *series, v View, t Write, hold Hold) {
 	r, was := t.Record, v.Record
 	if i.trace == nil || was == nil || r.Mode == record.Strict || r.Next == was.Next && r.Owner == was.Owner {
 		return
 	}
 	about := []any{
-		"name", s.name, "id", r.ID, "inc", v.Incarnation(), "first", t.Block.First, "end", t.Block.End, "next", r.Next,
+		"name", s.Name, "id", r.ID, "inc", v.Incarnation(), "first", t.Block.First, "end", t.Block.End, "next", r.Next,
 		"credit", r.Credit, "at", r.At, "owner", r.Owner, "nonce", r.Nonce,
 		"slot", hold.Version, "wait_ms", hold.Wait.Milliseconds(),
 		"was_next", was.Next, "was_inc", was.Incarnation, "was_credit", was.Credit, "was_at", was.At,
 		"peak_from", was.PeakFrom, "peak_at", was.PeakAt, "ceiling", int64(was.CeilingInForce()), "hard", was.HardCeiling,
 		"positions", was.Positions(), "was_owner", was.Owner, "hold_ms", was.HoldMs,
 	}
-	s.mu.Lock()
-	if m, ok := s.mode.(*ordered); ok {
-		about = append(about, m.traced()...)
+	s.Mu.Lock()
+	if m, ok := s.Mode.(*Section); ok {
+		about = append(about, m.Traced()...)
 	}
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	i.trace.Step("writes", about...)
 }
 
 // traceBlock traces a block that is the node's from now on. s.mu is held.
-func (s *series) traceBlock(t blockWrite) {
+func (s *series) traceBlock(t Write) {
 	if t.Block.Len() > 0 && t.Record.Mode != record.Strict {
-		s.trace.Step("block", "name", s.name, "id", t.Record.ID, "inc", t.Record.Incarnation,
+		s.Trace.Step("block", "name", s.Name, "id", t.Record.ID, "inc", t.Record.Incarnation,
 			"first", t.Block.First, "end", t.Block.End, "nonce", t.Record.Nonce)
 	}
 }
 
 // traceBound traces that positions below bound may be issued from now on (S30). s.mu is held.
 func (s *segment) traceBound(bound int64) {
-	s.trace.Step("journal", "name", s.name, "id", s.known.ID, "bound", bound)
+	s.Trace.Step("journal", "name", s.Name, "id", s.Known.ID, "bound", bound)
 }
 
 // words returns blocks as one word.

@@ -56,16 +56,16 @@ func (i *Rounds) witness() (w Witness, ok bool) {
 	}
 	ok = true
 	for _, s := range i.list() {
-		s.mu.Lock()
-		if s.known != nil {
-			r := *s.known
-			w.Records[s.name] = r.Raised(max(r.Next, s.highest))
-			ok = ok && !(s.stale && s.incarnation < k.seq().state.Incarnation)
+		s.Mu.Lock()
+		if s.Known != nil {
+			r := *s.Known
+			w.Records[s.Name] = r.Raised(max(r.Next, s.highest))
+			ok = ok && !(s.Stale && s.incarnation < k.seq().state.Incarnation)
 			if len(s.keys) > 0 {
-				w.Keys[s.name] = (&record.Keyring{Entries: s.keys}).Marshal()
+				w.Keys[s.Name] = (&record.Keyring{Entries: s.keys}).Marshal()
 			}
 		}
-		s.mu.Unlock()
+		s.Mu.Unlock()
 	}
 	return w, ok
 }
@@ -174,11 +174,11 @@ func (i *Rounds) remember(w Witness) {
 	i.knowsState()
 	for _, name := range slices.Sorted(maps.Keys(w.Records)) {
 		s := i.named(name) // a request may have asked for it already
-		s.mu.Lock()
-		s.stale, s.incarnation = true, w.Incarnation
+		s.Mu.Lock()
+		s.Stale, s.incarnation = true, w.Incarnation
 		s.know(w.Records[name])
 		s.keys, _ = record.ParseKeys(w.Keys[name]) // loadWitness has checked them
-		s.mu.Unlock()
+		s.Mu.Unlock()
 	}
 }
 

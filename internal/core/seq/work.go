@@ -42,16 +42,16 @@ func (i *Rounds) work(ctx context.Context, cluster ClusterInfo, s *series) error
 }
 
 // situation returns the present one, or that when a read was sent.
-func (i *Rounds) situation(cluster ClusterInfo, sent timeguard.Moment) situation {
+func (i *Rounds) situation(cluster ClusterInfo, sent timeguard.Moment) Situation {
 	unconfirmed := i.unconfirmed(cluster)
 	//mutant:s36-takes-before by TestFamilyIsReadBeforeItsSections -> if false {
 	if !i.known.hasSettled() { // the confirming time has ended in the middle of this round
 		unconfirmed = max(unconfirmed, time.Millisecond)
 	}
-	return situation{
-		sent: sent.Most, least: sent.Least, now: i.known.now(sent.Least),
-		unconfirmed: unconfirmed, spread: i.spread,
-		volatile: !i.outlasts(), nonce: i.cfg.Nonce(), by: i.cfg.By, session: i.session,
+	return Situation{
+		Sent: sent.Most, Least: sent.Least, Now: i.known.now(sent.Least),
+		Unconfirmed: unconfirmed, Spread: i.spread,
+		Volatile: !i.outlasts(), Nonce: i.cfg.Nonce(), By: i.cfg.By, Session: i.session,
 	}
 }
 
@@ -62,11 +62,11 @@ func (i *Rounds) situation(cluster ClusterInfo, sent timeguard.Moment) situation
 // read in a later state since. If ZooKeeper has changed all the same, the next write fails, because versions only grow
 // within a session.
 func (i *Rounds) gather(ctx context.Context, s *series, reuse bool) (v view, err error) {
-	s.mu.Lock()
-	if reuse && !s.stale { // a new session makes all records stale
-		v.sight = s.last
+	s.Mu.Lock()
+	if reuse && !s.Stale { // a new session makes all records stale
+		v.View = s.Last
 	}
-	s.mu.Unlock()
+	s.Mu.Unlock()
 	if v.State == nil || i.known.judge(v) != record.Good { // not record.Lost: a view from before shows no loss
 		if v, err = i.look(ctx, s, false); err != nil {
 			return view{}, err
@@ -93,9 +93,9 @@ func (i *Rounds) readMore(ctx context.Context, v *view, w wants) error {
 	for k, name := range w.templates {
 		paths = append(paths, record.Path(name))
 		if t := i.find([]byte(name)); t != nil {
-			t.mu.Lock()
-			before[k] = t.known
-			t.mu.Unlock()
+			t.Mu.Lock()
+			before[k] = t.Known
+			t.Mu.Unlock()
 		}
 	}
 	if w.keys != "" {
@@ -112,11 +112,11 @@ func (i *Rounds) readMore(ctx context.Context, v *view, w wants) error {
 		return err
 	}
 	if w.secret != "" {
-		v.secret, found = &found[len(found)-1], found[:len(found)-1]
+		v.Secret, found = &found[len(found)-1], found[:len(found)-1]
 	}
 	if w.keys != "" {
-		v.keys = &record.Keyring{Exists: found[0].Found, Version: found[0].Stat.Version}
-		v.keys.Entries, err = record.ParseKeys(found[0].Data)
+		v.Keys = &record.Keyring{Exists: found[0].Found, Version: found[0].Stat.Version}
+		v.Keys.Entries, err = record.ParseKeys(found[0].Data)
 		return record.DamagedAt(record.KeysPath(w.keys), err)
 	}
 	for k, name := range w.templates {
@@ -142,22 +142,22 @@ func (i *Rounds) readMore(ctx context.Context, v *view, w wants) error {
 
 // pauseSeries lets a round that comes a little later try again.
 func (i *Rounds) pauseSeries(s *series) {
-	s.mu.Lock()
-	most := backoff(s.conflicts)
-	if s.mode != nil {
-		most = s.mode.pause(i.now())
+	s.Mu.Lock()
+	most := Backoff(s.Conflicts)
+	if s.Mode != nil {
+		most = s.Mode.Pause(i.now())
 	}
-	s.conflicts++
-	s.mu.Unlock()
+	s.Conflicts++
+	s.Mu.Unlock()
 	i.pauseUpTo(s, most)
 }
 
 // pauseUpTo makes the rounds leave a series alone for a random time.
 func (i *Rounds) pauseUpTo(s *series, most time.Duration) {
 	until := i.now() + int64(i.cfg.Retry(most))
-	s.mu.Lock()
-	s.notBefore = until
-	s.mu.Unlock()
+	s.Mu.Lock()
+	s.NotBefore = until
+	s.Mu.Unlock()
 	i.alarms.set(s, alarm{until, until})
 }
 
@@ -190,10 +190,10 @@ func (i *Rounds) look(ctx context.Context, s *series, synced bool) (view, error)
 		paths, slots = append(paths, hold.Record), 1
 	}
 	if s != nil {
-		s.mu.Lock()
-		known, paths = s.known, append(paths, record.Path(s.name))
+		s.Mu.Lock()
+		known, paths = s.Known, append(paths, record.Path(s.Name))
 		synced = synced || s.unsure() || s.journaled != nil || i.known.incarnation > s.incarnation
-		s.mu.Unlock()
+		s.Mu.Unlock()
 	}
 	for reads := 1; ; reads++ {
 		if synced {
@@ -206,7 +206,7 @@ func (i *Rounds) look(ctx context.Context, s *series, synced bool) (view, error)
 		if err != nil {
 			return view{}, err
 		}
-		v := view{before: known, sight: sight{read: sent, got: i.cfg.Elapsed.Now()}}
+		v := view{before: known, View: View{Read: sent, Got: i.cfg.Elapsed.Now()}}
 		if v.Found, err = record.ParseFound(found[:len(paths)-slots]); err != nil {
 			return view{}, err
 		}
@@ -234,8 +234,8 @@ func (i *Rounds) commit(ctx context.Context, s *series, v view, st step) (again 
 	if st.kind != restoreStep {
 		//mutant:s10-slot by TestTakingNeedsTheSlotUnchanged ->
 		ops = append(ops, hold.check())
-		if !hold.allows(st.blockWrite) {
-			err = errNotSent
+		if !hold.allows(st.Write) {
+			err = ErrNotSent
 		}
 	}
 	if err == nil && len(st.dirs) > 0 {
@@ -244,22 +244,22 @@ func (i *Rounds) commit(ctx context.Context, s *series, v view, st step) (again 
 	sent := err == nil
 	if sent {
 		if st.kind == restoreStep { // also if the outcome is not known
-			i.restored.add(s.name)
+			i.restored.add(s.Name)
 		}
 		if st.kind == takeStep {
-			i.traceWrite(s, v.sight, st.blockWrite, hold)
+			i.traceWrite(s, v.View, st.Write, hold)
 		}
 		err = i.cfg.Store.Multi(store.OnSession(ctx, i.session), append(ops, st.ops...)...)
 	}
 	switch {
 	case st.kind == takeStep && !sent:
-		i.wrote(s, v.sight, st.blockWrite, begun, errNotSent) // its requests go on waiting
+		i.wrote(s, v.View, st.Write, begun, ErrNotSent) // its requests go on waiting
 	case st.kind == takeStep:
-		i.wrote(s, v.sight, st.blockWrite, begun, err)
+		i.wrote(s, v.View, st.Write, begun, err)
 	case err == nil && st.done != nil:
 		st.done(i.cfg.Log)
 	}
-	if notMade(err) {
+	if NotMade(err) {
 		return true, nil
 	}
 	return err == nil && st.kind != takeStep, st.noRoom(err)
@@ -280,19 +280,19 @@ func (st step) noRoom(err error) error {
 }
 
 // wrote ends a write of a mode.
-func (i *Rounds) wrote(s *series, v sight, t blockWrite, sent int64, err error) {
+func (i *Rounds) wrote(s *series, v View, t Write, sent int64, err error) {
 	now := i.now()
 	if errors.Is(err, store.ErrQuota) {
-		err = errNotSent // it was not made. overQuota refuses the requests
+		err = ErrNotSent // it was not made. overQuota refuses the requests
 	}
-	s.mu.Lock()
-	//mutant:s26-before-zookeeper by seqsim -> woken, pause := s.mode.wrote(t, v, sent, now, nil)
-	woken, pause := s.mode.wrote(t, v, sent, now, err)
-	s.mu.Unlock()
+	s.Mu.Lock()
+	//mutant:s26-before-zookeeper by seqsim -> woken, pause := s.Mode.Wrote(t, v, sent, now, nil)
+	woken, pause := s.Mode.Wrote(t, v, sent, now, err)
+	s.Mu.Unlock()
 	i.nextAlarm(s)
 	//mutant:strict-makes-no-pause by TestStrictSequenceIsLeftToOthersAfterAWrite -> if pause < 0 {
 	if pause > 0 {
 		i.pauseUpTo(s, pause)
 	}
-	wakeAll(woken)
+	WakeAll(woken)
 }
