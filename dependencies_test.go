@@ -35,9 +35,9 @@ func TestDependencies(t *testing.T) {
 			"github.com/mattn/go-isatty " +
 			"go.uber.org/atomic golang.org/x/sync golang.org/x/sys " +
 			"ids internal/core/limits internal/core/node internal/core/positions internal/core/pulse internal/core/replies internal/core/seq " +
-			"internal/core/seq/record " +
+			"internal/core/seq/mode internal/core/seq/ordered internal/core/seq/ordered/peer internal/core/seq/record " +
 			"internal/core/store " +
-			"internal/ops/access internal/ops/host/logqueue internal/ops/host/rawsocket internal/ops/inside internal/ops/peer " +
+			"internal/ops/access internal/ops/host/logqueue internal/ops/host/rawsocket internal/ops/inside " +
 			"internal/ops/view lineproto localcache sequence timeguard worker",
 		"./client": "client github.com/cenkalti/backoff/v5 github.com/fatih/color github.com/hashicorp/go-hclog " +
 			"github.com/mattn/go-colorable github.com/mattn/go-isatty " +

@@ -16,9 +16,9 @@ import (
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/core/pulse"
 	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/ordered/peer"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/access"
-	"github.com/flaked/flaked/internal/ops/peer"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/timeguard"
 )

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/timeguard"
@@ -23,7 +24,7 @@ func benchmarkTake(b *testing.B, m sequence.Map) {
 	now := i.now()
 	s := i.named("order")
 	s.know(record.Record{Map: m, Settings: record.Settings{HoldMs: 1e9}})
-	s.segment().accept(Write{Write: record.Write{Record: *s.Known, Block: positions.Block{First: 0, End: 1 << 40}}}, now)
+	s.segment().accept(mode.Write{Write: record.Write{Record: *s.Known, Block: positions.Block{First: 0, End: 1 << 40}}}, now)
 	s.secret = &secret{key: sequence.NewKey()}
 	s.Values = s.secret.valuesOf(*s.Known)
 	i.publish(progress{knewAllAt: now})

@@ -10,6 +10,8 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/mode"
+	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
@@ -17,14 +19,14 @@ import (
 type catalog struct {
 	mu     sync.RWMutex
 	byName map[string]*series
-	all    []*series // in the order in which the node met them
-	gone   Totals    // of the series that were removed
+	all    []*series   // in the order in which the node met them
+	gone   mode.Totals // of the series that were removed
 	// last is the series that was found last, nil for none. It is in byName.
 	last atomic.Pointer[series]
 	// journal keeps what the series hold over a restart, nil if nothing does. It never changes.
 	journal *journal
 	// relay and families are what ordered sequences share.
-	relay    *Node
+	relay    *ordered.Node
 	families families
 	trace    coordinator.Trace
 	ring     func(s *series, at int64) // Issuer.wakeAt
@@ -51,7 +53,7 @@ func (c *catalog) named(name string) *series {
 	s := c.byName[name]
 	if s == nil {
 		s = &series{journal: c.journal, relay: c.relay, families: &c.families, ring: c.ring, readAt: longAgoNs}
-		s.Series = Series{Name: name, Trace: c.trace, Keeper: s}
+		s.Series = mode.Series{Name: name, Trace: c.trace, Keeper: s}
 		if c.byName == nil {
 			c.byName = make(map[string]*series)
 		}
@@ -63,7 +65,7 @@ func (c *catalog) named(name string) *series {
 
 // counted returns all series, and what those did that were removed. Each series is in one of them: a counter that had
 // one twice would fall afterwards. The caller must not change the list.
-func (c *catalog) counted() ([]*series, Totals) {
+func (c *catalog) counted() ([]*series, mode.Totals) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.all[:len(c.all):len(c.all)], c.gone
@@ -77,7 +79,7 @@ func (c *catalog) list() []*series {
 
 // remove removes the series of which dies returns true.
 func (c *catalog) remove(dies func(*series) bool) {
-	dead, did := make(map[*series]bool), Totals{}
+	dead, did := make(map[*series]bool), mode.Totals{}
 	for _, s := range c.list() {
 		if dies(s) {
 			dead[s] = true
@@ -283,7 +285,7 @@ func (i *Rounds) nextAlarm(s *series) {
 		next.from, next.at = s.NotBefore, s.NotBefore
 	}
 	slowAt := int64(0)
-	if m, ok := s.Mode.(*Section); ok { // nextBatch has set this alarm, but an earlier one may have replaced it
+	if m, ok := s.Mode.(*ordered.Section); ok { // nextBatch has set this alarm, but an earlier one may have replaced it
 		slowAt = m.SlowAt()
 	}
 	s.Mu.Unlock()

@@ -14,8 +14,9 @@
 //     returns the step that is due, without I/O.
 //   - knowledge is what the node knows of losses of data, as named phases.
 //
-// What stands in ZooKeeper, and the decisions that need nothing else, are in package record. The commands of people are
-// in package operator, which a serving node does not link.
+// What stands in ZooKeeper, and the decisions that need nothing else, are in package record. Package ordered says who may
+// count of an ordered sequence, and package mode what rounds and modes know of each other. The commands of people are in
+// package operator, which a serving node does not link.
 //
 // The simulation (TestSimulation) plays random histories of nodes, operators and losses of data, and checks
 // that no value is issued twice.

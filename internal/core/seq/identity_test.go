@@ -7,6 +7,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
+	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
@@ -86,7 +87,9 @@ func TestAnswerOfAnotherOwnerIsNotUsed(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
 	for _, owner := range []string{"other", ""} {
-		b.is.relay.Pass = func(context.Context, Ask) (Answer, error) { return Answer{First: 5, Owner: owner}, nil }
+		b.is.relay.Pass = func(context.Context, ordered.Ask) (ordered.Answer, error) {
+			return ordered.Answer{First: 5, Owner: owner}, nil
+		}
 		c := b.ask("ticks", 1, true)
 		s.pass(10 * time.Millisecond)
 		if r := c.reason(); r != record.Unknown {
@@ -108,10 +111,10 @@ func TestAnotherNodeAtTheAddressOfTheOwner(t *testing.T) {
 	last := a.ask("ticks", 500, true).first() + 499
 	before := s.named("ticks")
 	a.gone()
-	var asked []Ask
-	b.is.relay.Pass = func(_ context.Context, ask Ask) (Answer, error) {
+	var asked []ordered.Ask
+	b.is.relay.Pass = func(_ context.Context, ask ordered.Ask) (ordered.Answer, error) {
 		asked = append(asked, ask)
-		return Answer{}, replies.NotInCluster("B", "another", ask.Cluster)
+		return ordered.Answer{}, replies.NotInCluster("B", "another", ask.Cluster)
 	}
 	began, c := s.now, b.ask("ticks", 1, true)
 	for !c.again().done && s.now < began+10_000 {
@@ -132,11 +135,11 @@ func TestWrongNodeIsAskedAgainElsewhere(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 3)
 	a, b := s.owned(nodes[0], nodes[1])
 	asked := 0
-	b.is.relay.Pass = func(ctx context.Context, ask Ask) (Answer, error) {
+	b.is.relay.Pass = func(ctx context.Context, ask ordered.Ask) (ordered.Answer, error) {
 		if asked++; asked == 1 { // the owner has renewed meanwhile, and so the record shows that it lives
 			s.now += 1500
 			_ = a.round()
-			return Answer{}, replies.New(ids.WRONGNODE, "reason=not-owner")
+			return ordered.Answer{}, replies.New(ids.WRONGNODE, "reason=not-owner")
 		}
 		return b.passTo(ctx, ask)
 	}

@@ -15,6 +15,8 @@ import (
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/pulse"
+	"github.com/flaked/flaked/internal/core/seq/mode"
+	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
@@ -58,7 +60,7 @@ func (h Hold) mayTake() bool { return h.Record != "" && h.Wait == 0 }
 
 // allows reports whether the node may make a write now. An owner may renew its lease before it may take positions, if
 // that changes nothing else (O7).
-func (h Hold) allows(t Write) bool {
+func (h Hold) allows(t mode.Write) bool {
 	//mutant:o7-takes-unconfirmed -> return h.mayTake() || h.Record != "" && t.Renews
 	return h.mayTake() || h.Record != "" && t.Renews && t.Block.Len() == 0 && t.Record.Owner != ""
 }
@@ -91,7 +93,7 @@ type Config struct {
 	// Pass asks another node for values of an ordered sequence. It returns an *ids.ReplyError if that node refuses, an
 	// error that wraps ErrNotAsked if the request was certainly not sent, and another one if the outcome is not known.
 	// nil: this node asks no others.
-	Pass func(ctx context.Context, ask Ask) (Answer, error)
+	Pass func(ctx context.Context, ask ordered.Ask) (ordered.Answer, error)
 	// Nonce returns a new nonce for each write. nil means 64 random bits.
 	Nonce func() string
 	// Follow is the time between two reads of /seq. 0 means the default heartbeat.
@@ -150,7 +152,7 @@ func New(cfg Config) (*Issuer, *Rounds) {
 		quick: cfg.Elapsed.ByMono().AtMost,
 	}
 	i.trace, i.ring, i.alarms.armed = cfg.Trace, i.wakeAt, math.MaxInt64
-	i.relay = NewNode(cfg.Pass, cfg.Address, cfg.Elapsed)
+	i.relay = ordered.NewNode(cfg.Pass, cfg.Address, cfg.Elapsed)
 	if cfg.Dir != nil {
 		i.journal = newJournal(cfg.Dir)
 	}
@@ -173,13 +175,13 @@ func (i *Issuer) Take(
 			i.count(err)
 			return to, err
 		}
-		r := Request{Wait: w, N: int64(n), Whole: whole, Wake: wake, Name: name, Lane: lane}
+		r := mode.Request{Wait: w, N: int64(n), Whole: whole, Wake: wake, Name: name, Lane: lane}
 		values, low, err := s.serve(r, i.quick(), i.progress.Load().knewAllAt, to)
 		if err == errForgotten {
 			continue
 		}
 		if low {
-			i.wakeAt(s, Soon)
+			i.wakeAt(s, mode.Soon)
 		}
 		if err != nil {
 			i.count(err)

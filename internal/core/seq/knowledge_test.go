@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/timeguard"
 )
@@ -108,7 +109,7 @@ func TestPhases(t *testing.T) {
 		for n, l := range looks {
 			ns += int64(l.after)
 			now := timeguard.Moment{Boot: ns, Wall: ns, Least: ns, Most: ns}
-			v := view{View: View{Found: record.Found{State: l.state}}}
+			v := view{View: mode.View{Found: record.Found{State: l.state}}}
 			if l.incarnation != never {
 				v.Cluster = &record.Cluster{UUID: "c", Incarnation: l.incarnation}
 			}
@@ -199,7 +200,7 @@ func TestJudgeState(t *testing.T) {
 		"an earlier time":                      {2, &record.State{Changes: 6, Time: 999}, &known, false, record.Lost},
 		"what is not compared yet":             {2, &record.State{}, &record.State{Incarnation: 1, Changes: 5}, true, record.Good},
 	} {
-		v := view{View: View{Found: record.Found{State: c.found}}}
+		v := view{View: mode.View{Found: record.Found{State: c.found}}}
 		if c.cluster != never {
 			v.Cluster = &record.Cluster{UUID: "c", Incarnation: c.cluster}
 		}

@@ -4,7 +4,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
@@ -108,23 +110,23 @@ func (c *contest) ask(a *actor) {
 }
 
 // sentAt returns when the owner's last renewal was sent, ns of AtMost.
-func sentAt(m *Section) int64 {
+func sentAt(m *ordered.Section) int64 {
 	d := m.Known.Hold()
 	return m.Until() - int64(d-d/10)
 }
 
 // lapses returns how many leases of the owner have ended before they were renewed.
-func lapses(m *Section) int64 {
-	var u Use
+func lapses(m *ordered.Section) int64 {
+	var u mode.Use
 	m.Report(&u)
 	return u.Lapses
 }
 
 // owner makes a node the owner of a sequence.
-func (a *actor) owner(name string) *Section {
+func (a *actor) owner(name string) *ordered.Section {
 	a.t.Helper()
 	a.ask(name, 1, true).first()
-	m := a.is.find([]byte(name)).Mode.(*Section)
+	m := a.is.find([]byte(name)).Mode.(*ordered.Section)
 	if !m.Leased() {
 		a.t.Fatal("the node does not own the sequence")
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 )
@@ -34,9 +35,9 @@ const (
 // noBlockAfter is the refusal of requests that wait when ZooKeeper has failed with err.
 func noBlockAfter(err error) *record.Refusal {
 	if errors.Is(err, store.ErrQuota) {
-		return NoBlock(textQuota)
+		return mode.NoBlock(textQuota)
 	}
-	return NoBlock(textUnreachable)
+	return mode.NoBlock(textUnreachable)
 }
 
 // unknown: n positions may have been taken for requests that nobody can answer any more.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
+	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
@@ -26,7 +27,7 @@ func newLinked(t *testing.T, lease time.Duration, nodes int) (*stage, []*actor) 
 }
 
 // passTo asks another node, as a process does: see Config.Pass.
-func (a *actor) passTo(_ context.Context, ask Ask) (got Answer, err error) {
+func (a *actor) passTo(_ context.Context, ask ordered.Ask) (got ordered.Answer, err error) {
 	w := sequence.Wait{Passed: &ask.Of}
 	for _, b := range a.nodes {
 		for tries := 0; b.address == ask.Address && tries < 4; tries++ {
@@ -37,11 +38,11 @@ func (a *actor) passTo(_ context.Context, ask Ask) (got Answer, err error) {
 			case err != nil:
 				return got, replies.Of(err)
 			default:
-				return Answer{First: int64(runs[0].First), Owner: w.Owner}, nil
+				return ordered.Answer{First: int64(runs[0].First), Owner: w.Owner}, nil
 			}
 		}
 	}
-	return got, ErrNotAsked
+	return got, ordered.ErrNotAsked
 }
 
 // owned makes one of two nodes the owner of ticks, and returns it first.
@@ -63,7 +64,7 @@ func TestUnknownOutcomeIsNotRepeated(t *testing.T) {
 	a, b := s.owned(nodes[0], nodes[1])
 	m := a.is.find([]byte("ticks"))
 	issued := m.Issued
-	b.is.relay.Pass = func(ctx context.Context, ask Ask) (got Answer, err error) {
+	b.is.relay.Pass = func(ctx context.Context, ask ordered.Ask) (got ordered.Answer, err error) {
 		_, _ = b.passTo(ctx, ask)
 		return got, errors.New("the connection has ended")
 	}
@@ -95,8 +96,10 @@ func TestRequestsGoToTheNextOwner(t *testing.T) {
 	c := nodes[2]
 	a.gone()
 	began := s.now
-	b.is.relay.Pass = func(context.Context, Ask) (_ Answer, err error) { return Answer{}, ErrNotAsked }
-	c.is.relay.Pass = func(ctx context.Context, ask Ask) (got Answer, err error) {
+	b.is.relay.Pass = func(context.Context, ordered.Ask) (_ ordered.Answer, err error) {
+		return ordered.Answer{}, ordered.ErrNotAsked
+	}
+	c.is.relay.Pass = func(ctx context.Context, ask ordered.Ask) (got ordered.Answer, err error) {
 		if ask.Address != a.address {
 			return c.passTo(ctx, ask)
 		}
@@ -106,7 +109,7 @@ func TestRequestsGoToTheNextOwner(t *testing.T) {
 			two.again()
 			s.pass(10 * time.Millisecond)
 		}
-		return Answer{}, errors.New("no answer")
+		return ordered.Answer{}, errors.New("no answer")
 	}
 	c.ask("ticks", 1, true)
 	s.pass(10 * time.Millisecond)
@@ -120,9 +123,9 @@ func TestCeilingIsNotAskedForByEach(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
 	asked := 0
-	b.is.relay.Pass = func(context.Context, Ask) (Answer, error) {
+	b.is.relay.Pass = func(context.Context, ordered.Ask) (ordered.Answer, error) {
 		asked++
-		return Answer{}, replies.New(ids.NOTREADY, "reason=ceiling retry_after_ms=10 too much")
+		return ordered.Answer{}, replies.New(ids.NOTREADY, "reason=ceiling retry_after_ms=10 too much")
 	}
 	var calls []*call
 	for range 1000 {
@@ -144,12 +147,12 @@ func TestRequestsThatAreTooLargeTogether(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
 	asked, next := 0, int64(1001)
-	b.is.relay.Pass = func(_ context.Context, ask Ask) (Answer, error) {
+	b.is.relay.Pass = func(_ context.Context, ask ordered.Ask) (ordered.Answer, error) {
 		if asked++; ask.N > 5 {
-			return Answer{}, replies.New(ids.NOTREADY, "reason=ceiling retry_after_ms=10 too much")
+			return ordered.Answer{}, replies.New(ids.NOTREADY, "reason=ceiling retry_after_ms=10 too much")
 		}
 		next += ask.N
-		return Answer{First: next - ask.N, Owner: ask.Of.Owner}, nil
+		return ordered.Answer{First: next - ask.N, Owner: ask.Of.Owner}, nil
 	}
 	calls := []*call{b.ask("ticks", 3, true), b.ask("ticks", 3, true), b.ask("ticks", 3, true)}
 	s.pass(10 * time.Millisecond)
@@ -170,11 +173,11 @@ func TestSilentOwnerIsReplacedInTime(t *testing.T) {
 	s.pass(100 * time.Millisecond)
 	a.gone()
 	began := s.now
-	b.is.relay.Pass = func(ctx context.Context, _ Ask) (Answer, error) {
+	b.is.relay.Pass = func(ctx context.Context, _ ordered.Ask) (ordered.Answer, error) {
 		for ctx.Err() == nil && s.now < began+5000 {
 			s.pass(10 * time.Millisecond)
 		}
-		return Answer{}, errors.New("no answer")
+		return ordered.Answer{}, errors.New("no answer")
 	}
 	b.ask("ticks", 1, true)
 	s.pass(10 * time.Millisecond)
@@ -237,13 +240,13 @@ func TestSilentOwnerIsDoubtedInTime(t *testing.T) {
 			s.pass(10 * time.Millisecond)
 		}
 		began, doubted := s.now, false
-		m := b.is.find([]byte("ticks")).Mode.(*Section)
-		b.is.relay.Pass = func(context.Context, Ask) (Answer, error) {
+		m := b.is.find([]byte("ticks")).Mode.(*ordered.Section)
+		b.is.relay.Pass = func(context.Context, ordered.Ask) (ordered.Answer, error) {
 			for s.now < began+1000 && !doubted {
 				s.pass(10 * time.Millisecond)
 				doubted = m.SlowAt() == 0
 			}
-			return Answer{}, errors.New("no answer")
+			return ordered.Answer{}, errors.New("no answer")
 		}
 		var c *call
 		b.calls = func(call memzk.Call) memzk.Fault {

@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
@@ -74,7 +76,7 @@ func TestRequestDoesNotWaitForALongLease(t *testing.T) {
 	a.owner("ticks")
 	c := s.contest("ticks")
 	c.run(30*time.Second, b)
-	if took := time.Duration(c.longest[b]) * time.Millisecond; took < Patience || took > Patience+time.Second {
+	if took := time.Duration(c.longest[b]) * time.Millisecond; took < mode.Patience || took > mode.Patience+time.Second {
 		t.Errorf("a request has waited for %s", took)
 	}
 }
@@ -107,7 +109,9 @@ func TestPlacementNeedsNoRoom(t *testing.T) {
 	a := s.node()
 	a.gone()
 	b := &actor{stage: s, Machine: machineOf(s.Cluster, s.now), store: s.Mem.Session(), slot: "/workers/0007", address: "b:1"}
-	b.pass = func(context.Context, Ask) (Answer, error) { return Answer{}, ErrNotAsked }
+	b.pass = func(context.Context, ordered.Ask) (ordered.Answer, error) {
+		return ordered.Answer{}, ordered.ErrNotAsked
+	}
 	b.restart()
 	s.nodes = append(s.nodes, b)
 	s.ordered("ticks", record.DefaultLease, 1000)
@@ -212,7 +216,7 @@ func TestNoRoundsWithoutAPause(t *testing.T) {
 			createCluster(a.Mem.Session(), 0)
 			a.noteLoss()
 			a.restart()
-			a.is.wakeAt(a.is.named("ticks"), Soon)
+			a.is.wakeAt(a.is.named("ticks"), mode.Soon)
 		},
 	} {
 		s, nodes := newTicks(t, record.DefaultLease, 1)
@@ -237,7 +241,7 @@ func TestPauseEndsWithARound(t *testing.T) {
 		if left := a.is.alarms.arm(a.is.now(), time.Hour); left != time.Second {
 			t.Errorf("%s: the next round comes in %s", when, left)
 		}
-		a.is.wakeAt(order, Soon)
+		a.is.wakeAt(order, mode.Soon)
 		_ = a.round()
 	}
 }

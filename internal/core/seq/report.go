@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
@@ -14,7 +15,7 @@ import (
 // Report is what a node knows of its sequences at one moment, for people and for metrics.
 type Report struct {
 	// Sequences are those that exist, as far as the node knows, without templates. They are in no order.
-	Sequences []Use
+	Sequences []mode.Use
 	// FrozenTemplates is the number of templates that create nothing until an operator confirms them.
 	FrozenTemplates int
 	// State is /seq as it was when the node last knew all changes.
@@ -66,7 +67,7 @@ func (i *Issuer) Report() Report {
 
 // Use returns what the node knows of a sequence, or of the section that issues the values of a name of a family. ok is
 // false if it knows none of this name. It may be called by any goroutine.
-func (i *Issuer) Use(name string) (u Use, ok bool) {
+func (i *Issuer) Use(name string) (u mode.Use, ok bool) {
 	if f := i.families.of([]byte(name)); f != nil {
 		k, _ := positions.Place(name, len(f.sections))
 		name = record.SectionName(f.name, k)
@@ -84,8 +85,8 @@ func (i *Issuer) Use(name string) (u Use, ok bool) {
 }
 
 // use returns what is known of the series. mu is held.
-func (s *series) use(now int64) Use {
-	u := Use{Name: s.Name, Record: *s.Known, PerSecond: s.window.rate(s.Issued, now)}
+func (s *series) use(now int64) mode.Use {
+	u := mode.Use{Name: s.Name, Record: *s.Known, PerSecond: s.window.rate(s.Issued, now)}
 	s.Mode.Report(&u)
 	if now < s.RetryAt || len(s.Waiting) > 0 {
 		u.Refusal = s.Refusal.Why()
@@ -110,7 +111,7 @@ func (i *Issuer) Show(w *sequence.Wait, name []byte, wake func()) (string, error
 		if err != nil {
 			return "", err
 		}
-		line, err := s.show(Request{Wait: w, Wake: wake, Name: name}, i.now())
+		line, err := s.show(mode.Request{Wait: w, Wake: wake, Name: name}, i.now())
 		if f := i.families.of(name); f != nil && err == nil {
 			k, _ := positions.Place(name, len(f.sections))
 			line += fmt.Sprintf(" family=%s section=%d sections=%d", f.name, k, len(f.sections))
@@ -119,14 +120,14 @@ func (i *Issuer) Show(w *sequence.Wait, name []byte, wake func()) (string, error
 			continue
 		}
 		if err == sequence.ErrPending {
-			i.wakeAt(s, Soon)
+			i.wakeAt(s, mode.Soon)
 		}
 		return line, err
 	}
 }
 
 // show returns the line of SEQ, or makes the request wait.
-func (s *series) show(r Request, now int64) (line string, err error) {
+func (s *series) show(r mode.Request, now int64) (line string, err error) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	switch {
@@ -162,5 +163,5 @@ func (s *series) describe(name string) string {
 	r := s.Known
 	return fmt.Sprintf("name=%s mode=%s start=%d increment=%d max=%d used_percent=%.1f taken=%d map=%s %s",
 		name, r.Mode, r.Start, r.Increment, r.Max, 100*r.Used(r.Next), max(r.Next, s.highest), r.MapName(),
-		s.Mode.Report(new(Use)))
+		s.Mode.Report(new(mode.Use)))
 }

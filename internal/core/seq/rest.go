@@ -8,6 +8,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 )
@@ -120,7 +121,7 @@ func (i *Rounds) lookAtRests(ctx context.Context, rests []rest) (views []view, e
 			continue
 		}
 		if after, possible := v.Record.ReturnOf(r.give, v.Incarnation()); possible {
-			st := stepOf(Write{Write: record.Write{Record: after}}, r.s.Name, v.View, i.cfg.Nonce(), i.cfg.By)
+			st := stepOf(mode.Write{Write: record.Write{Record: after}}, r.s.Name, v.View, i.cfg.Nonce(), i.cfg.By)
 			rests[k].returns, views[k] = &st, v
 		}
 	}

@@ -3,6 +3,7 @@ package seq
 import (
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 )
@@ -19,7 +20,7 @@ func (s *series) restores(v view) bool {
 // restore returns the step that puts back the record, its key or the keys of its requests, if ZooKeeper has lost them
 // and the node knows them. A record and its key are put back in one write, so that no record is without its key. mu is
 // held.
-func (s *series) restore(v view, e Situation) step {
+func (s *series) restore(v view, e mode.Situation) step {
 	r, ops := v.Record, []store.Op(nil)
 	if s.restores(v) {
 		switch next, due := record.PutBack(v.Record, *s.Known, s.highest); {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 )
@@ -29,7 +30,7 @@ func (i *Rounds) Round(ctx context.Context) error {
 	i.connected = int64(cluster.Nodes)
 	i.relay.Join(cluster.UUID)
 	if !joined {
-		i.refuseAll(Confirming(startsIn))
+		i.refuseAll(mode.Confirming(startsIn))
 		i.forget()
 		return nil
 	}
@@ -73,7 +74,7 @@ func (i *Rounds) round(ctx context.Context, cluster ClusterInfo) error {
 			//mutant:s35-late by TestJournalRaisesTheRecord ->
 			err = i.raiseKept(ctx, v)
 		}
-		i.refuseAll(Confirming(max(i.unconfirmed(cluster), time.Second)))
+		i.refuseAll(mode.Confirming(max(i.unconfirmed(cluster), time.Second)))
 		return err
 	}
 	current := followed // v has /seq as it is
@@ -170,7 +171,7 @@ func (i *Rounds) refuseAll(r *record.Refusal) {
 }
 
 // longestRound is the greatest Rounds.roundTime. So requests that wait are woken in time.
-const longestRound = Patience / 2
+const longestRound = mode.Patience / 2
 
 // workAll works on each series that needs it, several at a time, and reports a loss of data. It ends early if
 // the time is over, if ZooKeeper fails, or if it has lost data. The next round goes on. complete is false then.
@@ -192,7 +193,7 @@ func (i *Rounds) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 			switch {
 			case errors.As(err, &sign):
 				lost.CompareAndSwap(nil, sign)
-				s.change(func() { s.Refuse(Confirming(time.Second), i.now()) })
+				s.change(func() { s.Refuse(mode.Confirming(time.Second), i.now()) })
 				err = nil
 			case errors.Is(err, record.ErrDamaged), errors.Is(err, record.ErrUnknownMode):
 				i.unusable(s, err)
@@ -278,17 +279,17 @@ func (i *Rounds) due(cluster ClusterInfo, read bool) (due []*series) {
 		i.spread = spread(used, i.connected)
 	}
 	e := i.situation(cluster, i.cfg.Elapsed.Now())
-	var by [Awaited + 1][]*series
+	var by [mode.Awaited + 1][]*series
 	for _, s := range all {
 		u := s.urgency(e)
 		by[u] = append(by[u], s)
-		if u == Idle {
+		if u == mode.Idle {
 			i.nextAlarm(s)
 		}
 	}
 	// Those that are cut off here are due again at the next heartbeat.
-	renewals := by[Renew][:min(len(by[Renew]), renewalsAtOnce(i.cfg.Follow, i.connected))]
-	return slices.Concat(by[Awaited], by[Needed], renewals)
+	renewals := by[mode.Renew][:min(len(by[mode.Renew]), renewalsAtOnce(i.cfg.Follow, i.connected))]
+	return slices.Concat(by[mode.Awaited], by[mode.Needed], renewals)
 }
 
 // lostError: what was read shows that ZooKeeper has lost data. later: another node has noticed that already.

@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
@@ -18,12 +19,12 @@ func TestRunEndsRequestsThatWerePassedOn(t *testing.T) {
 		_, a := s.owned(all[0], all[1])
 		asked, ended := make(chan struct{}, 1), false
 		a.is.relay.Beside = a.goes
-		a.is.relay.Pass = func(ctx context.Context, _ Ask) (Answer, error) {
+		a.is.relay.Pass = func(ctx context.Context, _ ordered.Ask) (ordered.Answer, error) {
 			asked <- struct{}{}
 			<-ctx.Done()
 			time.Sleep(time.Second) // the end of the call takes long
 			ended = true
-			return Answer{}, ErrNotAsked
+			return ordered.Answer{}, ordered.ErrNotAsked
 		}
 		ask := func() error {
 			_, err := a.is.Take(new(sequence.Wait), []byte("ticks"), 1, false, func() {}, nil)

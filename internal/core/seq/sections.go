@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/flaked/flaked/internal/core/seq/mode"
+	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 )
@@ -44,7 +46,7 @@ func (s *series) renewsTogether(session int64) bool {
 // renewal is the write of one section.
 type renewal struct {
 	s *series
-	v View
+	v mode.View
 	t step
 }
 
@@ -62,7 +64,7 @@ func (i *Rounds) renew(ctx context.Context, cluster ClusterInfo, some []*series)
 		for _, r := range all {
 			ops = append(ops, r.t.ops...)
 			if !hold.allows(r.t.Write) {
-				err = ErrNotSent
+				err = mode.ErrNotSent
 			}
 		}
 		if err == nil {
@@ -74,7 +76,7 @@ func (i *Rounds) renew(ctx context.Context, cluster ClusterInfo, some []*series)
 		for _, r := range all {
 			i.wrote(r.s, r.v, r.t.Write, sent, err)
 		}
-		if !NotMade(err) {
+		if !mode.NotMade(err) {
 			return nil, err
 		}
 		v, err := i.look(ctx, nil, false)
@@ -161,7 +163,7 @@ func (i *Rounds) flaps() bool {
 	now := i.now()
 	for _, s := range i.list() {
 		s.Mu.Lock()
-		m, ok := s.Mode.(*Section)
+		m, ok := s.Mode.(*ordered.Section)
 		flaps := ok && m.Flaps(now)
 		s.Mu.Unlock()
 		if flaps {

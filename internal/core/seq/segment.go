@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
@@ -23,7 +24,7 @@ type segment struct {
 	// target is the number of positions that the node issues in the supply, when it last took a block.
 	target int64
 	// attempts are the writes with unknown outcome. All were made at the version tried.
-	attempts []Write
+	attempts []mode.Write
 	tried    int32
 
 	// unread: the stock is from an earlier process, and ZooKeeper may have the record. It must be read before.
@@ -43,10 +44,10 @@ func newSegment(s *series) *segment {
 	return m
 }
 
-func (s *segment) Serve(r Request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+func (s *segment) Serve(r mode.Request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
 	switch {
 	case r.Wait.Key != "":
-		return to, false, NoKeys(s.Name)
+		return to, false, mode.NoKeys(s.Name)
 	//mutant:s3-overtaking by TestTake -> case false:
 	case len(s.Waiting) > 0 && r.Wait.Since == 0: // no request overtakes those that wait (S3)
 		return s.await(r, now, to)
@@ -56,7 +57,7 @@ func (s *segment) Serve(r Request, now, readAt int64, to []worker.Run) (_ []work
 	// An operator may have deleted it, or raised the next value (S5).
 	//mutant:s5-no-hold by TestTake -> case false:
 	case s.stock.Left() > 0 && !s.isRecent(max(readAt, s.readAt), now):
-		s.Refuse(NoBlock(textHold), now)
+		s.Refuse(mode.NoBlock(textHold), now)
 		return s.Wait(r, now, to) // returns that refusal
 	}
 	to, ok := s.issue(r, to)
@@ -77,7 +78,7 @@ func (s *segment) mustRead() bool { return s.unread || s.Known.HasSecret() && s.
 // await makes a request wait that the node cannot answer now. If the stock has its positions, the request waits for the
 // disk, so that a refusal of ZooKeeper does not concern it. It needs a round only if nothing but the requests before it
 // keeps it waiting. If the stock lacks positions, the request waits for ZooKeeper.
-func (s *segment) await(r Request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
+func (s *segment) await(r mode.Request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
 	if !s.holds(r) {
 		return s.Wait(r, now, to)
 	}
@@ -86,18 +87,18 @@ func (s *segment) await(r Request, now int64, to []worker.Run) ([]worker.Run, bo
 }
 
 // issue appends the values of a request to to, if the stock has them.
-func (s *segment) issue(r Request, to []worker.Run) ([]worker.Run, bool) {
+func (s *segment) issue(r mode.Request, to []worker.Run) ([]worker.Run, bool) {
 	if r.Whole {
 		b, ok := s.stock.TakeWhole(r.N)
 		if ok {
-			to = AppendRuns(to, &s.Values, b)
+			to = mode.AppendRuns(to, &s.Values, b)
 		}
 		return to, ok
 	}
 	var room [4]positions.Block
 	blocks, ok := s.stock.Take(r.N, room[:0])
 	for _, b := range blocks {
-		to = AppendRuns(to, &s.Values, b)
+		to = mode.AppendRuns(to, &s.Values, b)
 	}
 	return to, ok
 }
@@ -106,7 +107,7 @@ func (s *segment) issue(r Request, to []worker.Run) ([]worker.Run, bool) {
 func (s *segment) isRecent(readAt, now int64) bool { return now-readAt < int64(s.Known.Hold()) }
 
 // holds reports whether the stock has the positions of a request, also if some are above its bound.
-func (s *segment) holds(r Request) bool {
+func (s *segment) holds(r mode.Request) bool {
 	if r.Whole {
 		return s.stock.Longest() >= r.N
 	}
@@ -116,19 +117,19 @@ func (s *segment) holds(r Request) bool {
 // Used reports whether this node has taken a block of the sequence.
 func (s *segment) Used() bool { return s.lastBlock.Len() > 0 }
 
-func (s *segment) Urgency(e Situation) Urgency {
+func (s *segment) Urgency(e mode.Situation) mode.Urgency {
 	switch {
 	case !s.Used():
-		return Idle
+		return mode.Idle
 	case s.short(), s.wantsMore(e.Now):
-		return Needed
+		return mode.Needed
 	case e.Now-s.Known.At >= s.renewAfter(e).Milliseconds():
-		return Renew
+		return mode.Renew
 	}
-	return Idle
+	return mode.Idle
 }
 
-func (s *segment) renewAfter(e Situation) time.Duration {
+func (s *segment) renewAfter(e mode.Situation) time.Duration {
 	return renewalInterval(e.Spread, time.Duration(e.Sent-s.AskedAt))
 }
 
@@ -137,7 +138,7 @@ func (s *segment) Lacks() bool { return s.needs().lacking }
 // Saw finds out which of the attempts was written. At most one was, because all were made at one version (S2). If
 // another write followed, the blocks of all attempts are lost. Then Saw obeys an operator who has raised the next
 // value.
-func (s *segment) Saw(v View, before *record.Record, _ Situation) {
+func (s *segment) Saw(v mode.View, before *record.Record, _ mode.Situation) {
 	s.unread = false
 	// If nothing was written, an attempt may still arrive: the next one is made at the same version.
 	if len(s.attempts) > 0 && (v.Stat.Version != s.tried || v.Record.Nonce != before.Nonce) {
@@ -151,7 +152,7 @@ func (s *segment) Saw(v View, before *record.Record, _ Situation) {
 	s.stock.SkipTo(v.Record.From)
 }
 
-func (s *segment) accept(t Write, mono int64) {
+func (s *segment) accept(t mode.Write, mono int64) {
 	s.series.KnowWritten(t, mono)
 	s.attempts = nil
 	if t.Block.Len() > 0 {
@@ -161,7 +162,7 @@ func (s *segment) accept(t Write, mono int64) {
 	}
 }
 
-func (s *segment) NextWrite(v View, e Situation) *Write {
+func (s *segment) NextWrite(v mode.View, e mode.Situation) *mode.Write {
 	want := s.needs()
 	if want.lacking || s.Used() && (s.short() || s.wantsMore(e.Now)) {
 		c, refusal := s.Known.Plan(v.Incarnation(), s.demand(e, want.all).Size(), want.least, e.Now)
@@ -169,16 +170,16 @@ func (s *segment) NextWrite(v View, e Situation) *Write {
 			s.Refuse(refusal, e.Sent)
 			return nil
 		}
-		return &Write{Write: c}
+		return &mode.Write{Write: c}
 	}
 	if r, due := s.Known.Renewal(v.Incarnation(), e.Now, s.renewAfter(e)); due {
-		return &Write{Write: record.Write{Record: r}}
+		return &mode.Write{Write: record.Write{Record: r}}
 	}
 	return nil
 }
 
 // demand returns what the size of the next block depends on.
-func (s *segment) demand(e Situation, need int64) positions.Demand {
+func (s *segment) demand(e mode.Situation, need int64) positions.Demand {
 	budget := s.Known.CeilingInForce().At(s.Known.Budget(), e.Now)
 	d := positions.Demand{
 		Rate: s.window.rate(s.Issued, e.Sent), Need: need,
@@ -239,11 +240,11 @@ func nineTenths(n int64) int64 { return n - n/10 }
 // of an older one is lost if it was written.
 const maxAttempts = 8
 
-func (s *segment) Wrote(t Write, v View, _, now int64, err error) (woken []Request, pause time.Duration) {
+func (s *segment) Wrote(t mode.Write, v mode.View, _, now int64, err error) (woken []mode.Request, pause time.Duration) {
 	switch {
 	case err == nil:
 		s.accept(t, now)
-	case NotMade(err):
+	case mode.NotMade(err):
 		return nil, 0
 	case errors.Is(err, store.ErrUnreachable): // if it was written, its block is ours all the same
 		s.attempts, s.tried = append(s.attempts[max(0, len(s.attempts)+1-maxAttempts):], t), v.Stat.Version
@@ -251,7 +252,7 @@ func (s *segment) Wrote(t Write, v View, _, now int64, err error) (woken []Reque
 	return s.TakeWaiting(), 0
 }
 
-func (s *segment) Pause(int64) time.Duration { return Backoff(s.Conflicts) }
+func (s *segment) Pause(int64) time.Duration { return mode.Backoff(s.Conflicts) }
 
 func (s *segment) Drop() { _, _ = s.takeRest() }
 
@@ -265,7 +266,7 @@ func (s *segment) takeRest() (rest record.Remainder, ok bool) {
 	return record.Remainder{ID: s.Known.ID, Incarnation: s.lastIncarnation, Block: tail}, ok
 }
 
-func (s *segment) Report(u *Use) string {
+func (s *segment) Report(u *mode.Use) string {
 	u.Held, u.Block = s.stock.Left(), s.lastBlock
 	return fmt.Sprintf("held=%d ceiling=%d", u.Held, s.Known.CeilingInForce())
 }

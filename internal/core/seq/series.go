@@ -6,6 +6,8 @@ import (
 
 	"go.uber.org/atomic"
 
+	"github.com/flaked/flaked/internal/core/seq/mode"
+	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
@@ -14,11 +16,11 @@ import (
 
 // series is one sequence as a node knows it. The goroutine of Round does its I/O, and does not hold mu meanwhile.
 type series struct {
-	Series
+	mode.Series
 	// These never change. journal keeps the stock over a restart, nil for none. relay and families are those of the
 	// node, and ring is Issuer.wakeAt.
 	journal  *journal
-	relay    *Node
+	relay    *ordered.Node
 	families *families
 	ring     func(s *series, at int64)
 
@@ -51,14 +53,14 @@ type series struct {
 }
 
 // serve issues the values of a request, refuses it, or makes it wait: see Mode.
-func (s *series) serve(r Request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+func (s *series) serve(r mode.Request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	switch {
 	case s.forgotten.Load():
 		return to, false, errForgotten
 	case r.Wait.Passed != nil && (s.absent(now) || !s.concerns(r.Wait.Passed)):
-		return to, false, NotOwner(s.Name)
+		return to, false, ordered.NotOwner(s.Name)
 	case s.absent(now), s.Known != nil && s.Known.Kind() != record.Sequence:
 		return to, false, noSequence(s.Name)
 	case s.Known == nil:
@@ -92,12 +94,12 @@ func (s *series) absent(now int64) bool {
 func (s *series) WakeAt(at int64) { s.ring(s, at) }
 
 // start returns the mode of a series whose record the node has met just now.
-func (s *series) start(m record.Mode) Mode {
+func (s *series) start(m record.Mode) mode.Mode {
 	switch m {
 	case record.Strict:
 		return &strict{series: s}
 	case record.Ordered:
-		return NewSection(&s.Series, s.relay)
+		return ordered.NewSection(&s.Series, s.relay)
 	}
 	return newSegment(s)
 }
@@ -109,8 +111,8 @@ func (s *series) stocked() *segment {
 }
 
 // owned returns the mode if this node is the owner of the sequence, else nil.
-func (s *series) owned() *Section {
-	if m, ok := s.Mode.(*Section); ok && m.Leased() {
+func (s *series) owned() *ordered.Section {
+	if m, ok := s.Mode.(*ordered.Section); ok && m.Leased() {
 		return m
 	}
 	return nil

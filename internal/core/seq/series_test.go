@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
@@ -95,7 +96,7 @@ func (c takeCase) run(t *testing.T) {
 	}
 	before := len(s.Waiting)
 	w := sequence.Wait{Since: c.since}
-	runs, low, err := s.serve(Request{Wait: &w, N: c.n, Whole: c.whole, Wake: func() {}}, c.now, 1, nil)
+	runs, low, err := s.serve(mode.Request{Wait: &w, N: c.n, Whole: c.whole, Wake: func() {}}, c.now, 1, nil)
 	var refused *record.Refusal
 	switch errors.As(err, &refused); {
 	case c.want == "waits":
@@ -120,7 +121,7 @@ func (c takeCase) run(t *testing.T) {
 // wait returns a change by which a request for n values waits.
 func wait(n int64, whole bool) func(*series) {
 	return func(s *series) {
-		s.Waiting = append(s.Waiting, Request{Wait: &sequence.Wait{Since: 1}, N: n, Whole: whole, Wake: func() {}})
+		s.Waiting = append(s.Waiting, mode.Request{Wait: &sequence.Wait{Since: 1}, N: n, Whole: whole, Wake: func() {}})
 	}
 }
 
@@ -153,7 +154,7 @@ func TestNeeds(t *testing.T) {
 }
 
 func TestDecide(t *testing.T) {
-	good := Situation{Sent: 10 * second, Now: 0, Nonce: "mine"}
+	good := mode.Situation{Sent: 10 * second, Now: 0, Nonce: "mine"}
 	unconfirmed := good
 	unconfirmed.Unconfirmed = 5 * time.Second
 	for name, c := range map[string]decideCase{
@@ -193,7 +194,7 @@ func TestDecide(t *testing.T) {
 type decideCase struct {
 	series func() *series
 	found  *record.Record // nil: missing
-	e      Situation
+	e      mode.Situation
 	block  positions.Block
 	reason record.Reason
 	lost   bool
@@ -246,8 +247,8 @@ func waiting(n int64) func() *series {
 
 // The outcome of a write is not known. Later the record shows it.
 func TestResolve(t *testing.T) {
-	attempt := func(nonce string) Write {
-		return Write{Write: record.Write{Record: usual(func(r *record.Record) { r.Gen, r.Next, r.Nonce = 11, 200, nonce }),
+	attempt := func(nonce string) mode.Write {
+		return mode.Write{Write: record.Write{Record: usual(func(r *record.Record) { r.Gen, r.Next, r.Nonce = 11, 200, nonce }),
 			Block: positions.Block{First: 100, End: 200}}}
 	}
 	for name, c := range map[string]struct {
@@ -265,11 +266,11 @@ func TestResolve(t *testing.T) {
 	} {
 		s := owner(100)
 		m := s.segment()
-		m.attempts, m.tried = []Write{attempt("a"), attempt("b")}, 3
+		m.attempts, m.tried = []mode.Write{attempt("a"), attempt("b")}, 3
 		v := view{}
 		v.Found = record.Found{Cluster: &record.Cluster{Incarnation: 1}, State: &record.State{Incarnation: 1},
 			Record: &c.found, Stat: store.Stat{Version: c.version}}
-		if _, err := s.decide(v, Situation{Sent: 1}); err != nil || m.stock.Left() != c.left ||
+		if _, err := s.decide(v, mode.Situation{Sent: 1}); err != nil || m.stock.Left() != c.left ||
 			len(m.attempts) != c.open {
 			t.Errorf("%s: %v, %d left, %d attempts", name, err, m.stock.Left(), len(m.attempts))
 		}

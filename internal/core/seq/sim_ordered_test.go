@@ -9,6 +9,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
@@ -69,7 +70,7 @@ func (h *history) changeFamily(op operator.Sequences, k int) {
 func (n *simNode) address() string { return fmt.Sprintf("n%d:1", n.id) }
 
 // passTo asks another node, as a process does: see Config.Pass.
-func (n *simNode) passTo(_ context.Context, ask Ask) (got Answer, _ error) {
+func (n *simNode) passTo(_ context.Context, ask ordered.Ask) (got ordered.Answer, _ error) {
 	h, name := n.h, ask.Name
 	var other *simNode
 	for _, o := range h.nodes {
@@ -79,7 +80,7 @@ func (n *simNode) passTo(_ context.Context, ask Ask) (got Answer, _ error) {
 	}
 	switch k := h.rng.IntN(40); {
 	case other == nil, k == 0 && h.tell == nil, n.apart || other.apart:
-		return got, ErrNotAsked
+		return got, ordered.ErrNotAsked
 	case h.now < other.pauseTill:
 		h.pass(h.rng.Int64N(400))
 		return got, errors.New("no answer")
@@ -101,7 +102,7 @@ func (n *simNode) passTo(_ context.Context, ask Ask) (got Answer, _ error) {
 			return got, errors.New("the answer is lost")
 		}
 		h.interleave(n) // the answer is late
-		return Answer{First: int64(runs[0].First), Owner: w.Owner}, nil
+		return ordered.Answer{First: int64(runs[0].First), Owner: w.Owner}, nil
 	}
 	return got, errors.New("no answer in time")
 }

@@ -12,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memcluster"
@@ -56,7 +58,7 @@ type actor struct {
 	dir *memDir
 	// address is where others ask the node, "" for nowhere: see pass_test.go.
 	address string
-	pass    func(ctx context.Context, ask Ask) (Answer, error)
+	pass    func(ctx context.Context, ask ordered.Ask) (ordered.Answer, error)
 	flights []func()
 	goes    func(func()) // calls a function in a goroutine, as a process does
 }
@@ -285,7 +287,7 @@ func (s *series) segment() *segment { return s.Mode.(*segment) }
 // unknown returns a series of which nothing is known.
 func blank() *series {
 	s := &series{readAt: longAgoNs}
-	s.Series = Series{Name: "order", Keeper: s}
+	s.Series = mode.Series{Name: "order", Keeper: s}
 	return s
 }
 

@@ -7,9 +7,13 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 )
+
+// What follows decides which step of a round is due for one series. It does no I/O. Methods of series are called with
+// mu held, but for wants, urgency, isStale, change, wakeWaiting and decide.
 
 // step is the write that is due for a series, if any.
 type step struct {
@@ -18,7 +22,7 @@ type step struct {
 	ops  []store.Op
 	dirs []string
 	// blockWrite is that of a takeStep.
-	Write
+	mode.Write
 	// done is called when a step that is no takeStep was made. It may be nil.
 	done func(hclog.Logger)
 }
@@ -33,7 +37,7 @@ const (
 )
 
 // stepOf returns the step that writes t over what was read. Keys are written together with the positions (S16).
-func stepOf(t Write, name string, v View, nonce, by string) step {
+func stepOf(t mode.Write, name string, v mode.View, nonce, by string) step {
 	t.Record = t.Record.Written(nonce, by)
 	st := step{kind: takeStep, Write: t}
 	//mutant:s2-any-version by seqsim -> st.ops = record.SetOps(name, t.Record, store.AnyVersion)
@@ -76,18 +80,18 @@ func (s *series) wants(v view, now int64) (w wants) {
 }
 
 // urgency returns how soon a round must work on the series. e.sent is the present time.
-func (s *series) urgency(e Situation) Urgency {
+func (s *series) urgency(e mode.Situation) mode.Urgency {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	switch {
 	case e.Sent < s.NotBefore:
-		return Idle
+		return mode.Idle
 	case len(s.Waiting) > 0, s.Stale && s.owned() != nil: // the lease must not end
-		return Awaited
+		return mode.Awaited
 	case s.Stale, s.unsure():
-		return Needed
+		return mode.Needed
 	case s.Known.Kind() != record.Sequence, e.Sent < s.RetryAt && s.owned() == nil:
-		return Idle
+		return mode.Idle
 	}
 	return s.Mode.Urgency(e)
 }
@@ -110,7 +114,7 @@ func (s *series) change(f func()) {
 	f()
 	waiting := s.TakeWaiting()
 	s.Mu.Unlock()
-	WakeAll(waiting)
+	mode.WakeAll(waiting)
 }
 
 // wakeWaiting makes the requests that wait look at the series again.
@@ -118,7 +122,7 @@ func (s *series) wakeWaiting() { s.change(func() {}) }
 
 // decide takes over what was read, and returns the step that is due. It does no I/O. It returns a *lostError if the
 // record shows that ZooKeeper has lost data.
-func (s *series) decide(v view, e Situation) (st step, err error) {
+func (s *series) decide(v view, e mode.Situation) (st step, err error) {
 	e.Now = max(e.Now, v.State.Time)
 	s.Mu.Lock()
 	s.LookAt = 0
@@ -142,7 +146,7 @@ var errReadBefore = errors.New("read before it was written")
 
 // owed returns the step that comes before all others, if any: it puts back what ZooKeeper has lost, or creates the
 // sequence. If there is a template that must not create it now, owed returns the refusal.
-func (s *series) owed(v view, e Situation) (st step, refusal *record.Refusal, err error) {
+func (s *series) owed(v view, e mode.Situation) (st step, refusal *record.Refusal, err error) {
 	if st := s.restore(v, e); st.kind != noStep {
 		return st, nil, nil
 	}
@@ -167,7 +171,7 @@ func (s *series) owed(v view, e Situation) (st step, refusal *record.Refusal, er
 }
 
 // takeOver takes over what was read. refusal is why a template does not create the sequence.
-func (s *series) takeOver(v view, e Situation, refusal *record.Refusal) {
+func (s *series) takeOver(v view, e mode.Situation, refusal *record.Refusal) {
 	s.Stale, s.journaled, s.incarnation, s.readAt = false, nil, v.Incarnation(), max(s.readAt, v.Read)
 	if record.Compare(v.Record, s.Known, v.State.Purged) == record.Absent {
 		s.vanish(e.Sent)
@@ -189,7 +193,7 @@ func (s *series) takeOver(v view, e Situation, refusal *record.Refusal) {
 
 // drop drops the positions that the node holds, if any.
 func (s *series) drop() {
-	s.Last = View{}
+	s.Last = mode.View{}
 	if s.Mode != nil {
 		s.Mode.Drop()
 	}
@@ -208,7 +212,7 @@ func (s *series) freeze(r *record.Refusal, at int64) (news bool) {
 // vanish notes that the sequence does not exist.
 func (s *series) vanish(at int64) {
 	s.Known, s.secret, s.keys, s.Mode, s.kept, s.journaled = nil, nil, nil, nil, nil, nil
-	s.Last, s.absentAt = View{}, at
+	s.Last, s.absentAt = mode.View{}, at
 	s.families.know(s.Name, nil)
 }
 
@@ -217,7 +221,7 @@ func (s *series) know(r record.Record) {
 	if s.Known == nil || s.Known.ID != r.ID { // its positions have nothing to do with the old ones
 		s.highest, s.secret, s.keys, s.Mode = 0, nil, nil, s.start(r.Mode)
 	}
-	s.Last = View{}
+	s.Last = mode.View{}
 	s.Values = s.secret.valuesOf(r)
 	s.Known, s.highest = &r, max(s.highest, r.Next)
 	s.families.know(s.Name, &r)
@@ -225,7 +229,7 @@ func (s *series) know(r record.Record) {
 }
 
 // KnowWritten takes over the record of a write that was acknowledged. The mode takes over the block.
-func (s *series) KnowWritten(t Write, mono int64) {
+func (s *series) KnowWritten(t mode.Write, mono int64) {
 	s.traceBlock(t)
 	s.know(t.Record)
 	if t.Block.Len() > 0 {
@@ -236,7 +240,7 @@ func (s *series) KnowWritten(t Write, mono int64) {
 }
 
 // nextStep returns the step that takes positions for the sequence known, if any.
-func (s *series) nextStep(v view, e Situation) step {
+func (s *series) nextStep(v view, e mode.Situation) step {
 	//mutant:s21-no-key by TestNobodyKnowsTheKey -> if false {
 	if s.Known.HasSecret() && s.secret == nil { // under another key, positions would get values that others had (S21)
 		s.Refuse(lostKey(s.Name), e.Sent)
@@ -245,7 +249,7 @@ func (s *series) nextStep(v view, e Situation) step {
 	if e.Unconfirmed > 0 && s.owned() == nil {
 		var refusal *record.Refusal
 		if s.Mode.Lacks() {
-			refusal = Confirming(e.Unconfirmed)
+			refusal = mode.Confirming(e.Unconfirmed)
 		}
 		s.Refuse(refusal, e.Sent)
 		// Also if nothing is refused: until then, no round could do anything for the series.
@@ -267,7 +271,7 @@ type template struct {
 }
 
 // create returns the step that creates the sequence name, or the refusal if the template must not.
-func (t *template) create(name string, v view, e Situation) (step, *record.Refusal, error) {
+func (t *template) create(name string, v view, e mode.Situation) (step, *record.Refusal, error) {
 	t.series.Mu.Lock()
 	older := record.Compare(&t.record, t.series.Known, v.State.Purged) == record.Lost
 	lost := v.Incarnation() > t.series.incarnation // the node is about to put its own template back
@@ -278,7 +282,7 @@ func (t *template) create(name string, v view, e Situation) (step, *record.Refus
 	case older && !lost:
 		return step{}, nil, &lostError{reason: "the record of template " + t.series.Name + " is older than before"}
 	case older, e.Unconfirmed > 0: // a sequence of this name that is lost may be put back until then
-		return step{}, Confirming(max(e.Unconfirmed, time.Second)), nil
+		return step{}, mode.Confirming(max(e.Unconfirmed, time.Second)), nil
 	}
 	after, created, refusal := t.record.Create(t.series.Name, *v.State)
 	if refusal != nil {

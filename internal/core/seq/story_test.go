@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/testkit/story"
 	"github.com/flaked/flaked/sequence"
@@ -65,7 +66,7 @@ func (a *tale) tell(n *simNode, cfg *Config) {
 	who := nodeName(n)
 	cfg.Store, cfg.Trace = a.Store(who, cfg.Store), a.Trace(who)
 	pass := cfg.Pass
-	cfg.Pass = func(ctx context.Context, ask Ask) (Answer, error) {
+	cfg.Pass = func(ctx context.Context, ask ordered.Ask) (ordered.Answer, error) {
 		a.Say(who, "asks the node at %s for %d values of %s", ask.Address, ask.N, ask.Name)
 		got, err := pass(ctx, ask)
 		if err != nil {

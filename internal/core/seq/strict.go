@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
@@ -30,12 +31,12 @@ const maxCommit = 1_000_000
 
 // AnswerFor is the time after its arrival in which a request of a strict sequence is answered. An operator who says
 // after a loss of data where the sequence goes on need not wait longer for nodes that stand still.
-const AnswerFor = 2 * Patience
+const AnswerFor = 2 * mode.Patience
 
 // Serve returns the values that were written for a request, or makes it wait for a write.
-func (s *strict) Serve(r Request, _, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+func (s *strict) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
 	now := s.relay.Now() // a clock that is late would let a node that stood still answer
-	got, _ := r.Wait.Result.(*Result)
+	got, _ := r.Wait.Result.(*mode.Result)
 	r.Wait.Result = nil
 	switch {
 	case got == nil:
@@ -49,12 +50,12 @@ func (s *strict) Serve(r Request, _, _ int64, to []worker.Run) (_ []worker.Run, 
 		s.Issued += r.N
 		s.unanswered -= r.N
 	}
-	return AppendRuns(to, &got.Values, got.Block), false, nil
+	return mode.AppendRuns(to, &got.Values, got.Block), false, nil
 }
 
 func (s *strict) TooMany(n int64) *record.Refusal {
 	if n > maxCommit {
-		return TooMany(maxCommit, "")
+		return mode.TooMany(maxCommit, "")
 	}
 	return nil
 }
@@ -64,17 +65,17 @@ func (s *strict) Lacks() bool { return len(s.Waiting) > 0 }
 // A strict sequence has nothing to do unless requests wait, and no node holds any of it.
 func (*strict) Used() bool { return false }
 
-func (*strict) Urgency(Situation) Urgency { return Idle }
+func (*strict) Urgency(mode.Situation) mode.Urgency { return mode.Idle }
 
 func (*strict) Drop() {}
 
-func (s *strict) Report(u *Use) string {
+func (s *strict) Report(u *mode.Use) string {
 	u.Unanswered = s.unanswered
 	return fmt.Sprintf("unanswered=%d", u.Unanswered)
 }
 
 // NextWrite returns the write for the requests that wait, or nil if there are none, or if they must be refused.
-func (s *strict) NextWrite(v View, e Situation) *Write {
+func (s *strict) NextWrite(v mode.View, e mode.Situation) *mode.Write {
 	if len(s.Waiting) == 0 {
 		return nil
 	}
@@ -90,7 +91,7 @@ func (s *strict) NextWrite(v View, e Situation) *Write {
 	}
 	s.Waiting = rest
 	s.window.roll(s.Issued, e.Sent)
-	w := Write{Write: taken, Requests: all.requests}
+	w := mode.Write{Write: taken, Requests: all.requests}
 	if v.Keys != nil {
 		w.Keys = keysAfter(v.Keys, all.requests, w.Block.First)
 	}
@@ -99,7 +100,7 @@ func (s *strict) NextWrite(v View, e Situation) *Write {
 
 // share divides the requests that wait: those that share the next write, and the rest, which look at the series again.
 // It answers those that get no part of any write: they have a key with a value, or want more than is left.
-func (s *strict) share(v View, e Situation) (all batch, rest []Request) {
+func (s *strict) share(v mode.View, e mode.Situation) (all batch, rest []mode.Request) {
 	waiting, current := s.Waiting, s.Known.Incarnation == v.Incarnation()
 	if current { // else the keys may be older than those that were lost
 		waiting, rest = s.repeat(v)
@@ -107,10 +108,10 @@ func (s *strict) share(v View, e Situation) (all batch, rest []Request) {
 	left := s.Known.Positions() - s.Known.Next
 	full := false
 	for _, r := range waiting {
-		late := e.Sent-r.Wait.Since >= int64(Patience)
+		late := e.Sent-r.Wait.Since >= int64(mode.Patience)
 		switch {
 		case r.N > left && left > 0 && current: // others may get what is left
-			r.Wait.Result = &Result{Err: s.Known.Exhausted()}
+			r.Wait.Result = &mode.Result{Err: s.Known.Exhausted()}
 			rest = append(rest, r)
 		case late, r.N == 0: // SEQ asks for no value
 			rest = append(rest, r)
@@ -124,13 +125,13 @@ func (s *strict) share(v View, e Situation) (all batch, rest []Request) {
 
 // batch is the requests that share a write. They take n positions, and withKeys of them have keys.
 type batch struct {
-	requests []Request
+	requests []mode.Request
 	n        int64
 	withKeys int
 }
 
 // add reports whether a write of most positions can have one more request, and all its keys are remembered.
-func (b *batch) add(r Request, most int64) bool {
+func (b *batch) add(r mode.Request, most int64) bool {
 	withKeys := b.withKeys
 	if r.Wait.Key != "" {
 		withKeys++
@@ -143,19 +144,19 @@ func (b *batch) add(r Request, most int64) bool {
 }
 
 // grant answers the requests of a write that was acknowledged, each with its part of the block.
-func grant(t Write, values sequence.Values) {
+func grant(t mode.Write, values sequence.Values) {
 	next := t.Block.First
 	for _, r := range t.Requests {
-		r.Wait.Result = &Result{Values: values, Block: positions.Block{First: next, End: next + r.N}}
+		r.Wait.Result = &mode.Result{Values: values, Block: positions.Block{First: next, End: next + r.N}}
 		next += r.N
 	}
 }
 
 // loseSight answers the requests of a write whose outcome is not known.
-func loseSight(t Write, name string) {
+func loseSight(t mode.Write, name string) {
 	refusal := unknown(t.Block.Len(), name)
 	for _, r := range t.Requests {
-		r.Wait.Result = &Result{Err: refusal}
+		r.Wait.Result = &mode.Result{Err: refusal}
 	}
 }
 
@@ -178,7 +179,7 @@ func (s *strict) others(now int64) int {
 }
 
 // Saw also notes the node that has written the record.
-func (s *strict) Saw(v View, _ *record.Record, e Situation) {
+func (s *strict) Saw(v mode.View, _ *record.Record, e mode.Situation) {
 	if v.Keys != nil {
 		s.keys = v.Keys.Entries
 	}
@@ -194,7 +195,7 @@ func (s *strict) Saw(v View, _ *record.Record, e Situation) {
 
 // Wrote leaves the sequence to other nodes for about the time of a write if they write, too, and this node was fast.
 // Else the node that is nearest to ZooKeeper's leader would always be the fastest.
-func (s *strict) Wrote(t Write, v View, sent, now int64, err error) (woken []Request, pause time.Duration) {
+func (s *strict) Wrote(t mode.Write, v mode.View, sent, now int64, err error) (woken []mode.Request, pause time.Duration) {
 	switch {
 	case err == nil: // no value is answered before: it must be higher than all that any node has answered (S26)
 		s.KnowWritten(t, now)
@@ -208,7 +209,7 @@ func (s *strict) Wrote(t Write, v View, sent, now int64, err error) (woken []Req
 			//mutant:strict-writes-too-often by TestPausesOfAStrictSequence -> pause = min(time.Duration(others)*time.Duration(now-sent), sharedFor)
 			pause = min(time.Duration(others)*2*time.Duration(now-sent)+time.Microsecond, sharedFor)
 		}
-	case NotMade(err):
+	case mode.NotMade(err):
 		s.Waiting = append(t.Requests, s.Waiting...)
 		return nil, 0
 	default: // the positions are given up, because a later write may follow this one (S27)
@@ -221,12 +222,12 @@ func (s *strict) Wrote(t Write, v View, sent, now int64, err error) (woken []Req
 
 // waitWithKeys reports whether a request with a key waits. mu is held.
 func (s *series) waitWithKeys() bool {
-	return slices.ContainsFunc(s.Waiting, func(r Request) bool { return r.Wait.Key != "" })
+	return slices.ContainsFunc(s.Waiting, func(r mode.Request) bool { return r.Wait.Key != "" })
 }
 
 // repeat answers the requests with keys that have a value already, and returns the others. Of requests with one key
 // that has none, all but the first wait on: they get its value from the keys.
-func (s *strict) repeat(v View) (fresh, rest []Request) {
+func (s *strict) repeat(v mode.View) (fresh, rest []mode.Request) {
 	if !s.waitWithKeys() {
 		return s.Waiting, nil
 	}
@@ -243,7 +244,7 @@ func (s *strict) repeat(v View) (fresh, rest []Request) {
 		}
 		switch {
 		case found:
-			r.Wait.Result = &Result{Values: s.Values, Block: positions.Block{First: p, End: p + 1}, Again: true}
+			r.Wait.Result = &mode.Result{Values: s.Values, Block: positions.Block{First: p, End: p + 1}, Again: true}
 			rest = append(rest, r)
 		case seen[key], v.Keys == nil: // asked twice at once, or it came after the keys were read
 			rest = append(rest, r)
@@ -257,7 +258,7 @@ func (s *strict) repeat(v View) (fresh, rest []Request) {
 
 // keysAfter returns the keys after a write that gives the positions from first on to requests. It returns nil if none
 // of them has a key.
-func keysAfter(k *record.Keyring, requests []Request, first int64) *record.Keyring {
+func keysAfter(k *record.Keyring, requests []mode.Request, first int64) *record.Keyring {
 	var added []record.KeyEntry
 	for _, r := range requests {
 		if r.Wait.Key != "" {

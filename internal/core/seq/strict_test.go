@@ -5,20 +5,22 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/mode"
+	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
 )
 
 // strictly returns a series in strict mode with left positions, and requests for these numbers of values that wait.
-func strictly(left int64, waiting ...int64) (*strict, View, Situation) {
+func strictly(left int64, waiting ...int64) (*strict, mode.View, mode.Situation) {
 	r := usual(func(r *record.Record) { r.Mode, r.Max, r.Next = record.Strict, r.Start+99, 100-left })
 	s := knowing(r)
 	for _, n := range waiting {
 		wait(n, false)(s)
 	}
-	v := View{Found: record.Found{Cluster: &record.Cluster{Incarnation: 1}}}
-	return s.Mode.(*strict), v, Situation{Sent: 1000, Now: 1000, Nonce: "mine"}
+	v := mode.View{Found: record.Found{Cluster: &record.Cluster{Incarnation: 1}}}
+	return s.Mode.(*strict), v, mode.Situation{Sent: 1000, Now: 1000, Nonce: "mine"}
 }
 
 func TestStrictBatch(t *testing.T) {
@@ -69,12 +71,12 @@ func TestStrictAnswerIsGivenOnceAndInTime(t *testing.T) {
 	for _, tooLate := range []bool{false, true} {
 		s, v, e := strictly(50, 3)
 		t1 := s.NextWrite(v, e)
-		s.Wrote(*t1, View{}, 0, 0, nil)
+		s.Wrote(*t1, mode.View{}, 0, 0, nil)
 		r, now := t1.Requests[0], int64(1e9)
 		if tooLate {
 			now += int64(AnswerFor)
 		}
-		s.relay = &Node{Now: func() int64 { return now }}
+		s.relay = &ordered.Node{Now: func() int64 { return now }}
 		const late = 0 // the clock of a node that stood still, for a moment
 		runs, _, err := s.Serve(r, late, 0, nil)
 		var refused *record.Refusal

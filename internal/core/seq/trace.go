@@ -5,12 +5,14 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/mode"
+	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
 // traceWrite traces a write that is about to be sent over what was read: one that takes a block, gives positions back,
 // or changes the owner. The writes of a strict sequence are no steps, because each is an answer.
-func (i *Rounds) traceWrite(s *series, v View, t Write, hold Hold) {
+func (i *Rounds) traceWrite(s *series, v mode.View, t mode.Write, hold Hold) {
 	r, was := t.Record, v.Record
 	if i.trace == nil || was == nil || r.Mode == record.Strict || r.Next == was.Next && r.Owner == was.Owner {
 		return
@@ -24,7 +26,7 @@ func (i *Rounds) traceWrite(s *series, v View, t Write, hold Hold) {
 		"positions", was.Positions(), "was_owner", was.Owner, "hold_ms", was.HoldMs,
 	}
 	s.Mu.Lock()
-	if m, ok := s.Mode.(*Section); ok {
+	if m, ok := s.Mode.(*ordered.Section); ok {
 		about = append(about, m.Traced()...)
 	}
 	s.Mu.Unlock()
@@ -32,7 +34,7 @@ func (i *Rounds) traceWrite(s *series, v View, t Write, hold Hold) {
 }
 
 // traceBlock traces a block that is the node's from now on. s.mu is held.
-func (s *series) traceBlock(t Write) {
+func (s *series) traceBlock(t mode.Write) {
 	if t.Block.Len() > 0 && t.Record.Mode != record.Strict {
 		s.Trace.Step("block", "name", s.Name, "id", t.Record.ID, "inc", t.Record.Incarnation,
 			"first", t.Block.First, "end", t.Block.End, "nonce", t.Record.Nonce)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/timeguard"
@@ -42,13 +43,13 @@ func (i *Rounds) work(ctx context.Context, cluster ClusterInfo, s *series) error
 }
 
 // situation returns the present one, or that when a read was sent.
-func (i *Rounds) situation(cluster ClusterInfo, sent timeguard.Moment) Situation {
+func (i *Rounds) situation(cluster ClusterInfo, sent timeguard.Moment) mode.Situation {
 	unconfirmed := i.unconfirmed(cluster)
 	//mutant:s36-takes-before by TestFamilyIsReadBeforeItsSections -> if false {
 	if !i.known.hasSettled() { // the confirming time has ended in the middle of this round
 		unconfirmed = max(unconfirmed, time.Millisecond)
 	}
-	return Situation{
+	return mode.Situation{
 		Sent: sent.Most, Least: sent.Least, Now: i.known.now(sent.Least),
 		Unconfirmed: unconfirmed, Spread: i.spread,
 		Volatile: !i.outlasts(), Nonce: i.cfg.Nonce(), By: i.cfg.By, Session: i.session,
@@ -143,7 +144,7 @@ func (i *Rounds) readMore(ctx context.Context, v *view, w wants) error {
 // pauseSeries lets a round that comes a little later try again.
 func (i *Rounds) pauseSeries(s *series) {
 	s.Mu.Lock()
-	most := Backoff(s.Conflicts)
+	most := mode.Backoff(s.Conflicts)
 	if s.Mode != nil {
 		most = s.Mode.Pause(i.now())
 	}
@@ -206,7 +207,7 @@ func (i *Rounds) look(ctx context.Context, s *series, synced bool) (view, error)
 		if err != nil {
 			return view{}, err
 		}
-		v := view{before: known, View: View{Read: sent, Got: i.cfg.Elapsed.Now()}}
+		v := view{before: known, View: mode.View{Read: sent, Got: i.cfg.Elapsed.Now()}}
 		if v.Found, err = record.ParseFound(found[:len(paths)-slots]); err != nil {
 			return view{}, err
 		}
@@ -235,7 +236,7 @@ func (i *Rounds) commit(ctx context.Context, s *series, v view, st step) (again 
 		//mutant:s10-slot by TestTakingNeedsTheSlotUnchanged ->
 		ops = append(ops, hold.check())
 		if !hold.allows(st.Write) {
-			err = ErrNotSent
+			err = mode.ErrNotSent
 		}
 	}
 	if err == nil && len(st.dirs) > 0 {
@@ -253,13 +254,13 @@ func (i *Rounds) commit(ctx context.Context, s *series, v view, st step) (again 
 	}
 	switch {
 	case st.kind == takeStep && !sent:
-		i.wrote(s, v.View, st.Write, begun, ErrNotSent) // its requests go on waiting
+		i.wrote(s, v.View, st.Write, begun, mode.ErrNotSent) // its requests go on waiting
 	case st.kind == takeStep:
 		i.wrote(s, v.View, st.Write, begun, err)
 	case err == nil && st.done != nil:
 		st.done(i.cfg.Log)
 	}
-	if NotMade(err) {
+	if mode.NotMade(err) {
 		return true, nil
 	}
 	return err == nil && st.kind != takeStep, st.noRoom(err)
@@ -280,10 +281,10 @@ func (st step) noRoom(err error) error {
 }
 
 // wrote ends a write of a mode.
-func (i *Rounds) wrote(s *series, v View, t Write, sent int64, err error) {
+func (i *Rounds) wrote(s *series, v mode.View, t mode.Write, sent int64, err error) {
 	now := i.now()
 	if errors.Is(err, store.ErrQuota) {
-		err = ErrNotSent // it was not made. overQuota refuses the requests
+		err = mode.ErrNotSent // it was not made. overQuota refuses the requests
 	}
 	s.Mu.Lock()
 	//mutant:s26-before-zookeeper by seqsim -> woken, pause := s.Mode.Wrote(t, v, sent, now, nil)
@@ -294,5 +295,5 @@ func (i *Rounds) wrote(s *series, v View, t Write, sent int64, err error) {
 	if pause > 0 {
 		i.pauseUpTo(s, pause)
 	}
-	WakeAll(woken)
+	mode.WakeAll(woken)
 }

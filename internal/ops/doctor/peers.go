@@ -14,10 +14,10 @@ import (
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/ordered/peer"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/access"
-	"github.com/flaked/flaked/internal/ops/peer"
 )
 
 const (

@@ -3,7 +3,7 @@ package view
 import (
 	"testing"
 
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
@@ -54,7 +54,7 @@ func TestOwnerThatIsGoneIsAProblem(t *testing.T) {
 // A node says what it knows of all sections of a family as of one sequence.
 func TestSectionsAreOneFamily(t *testing.T) {
 	use := func(name string, next int64, refusal record.Reason) Sequence {
-		return InUse(seq.Use{Name: name, Record: section(name, next, 0).Record, Held: 3, PerSecond: 2, Passed: 5,
+		return InUse(mode.Use{Name: name, Record: section(name, next, 0).Record, Held: 3, PerSecond: 2, Passed: 5,
 			Lapses: 1, Owns: next == 7, Refusal: refusal}, record.State{})
 	}
 	all := Together([]Sequence{
@@ -85,7 +85,7 @@ func TestOwnerThatIsGoneIsNoProblemWhileANodeServes(t *testing.T) {
 	}{
 		{nil, 1}, {&Answer{Cause: "confirming"}, 1}, {&Answer{Ready: true}, 0},
 		{&Answer{Ready: true, Sequences: CountSequences([]Sequence{
-			InUse(seq.Use{Name: "ticks", Record: section("ticks", 5, 0).Record, Refusal: record.NoOwner}, record.State{}),
+			InUse(mode.Use{Name: "ticks", Record: section("ticks", 5, 0).Record, Refusal: record.NoOwner}, record.State{}),
 		})}, 1},
 	} {
 		r := Report{Source: SourceZooKeeper, Workers: []WorkerReport{{State: Live, Says: row.says}},

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
@@ -45,7 +45,7 @@ func SequenceState(r record.Record, st record.State) string {
 
 // Sequence is a named sequence as ZooKeeper or a node knows it.
 type Sequence struct {
-	seq.Use
+	mode.Use
 	State string
 	// Why has details of the state, for people.
 	Why string
@@ -56,7 +56,7 @@ type Sequence struct {
 }
 
 // InUse returns a sequence as a node knows it.
-func InUse(u seq.Use, st record.State) Sequence {
+func InUse(u mode.Use, st record.State) Sequence {
 	s := Sequence{Use: u, State: SequenceState(u.Record, st)}
 	if u.Refusal == record.Frozen && s.State != SeqFrozen {
 		s.State, s.Why = SeqFrozen, "its record or key is damaged or missing"
@@ -66,7 +66,7 @@ func InUse(u seq.Use, st record.State) Sequence {
 
 // Recorded returns a sequence as ZooKeeper has it. now is Unix ms.
 func Recorded(n record.Named, st record.State, now int64) Sequence {
-	s := Sequence{Use: seq.Use{Name: n.Name, Record: n.Record}}
+	s := Sequence{Use: mode.Use{Name: n.Name, Record: n.Record}}
 	switch {
 	case n.Err != nil:
 		s.State, s.Why = SeqDamaged, Clean(n.Err.Error())

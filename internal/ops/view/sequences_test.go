@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
@@ -81,7 +81,7 @@ func TestNodesSayWhatRecordsOfSequencesDoNot(t *testing.T) {
 	use := func(name string, next int64, perSecond float64, refusal record.Reason) Sequence {
 		r := record.Record{Map: sequence.Map{Start: 1, Increment: 1, Max: 1000}, Next: next, Credit: 100,
 			Settings: record.Settings{Block: 32, SupplyMs: 1, HoldMs: 1, Ceiling: 10, HardCeiling: 10}}
-		return InUse(seq.Use{Name: name, Record: r, PerSecond: perSecond, Refusal: refusal}, record.State{})
+		return InUse(mode.Use{Name: name, Record: r, PerSecond: perSecond, Refusal: refusal}, record.State{})
 	}
 	says := func(ready bool, all ...Sequence) *Answer {
 		return &Answer{Ready: ready, Sequences: CountSequences(all)}

@@ -14,6 +14,7 @@ import (
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
@@ -43,8 +44,8 @@ func (k *taken) Take(_ *sequence.Wait, name []byte, n int, _ bool, _ func(), _ [
 func (k *taken) Report() seq.Report { return seq.Report{} }
 
 func (k *taken) Show(_ *sequence.Wait, name []byte, _ func()) (string, error) { return "", nil }
-func (k *taken) Use(name string) (seq.Use, bool) {
-	return seq.Use{Name: name, Record: record.Record{Map: sequence.Map{Start: 1, Increment: 1, Max: 1 << 53},
+func (k *taken) Use(name string) (mode.Use, bool) {
+	return mode.Use{Name: name, Record: record.Record{Map: sequence.Map{Start: 1, Increment: 1, Max: 1 << 53},
 		Settings: record.Settings{Block: 32, Ceiling: 1000, HardCeiling: 1000}}}, name == "order"
 }
 

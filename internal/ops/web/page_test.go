@@ -13,6 +13,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/sequence"
@@ -49,8 +50,8 @@ func picture() Config {
 }
 
 // used returns a sequence of 1,000 values, of which nodes have taken so many.
-func used(name string, next int64, change ...func(*seq.Use)) seq.Use {
-	u := seq.Use{
+func used(name string, next int64, change ...func(*mode.Use)) mode.Use {
+	u := mode.Use{
 		Name: name, PerSecond: 2, Held: 20,
 		Record: record.Record{
 			Map:      sequence.Map{Start: 1, Increment: 1, Max: 1000},
@@ -66,7 +67,7 @@ func used(name string, next int64, change ...func(*seq.Use)) seq.Use {
 }
 
 // owned makes a sequence an ordered one, with an owner.
-func owned(u *seq.Use) {
+func owned(u *mode.Use) {
 	u.Record.Mode, u.Record.Owner, u.Record.Address, u.Record.Term = record.Ordered, "n", "10.0.0.1:7609", 3
 	u.Record.OwnedAt = time.Date(2027, 1, 15, 8, 0, 0, 0, time.UTC).UnixMilli()
 }
@@ -76,20 +77,20 @@ func someSequences() seq.Report {
 	return seq.Report{
 		State: record.State{Incarnation: 2, Time: time.Now().UnixMilli()}, ReadAgo: time.Second, Issued: 7, Blocks: 3, Waits: 2,
 		Refused: map[record.Reason]int64{record.CeilingReached: 4},
-		Sequences: []seq.Use{
-			used("large", 1<<40, func(u *seq.Use) { u.Record.Max = 1<<53 - 1 }), used("near", 800),
-			used("lost", 500, func(u *seq.Use) { u.Record.At, u.Record.Incarnation = u.Record.At-1_000_000, 1 }),
-			used("order:2026", 123_456, func(u *seq.Use) {
+		Sequences: []mode.Use{
+			used("large", 1<<40, func(u *mode.Use) { u.Record.Max = 1<<53 - 1 }), used("near", 800),
+			used("lost", 500, func(u *mode.Use) { u.Record.At, u.Record.Incarnation = u.Record.At-1_000_000, 1 }),
+			used("order:2026", 123_456, func(u *mode.Use) {
 				u.Record.Max, u.Record.By, u.PerSecond = 2_147_483_647, hostile, 1234.5
 			}),
-			used("ceiling", 5, func(u *seq.Use) { u.Refusal, u.PerSecond = record.CeilingReached, 0.04 }), used("all", 1000),
-			used("ticks", 5, owned, func(u *seq.Use) { u.Passed, u.Lapses = 1200, 1 }),
-			used("free", 5, owned, func(u *seq.Use) { u.Record.Owner = "" }),
-			used("msg:*0", 5, owned, func(u *seq.Use) { u.Owns = true }),
-			used("msg:*1", 5, owned, func(u *seq.Use) { u.Passed = 7 }),
-			used("cut", 5, owned, func(u *seq.Use) { u.Refusal = record.NoOwner }),
-			used("invoice", 5, func(u *seq.Use) { u.Record.Mode, u.Unanswered = record.Strict, 1200 }),
-			used("receipt", 5, func(u *seq.Use) { u.Record.Mode = record.Strict }),
+			used("ceiling", 5, func(u *mode.Use) { u.Refusal, u.PerSecond = record.CeilingReached, 0.04 }), used("all", 1000),
+			used("ticks", 5, owned, func(u *mode.Use) { u.Passed, u.Lapses = 1200, 1 }),
+			used("free", 5, owned, func(u *mode.Use) { u.Record.Owner = "" }),
+			used("msg:*0", 5, owned, func(u *mode.Use) { u.Owns = true }),
+			used("msg:*1", 5, owned, func(u *mode.Use) { u.Passed = 7 }),
+			used("cut", 5, owned, func(u *mode.Use) { u.Refusal = record.NoOwner }),
+			used("invoice", 5, func(u *mode.Use) { u.Record.Mode, u.Unanswered = record.Strict, 1200 }),
+			used("receipt", 5, func(u *mode.Use) { u.Record.Mode = record.Strict }),
 		},
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/lineproto"
@@ -26,7 +27,7 @@ const maxRange = 1_000_000
 type Issuer interface {
 	lineproto.Sequences
 	// Use returns what the node knows of a sequence, and false if it knows none of this name.
-	Use(name string) (seq.Use, bool)
+	Use(name string) (mode.Use, bool)
 	// Report returns what the node knows of all sequences. It must not block.
 	Report() seq.Report
 }
@@ -65,7 +66,7 @@ func (s *Server) take(r *http.Request, name string, n int, whole bool) (runs []w
 }
 
 // use returns what the node knows of a sequence. A name that it has not seen is looked up.
-func (s *Server) use(r *http.Request, name string) (u seq.Use, err error) {
+func (s *Server) use(r *http.Request, name string) (u mode.Use, err error) {
 	err = s.until(r, name, func(w *sequence.Wait, wake func()) error {
 		_, err := s.cfg.Issuer.Show(w, []byte(name), wake)
 		return err
@@ -131,7 +132,7 @@ type shownOwner struct {
 }
 
 // showSequence returns the document of what the node knows of a sequence, or of the section that issues a name.
-func showSequence(name string, u seq.Use) shownSequence {
+func showSequence(name string, u mode.Use) shownSequence {
 	r := u.Record
 	shown := shownSequence{name, r.Mode.String(), worker.ID(r.Start), r.Increment, worker.ID(r.Max), r.Next,
 		math.Round(1000*r.Used(r.Next)) / 10, u.Held, string(u.Refusal), nil}
@@ -245,6 +246,6 @@ func writeSequenceError(w http.ResponseWriter, err error) {
 // usesOf returns the sequences that a request may use. The sections of a family are one.
 func (s *Server) usesOf(r *http.Request) []view.Sequence {
 	report := s.cfg.Issuer.Report()
-	report.Sequences = slices.DeleteFunc(report.Sequences, func(u seq.Use) bool { return mayUse(r, u.Name) != nil })
+	report.Sequences = slices.DeleteFunc(report.Sequences, func(u mode.Use) bool { return mayUse(r, u.Name) != nil })
 	return sequencesOf(report)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/replies"
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -109,7 +109,7 @@ const minTinyidBlock = 1000
 
 // tinyidBlockOf returns the number of values in a block of a sequence: a quarter of its ceiling's burst at
 // most, so that other clients find some, and no more than are left.
-func tinyidBlockOf(u seq.Use) int {
+func tinyidBlockOf(u mode.Use) int {
 	r := u.Record
 	left := max(r.Positions()-r.Next, u.Held)
 	return int(max(1, min(max(minTinyidBlock, r.Block), maxRange,

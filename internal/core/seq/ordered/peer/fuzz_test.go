@@ -9,7 +9,7 @@ import (
 	"testing/iotest"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -26,18 +26,18 @@ func FuzzReplies(f *testing.F) {
 			bufio.NewReader(iotest.OneByteReader(strings.NewReader(said)))} {
 			var calls []*call
 			for _, n := range []int64{1, 5, 1} {
-				calls = append(calls, &call{Ask: seq.Ask{N: n, Of: sequence.Ownership{Owner: "o"}}, done: make(chan struct{})})
+				calls = append(calls, &call{Ask: ordered.Ask{N: n, Of: sequence.Ownership{Owner: "o"}}, done: make(chan struct{})})
 			}
 			l := &link{address: "a:1", wake: make(chan struct{}, 1), sent: append([]*call(nil), calls...)}
 			ended := l.read(in)
 			answered := len(calls) - len(l.sent)
 			l.finish(ended, nil) // panics if a call has ended
 			for i, k := range calls {
-				if i >= answered && (k.err != ended || k.got != seq.Answer{}) {
+				if i >= answered && (k.err != ended || k.got != ordered.Answer{}) {
 					t.Fatalf("%q: call %d of %d has %v, %v", said, i, answered, k.got, k.err)
 				}
 				if _, refused := errors.AsType[*ids.ReplyError](k.err); i < answered && k.err != nil && !refused &&
-					!errors.Is(k.err, seq.ErrNotAsked) {
+					!errors.Is(k.err, ordered.ErrNotAsked) {
 					t.Fatalf("%q: call %d: %v", said, i, k.err)
 				}
 				var first, last int64

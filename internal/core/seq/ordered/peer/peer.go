@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/ops/access"
 )
 
@@ -45,10 +45,10 @@ func (c *Caller) Close() {
 const retryDial = 100 * time.Millisecond
 
 // Pass asks a node for values of an ordered sequence. Its error is an *ids.ReplyError if the node refuses the request
-// itself. It wraps seq.ErrNotAsked if the node has certainly counted nothing: it could not be reached, belongs to
+// itself. It wraps ordered.ErrNotAsked if the node has certainly counted nothing: it could not be reached, belongs to
 // another cluster, or refuses this node. If it refuses the token of this node, the error wraps that *ids.ReplyError,
 // too. Any other error leaves open whether the node has counted values.
-func (c *Caller) Pass(ctx context.Context, ask seq.Ask) (got seq.Answer, err error) {
+func (c *Caller) Pass(ctx context.Context, ask ordered.Ask) (got ordered.Answer, err error) {
 	k, address := &call{Ask: ask, done: make(chan struct{})}, ask.Address
 	l, err := c.submit(k)
 	if err != nil {
@@ -98,7 +98,7 @@ func (c *Caller) submit(k *call) (*link, error) {
 func notAsked(err error) error {
 	e, ok := errors.AsType[*ids.ReplyError](err)
 	if ok && e.Code != ids.NOAUTH && e.Code != ids.WRONGPASS && e.Code != ids.NOPERM {
-		return fmt.Errorf("%w: %v", seq.ErrNotAsked, e) // not a refusal of the request, which clients would get
+		return fmt.Errorf("%w: %v", ordered.ErrNotAsked, e) // not a refusal of the request, which clients would get
 	}
-	return fmt.Errorf("%w: %w", seq.ErrNotAsked, err)
+	return fmt.Errorf("%w: %w", ordered.ErrNotAsked, err)
 }

@@ -1,15 +1,95 @@
-package seq
+package ordered
 
 import (
 	"context"
 	"errors"
 	"hash/fnv"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/timeguard"
 )
+
+// Requests for ordered sequences are passed on to the owner. All that wait for one lane share one request to it.
+
+// Node is what the sections of a node share: how to ask other nodes, and which node should own a section. Its methods
+// may be called by any goroutine.
+type Node struct {
+	// Pass asks another node: see NewNode. Beside calls a function in a goroutine that Close waits for, and Each calls
+	// one for 0 to n-1 at once, and returns when all have. A test may replace them before the first request.
+	Pass   func(ctx context.Context, ask Ask) (Answer, error)
+	Beside func(func())
+	Each   func(n int, f func(k int))
+	// Now is AtMost for requests, ns: right also when the machine has just stood still.
+	Now func() int64
+
+	own     string // where other nodes reach this one, "" for nowhere
+	elapsed *timeguard.Elapsed
+	passing passing
+	cluster atomic.Pointer[string] // UUID, nil before the node has joined it
+
+	inUse atomic.Bool // the node knows an ordered sequence
+	// nodes are the addresses of the nodes that may own sections: see place.
+	nodes   atomic.Pointer[[]string]
+	leaving atomic.Bool  // the node gives its sections to others
+	ending  atomic.Bool  // the node gives its sections back, also if there is no other one
+	movable atomic.Int64 // how many sections may move to other nodes until the next heartbeat
+}
+
+// NewNode returns what the sections of a node share. It does no I/O.
+//
+// pass asks another node for values. It returns an *ids.ReplyError if that node refuses, an error that wraps ErrNotAsked
+// if the request was certainly not sent, and another one if the outcome is not known. nil: this node asks no others. own
+// is where other nodes reach this one: HOST:PORT, "" for nowhere.
+func NewNode(
+	pass func(ctx context.Context, ask Ask) (Answer, error), own string, elapsed *timeguard.Elapsed,
+) *Node {
+	r := &Node{
+		Pass: pass, own: own, elapsed: elapsed, Each: atOnce,
+		//mutant:o2-at-least by internal/core/seq:TestOwnerAndBootClocksAtAnyRate -> Now: elapsed.AtLeast,
+		Now: elapsed.ByWall().AtMost,
+	}
+	r.passing.ctx, r.passing.cancel = context.WithCancel(context.Background())
+	r.Beside = r.passing.start
+	return r
+}
+
+// Close ends the requests that are passed on, and waits for their goroutines. None starts afterwards.
+func (r *Node) Close() {
+	p := &r.passing
+	p.mu.Lock()
+	p.cancel()
+	p.mu.Unlock()
+	p.wg.Wait()
+}
+
+// passing is the goroutines that pass requests on. None starts after Node.Close.
+type passing struct {
+	ctx    context.Context // of their calls
+	cancel context.CancelFunc
+	mu     sync.Mutex // makes start and Node.Close exclude each other
+	wg     sync.WaitGroup
+}
+
+// start calls f in a goroutine. After Node.Close it does nothing: requests then wait in vain, as all do at the end.
+func (p *passing) start(f func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ctx.Err() == nil {
+		p.wg.Go(f)
+	}
+}
+
+// Join notes the cluster that the node has joined, "" for none yet.
+func (r *Node) Join(uuid string) {
+	if known := r.cluster.Load(); uuid != "" && (known == nil || *known != uuid) {
+		r.cluster.Store(&uuid)
+	}
+}
 
 // The nodes that may own sections are listed in ZooKeeper, each with an ephemeral record that is named after its
 // address. Rendezvous hashing gives each section a place among them: the node that is asked first when nobody owns the

@@ -19,7 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/internal/testkit/certtest"
 	"github.com/flaked/flaked/lineproto"
@@ -52,8 +52,8 @@ func (c *counter) Cluster() (name, uuid string) { return "demo", "c0ffee" }
 var theOwner = sequence.Ownership{ID: "id", Owner: "nonce", Term: 7}
 
 // asking is a request to the owner of a sequence in the cluster demo.
-func asking(address, name string, n int64) seq.Ask {
-	return seq.Ask{Address: address, Cluster: "c0ffee", Name: name, N: n, Of: theOwner}
+func asking(address, name string, n int64) ordered.Ask {
+	return ordered.Ask{Address: address, Cluster: "c0ffee", Name: name, N: n, Of: theOwner}
 }
 
 // serve starts a node of a counter, and returns its address.
@@ -195,7 +195,7 @@ func TestRepliesAndRefusals(t *testing.T) {
 		out := fmt.Sprint(answer)
 		if err != nil {
 			out = strings.ReplaceAll(err.Error(), address, "ADDR")
-			out = strings.Replace(out, seq.ErrNotAsked.Error(), "not asked", 1)
+			out = strings.Replace(out, ordered.ErrNotAsked.Error(), "not asked", 1)
 		}
 		if out != want || got != "PASS ticks 3 c0ffee id 7 nonce\n" {
 			t.Errorf("%s: %q for %q, want %q", reply, out, got, want)
@@ -221,7 +221,7 @@ func TestNodeThatCannotBeReachedIsNotAsked(t *testing.T) {
 		c := caller(t, access.Client{Token: row.token})
 		begin := time.Now()
 		_, err := c.Pass(t.Context(), asking(address, "ticks", 1))
-		if text := strings.ReplaceAll(fmt.Sprint(err), address, "ADDR"); !errors.Is(err, seq.ErrNotAsked) ||
+		if text := strings.ReplaceAll(fmt.Sprint(err), address, "ADDR"); !errors.Is(err, ordered.ErrNotAsked) ||
 			!strings.Contains(text, row.want) {
 			t.Errorf("%s, want %s", text, row.want)
 		}
@@ -258,8 +258,8 @@ func TestNodeOfAnotherClusterIsNotAsked(t *testing.T) {
 		ask := asking(address, "ticks", 1)
 		ask.Cluster = "beef"
 		_, err := caller(t, access.Client{}).Pass(t.Context(), ask)
-		if text := strings.ReplaceAll(fmt.Sprint(err), address, "ADDR"); !errors.Is(err, seq.ErrNotAsked) ||
-			text != seq.ErrNotAsked.Error()+": "+want {
+		if text := strings.ReplaceAll(fmt.Sprint(err), address, "ADDR"); !errors.Is(err, ordered.ErrNotAsked) ||
+			text != ordered.ErrNotAsked.Error()+": "+want {
 			t.Errorf("%s, want %s", text, want)
 		}
 	}
@@ -278,7 +278,7 @@ func TestBrokenConnectionLeavesTheOutcomeOpen(t *testing.T) {
 		}
 	})
 	c := caller(t, access.Client{})
-	if _, err := c.Pass(t.Context(), asking(address, "ticks", 1)); err == nil || errors.Is(err, seq.ErrNotAsked) ||
+	if _, err := c.Pass(t.Context(), asking(address, "ticks", 1)); err == nil || errors.Is(err, ordered.ErrNotAsked) ||
 		err.Error() != "connection closed by "+address {
 		t.Error(err)
 	}
@@ -309,13 +309,13 @@ func TestStalledNodeBlocksNoCallForLonger(t *testing.T) {
 		return err
 	}
 	var sent int64
-	for err := pass(tick / 4); !errors.Is(err, seq.ErrNotAsked); err = pass(tick / 4) {
+	for err := pass(tick / 4); !errors.Is(err, ordered.ErrNotAsked); err = pass(tick / 4) {
 		if sent++; !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
 	}
 	want := "it was not asked: no answer from " + address + " in time"
-	if err := pass(time.Minute); !errors.Is(err, seq.ErrNotAsked) || err.Error() != want {
+	if err := pass(time.Minute); !errors.Is(err, ordered.ErrNotAsked) || err.Error() != want {
 		t.Errorf("not sent: %v", err)
 	}
 	close(goOn)
@@ -342,10 +342,10 @@ func TestFailedWriteTellsWhatWasNotSent(t *testing.T) {
 	}
 	l.unsent(len(out)/2, io.ErrClosedPipe)
 	l.finish(io.ErrClosedPipe, nil)
-	if err := calls[0].err; errors.Is(err, seq.ErrNotAsked) {
+	if err := calls[0].err; errors.Is(err, ordered.ErrNotAsked) {
 		t.Error(err)
 	}
-	if err := calls[2].err; !errors.Is(err, seq.ErrNotAsked) {
+	if err := calls[2].err; !errors.Is(err, ordered.ErrNotAsked) {
 		t.Error(err)
 	}
 }
@@ -385,10 +385,10 @@ func TestCloseEndsCalls(t *testing.T) {
 	}()
 	<-sent
 	c.Close()
-	if err := <-failed; !errors.Is(err, ids.ErrClosed) || errors.Is(err, seq.ErrNotAsked) {
+	if err := <-failed; !errors.Is(err, ids.ErrClosed) || errors.Is(err, ordered.ErrNotAsked) {
 		t.Error(err)
 	}
-	if _, err := c.Pass(context.Background(), asking(address, "ticks", 1)); !errors.Is(err, seq.ErrNotAsked) {
+	if _, err := c.Pass(context.Background(), asking(address, "ticks", 1)); !errors.Is(err, ordered.ErrNotAsked) {
 		t.Error(err)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/ops/access"
 )
 
@@ -38,18 +38,18 @@ var idleTicks = int(time.Minute / tick)
 
 // call is one request.
 type call struct {
-	seq.Ask
+	ordered.Ask
 	// batch is the write that had the request, and at its place in the write.
 	batch, at int
 	// withdrawn: the caller has left before the request was sent.
 	withdrawn, sent bool
 	// got and err are the reply. They are written before done is closed, and not changed afterwards.
-	got  seq.Answer
+	got  ordered.Answer
 	err  error
 	done chan struct{}
 }
 
-func (k *call) end(got seq.Answer, err error) {
+func (k *call) end(got ordered.Answer, err error) {
 	k.got, k.err = got, err
 	close(k.done)
 }
@@ -256,7 +256,7 @@ func (l *link) unsent(n int, err error) {
 			break
 		}
 		l.sent = l.sent[:i]
-		k.end(seq.Answer{}, notAsked(err))
+		k.end(ordered.Answer{}, notAsked(err))
 	}
 }
 
@@ -291,7 +291,7 @@ func (l *link) finish(err, undialled error) {
 	l.dead, l.undialled, l.ended = true, undialled, time.Now()
 	l.endQueue(notAsked(err))
 	for _, k := range l.sent {
-		k.end(seq.Answer{}, err)
+		k.end(ordered.Answer{}, err)
 	}
 	l.sent = nil
 }
@@ -300,7 +300,7 @@ func (l *link) finish(err, undialled error) {
 func (l *link) endQueue(err error) {
 	for _, k := range l.queue {
 		if !k.withdrawn {
-			k.end(seq.Answer{}, err)
+			k.end(ordered.Answer{}, err)
 		}
 	}
 	l.queue = nil

@@ -1,10 +1,11 @@
-package seq
+package ordered
 
 import (
 	"math"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -29,12 +30,12 @@ type lease struct {
 // leaseEnd returns when an owner must stop issuing whose last acknowledged write was sent at this time (O2). Another
 // node waits for d from a later moment (O4). The margin is for clocks that run apart.
 func leaseEnd(sent int64, d time.Duration) int64 {
-	//mutant:o2-no-margin by TestClocksThatRunApart -> return sent + int64(d)
+	//mutant:o2-no-margin by internal/core/seq:TestClocksThatRunApart -> return sent + int64(d)
 	return sent + int64(d-d/10)
 }
 
 // newLease returns the lease after a write that was acknowledged.
-func newLease(t Write, sent int64) lease {
+func newLease(t mode.Write, sent int64) lease {
 	until := leaseEnd(sent, t.Record.Hold())
 	return lease{owner: t.Record.Owner, until: until, sent: sent, session: t.Session}
 }
@@ -51,14 +52,14 @@ func (l *lease) mayRenew(now int64, d time.Duration) bool {
 // valid reports whether the owner may issue at now. The caller must have read the clock after it received the request
 // (O2).
 func (l *lease) valid(now int64) bool {
-	//mutant:o2-no-lease by TestClockIsReadAfterTheRequest -> return l.owner != "" && !l.ending
+	//mutant:o2-no-lease by internal/core/seq:TestClockIsReadAfterTheRequest -> return l.owner != "" && !l.ending
 	return l.owner != "" && now < l.until && !l.ending
 }
 
 // survives reports whether an ownership whose lease has not ended goes on when the record was read (O7). An operator
 // may have changed the record since the owner wrote it, so its version is not compared. A record that is older than the
 // owner's last write does not come here: series.owed takes it for a loss of data.
-func (l *lease) survives(v View) bool {
+func (l *lease) survives(v mode.View) bool {
 	return v.Record.Owner == l.owner && v.Record.Incarnation == v.Incarnation()
 }
 
@@ -72,7 +73,7 @@ type watch struct {
 }
 
 // see takes over what was read. A record in another session or another incarnation is another one.
-func (w *watch) see(v View, session int64) {
+func (w *watch) see(v mode.View, session int64) {
 	now := watch{v.Stat.Version, v.Record.Nonce, session, v.Incarnation(), w.since}
 	if *w != now {
 		now.since = v.Got
@@ -82,13 +83,13 @@ func (w *watch) see(v View, session int64) {
 
 // freeIn returns how long this node must wait before it may take the section over: O4. ended is the last ownership of
 // this process, which issues nothing any more. least is the present time of AtLeast.
-func (w watch) freeIn(v View, ended string, least int64) time.Duration {
+func (w watch) freeIn(v mode.View, ended string, least int64) time.Duration {
 	r := v.Record
 	// After a loss of data nothing that was held counts, also not what this process knows of its own (O8).
 	if (r.Owner == "" || r.Owner == ended) && r.Incarnation == v.Incarnation() { // else an owner may be missing
 		return 0
 	}
-	//mutant:o4-no-wait by TestLanesBeginAnewAtATakeOver -> return 0
+	//mutant:o4-no-wait by internal/core/seq:TestLanesBeginAnewAtATakeOver -> return 0
 	return max(0, time.Duration(w.since.Least-least)+r.Hold())
 }
 
@@ -168,7 +169,7 @@ const ahead = 4 * time.Second
 
 // want returns how many more positions the owner would like, and how many it needs at least. They begin at next. took
 // is the time since the last write.
-func (c *counters) want(next int64, took time.Duration, smallest int64, waiting []Request) (want, need int64) {
+func (c *counters) want(next int64, took time.Duration, smallest int64, waiting []mode.Request) (want, need int64) {
 	used := c.high - c.highAt
 	rate := float64(used) / max(took, time.Millisecond).Seconds()
 	if next != c.end { // an operator has raised the next value: see add

@@ -9,7 +9,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
-	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/ops/access"
 )
 
@@ -52,8 +52,8 @@ func (l *link) answer(line []byte) error {
 }
 
 // parse returns the answer in a reply, or the error that it is: an *ids.ReplyError if the node refuses the request, and
-// a seq.ErrNotAsked if it refuses this node or does not understand it.
-func (k *call) parse(address string, line []byte) (got seq.Answer, err error) {
+// a ordered.ErrNotAsked if it refuses this node or does not understand it.
+func (k *call) parse(address string, line []byte) (got ordered.Answer, err error) {
 	line = bytes.TrimRight(line, "\r\n")
 	a, rest, _ := bytes.Cut(line, []byte(" "))
 	b, owner, _ := bytes.Cut(rest, []byte(" "))
@@ -61,7 +61,7 @@ func (k *call) parse(address string, line []byte) (got seq.Answer, err error) {
 	last, wrong := strconv.ParseInt(string(b), 10, 64)
 	if err == nil && wrong == nil && first >= 0 && last >= first && last-first >= k.N-1 && (k.N > 1 || last == first) &&
 		len(owner) > 0 {
-		return seq.Answer{First: first, Owner: k.nonce(owner)}, nil
+		return ordered.Answer{First: first, Owner: k.nonce(owner)}, nil
 	}
 	err = reply(address, line)
 	e, ok := errors.AsType[*ids.ReplyError](err)

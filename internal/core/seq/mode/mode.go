@@ -1,4 +1,16 @@
-package seq
+// Package mode is what the rounds of a node and the modes of its sequences know of each other. A mode says how a node
+// issues: from a stock of positions, after each write, or as the owner. It does no I/O: rounds read, ask for the one write
+// that is due, make it, and say what came of it.
+//
+// The invariant: between NextWrite and Wrote, a mode gives no request a position of that write. Each method is called with
+// the mutex of the sequence held.
+//
+// Three types to read:
+//
+//   - Mode is the interface.
+//   - Series is what a mode sees of its sequence: the record as last known, and the requests that wait.
+//   - Write is what a mode wants written, over what was read: a View.
+package mode
 
 import (
 	"cmp"
@@ -18,7 +30,7 @@ import (
 // Mode is how a node issues a sequence, and what the node keeps for that. A new life of a name has a new one. The mutex
 // of its sequence is held when a method is called.
 type Mode interface {
-	// Serve issues the values of a request, refuses it, or makes it wait. low means that Round should be called soon.
+	// Serve issues the values of a request, refuses it, or makes it wait. low means that a round should come soon.
 	// readAt is when the node last knew that nothing had changed.
 	Serve(r Request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error)
 	// TooMany returns the refusal of a request for n values if no request ever gets so many, else nil.
@@ -48,13 +60,13 @@ type Mode interface {
 type Keeper interface {
 	// KnowWritten takes over the record of a write that was acknowledged at this time, ns of AtMost. mu is held.
 	KnowWritten(t Write, now int64)
-	// WakeAt makes a round look at the sequence at this time, ns of AtMost: soon for at once.
+	// WakeAt makes a round look at the sequence at this time, ns of AtMost: Soon for at once.
 	WakeAt(at int64)
 }
 
 // Series is what the mode of a sequence sees of it: the record as the node knows it, and the requests that wait.
 type Series struct {
-	// These never change. keeper is the sequence itself.
+	// These never change. Keeper is the sequence itself. Trace may be nil.
 	Name   string
 	Trace  coordinator.Trace
 	Keeper Keeper
@@ -62,9 +74,9 @@ type Series struct {
 	Mu sync.Mutex // guards all that follows
 	// Known is the latest record that the node has read or written, nil for none.
 	Known *record.Record
-	// Values is the map of known. A keyed one is of no use while the node does not know the key.
+	// Values is the map of Known. A keyed one is of no use while the node does not know the key.
 	Values sequence.Values
-	// Mode issues the sequence known. nil if none is known.
+	// Mode issues the sequence Known. nil if none is known.
 	Mode Mode
 	// Last is what ZooKeeper has, if the next decision needs no read: what the last write left or, of a section that
 	// this node owns, what was read since. Else it is the zero value.
@@ -72,13 +84,13 @@ type Series struct {
 	// Stale: the record may have changed since it was read: by an operator, or in a loss of data.
 	Stale bool
 
-	// Waiting are the requests that wait. Who takes some out wakes them when mu is released.
+	// Waiting are the requests that wait. Who takes some out wakes them when Mu is released: see WakeAll.
 	Waiting []Request
 	Refusal *record.Refusal // of the last try to get positions
-	// refusedAt is when the refusal was set, and retryAt the earliest time for another try, in
+	// refusedAt is when Refusal was set, and RetryAt the earliest time for another try, in
 	// ns of AtMost.
 	refusedAt, RetryAt int64
-	// Conflicts is the number of rounds in a row that used up all tries. Until notBefore, in ns of AtMost, the node does
+	// Conflicts is the number of rounds in a row that used up all tries. Until NotBefore, in ns of AtMost, the node does
 	// not try again.
 	Conflicts int
 	NotBefore int64
@@ -139,7 +151,7 @@ func (s *Series) Refuse(r *record.Refusal, now int64) {
 	}
 }
 
-// TakeWaiting takes all requests that wait. mu is held.
+// TakeWaiting takes all requests that wait. Mu is held.
 func (s *Series) TakeWaiting() []Request {
 	all := s.Waiting
 	s.Waiting = nil
@@ -148,15 +160,16 @@ func (s *Series) TakeWaiting() []Request {
 
 // Request is a request for values.
 type Request struct {
-	Wait  *sequence.Wait
-	N     int64
+	Wait *sequence.Wait // what is known of it: since when it waits, and its Result
+	N    int64          // so many values
+	// Whole: no other value of the sequence may lie between them.
 	Whole bool
-	Wake  func()
-	Name  []byte
-	Lane  int // in a section of a family
+	Wake  func() // makes the caller ask again
+	Name  []byte // as the client has sent it
+	Lane  int    // in a section of a family
 }
 
-// Result is the sequence.Wait.Result of a request that has waited: the values of block, or an error.
+// Result is the sequence.Wait.Result of a request that has waited: the values of Block, or an error.
 type Result struct {
 	Values sequence.Values
 	Block  positions.Block
@@ -168,6 +181,7 @@ type Result struct {
 // Patience is how long a request waits for ZooKeeper.
 const Patience = 5 * time.Second
 
+// WakeAll wakes requests. No mutex of a sequence is held.
 func WakeAll(some []Request) {
 	for _, r := range some {
 		r.Wake()
@@ -178,25 +192,23 @@ func WakeAll(some []Request) {
 // requests that waited.
 type Totals struct{ Issued, Blocks, Waits int64 }
 
+// Add adds o.
 func (t *Totals) Add(o Totals) {
 	t.Issued, t.Blocks, t.Waits = t.Issued+o.Issued, t.Blocks+o.Blocks, t.Waits+o.Waits
 }
-
-// What follows decides which step of a round is due for one series. It does no I/O. Methods of series are called with
-// mu held, but for wants, urgency, isStale, change, wakeWaiting and decide.
 
 // Situation has the inputs of a decision that are not in the records.
 type Situation struct {
 	Sent  int64 // when the read of the records was sent, ns of AtMost
 	Least int64 // the same, ns of AtLeast
 	Now   int64 // the sequence time, ms
-	// Unconfirmed is the time left until this node may take positions: see Rounds.unconfirmed.
+	// Unconfirmed is the time left until this node may take positions, 0 if it may.
 	Unconfirmed time.Duration
-	Spread      time.Duration // see the function spread
+	Spread      time.Duration // the shortest time between two writes of one sequence
 	// Volatile: what the node holds does not outlast the process, or not a stop that releases the worker.
 	Volatile  bool
-	Nonce, By string
-	Session   int64 // the present connection to ZooKeeper
+	Nonce, By string // of the next write: see record.Record
+	Session   int64  // the present connection to ZooKeeper
 }
 
 // mostVolatile is the longest supply of a node whose blocks do not outlast it: what is left is lost with it.
@@ -222,7 +234,7 @@ type View struct {
 // After returns what a write of the record of v leaves in ZooKeeper.
 func (v View) After(t Write) View {
 	version := v.Stat.Version + 1
-	if version == store.AnyVersion { // two writes were needed: see setVersion
+	if version == store.AnyVersion { // two writes were needed: see record.SetOps
 		version++
 	}
 	v.Record, v.Stat, v.Secret = &t.Record, store.Stat{Version: version}, nil
@@ -237,7 +249,7 @@ type Write struct {
 	record.Write
 	Requests []Request       // that it answers
 	Keys     *record.Keyring // as the write leaves them, nil if it does not write them
-	// Renews: the owner of an ordered sequence makes the write, in this session. It may before the node may take
+	// Renews: the owner of an ordered sequence makes the write, in this Session. It may before the node may take
 	// positions.
 	Renews  bool
 	Session int64
@@ -246,6 +258,7 @@ type Write struct {
 // Urgency says how soon a round must work on a series.
 type Urgency int
 
+// In rising order.
 const (
 	Idle    Urgency = iota // there is nothing to do
 	Renew                  // the record must be written again
@@ -278,15 +291,18 @@ func AppendRuns(to []worker.Run, v *sequence.Values, b positions.Block) []worker
 	return to
 }
 
+// Confirming refuses requests for this time, because ZooKeeper may have lost data.
 func Confirming(left time.Duration) *record.Refusal {
 	return record.Refuse(record.Confirming, left,
 		"this node reached ZooKeeper a short time ago, and ZooKeeper may have lost data. Retry, or try another node")
 }
 
+// NoKeys refuses a request with a key.
 func NoKeys(name string) *record.Refusal {
 	return record.Refuse(record.WrongMode, 0, "keys are for strict sequences, and %s is not one. Leave the key out", name)
 }
 
+// TooMany refuses a request for more than most values. advice says what else helps.
 func TooMany(most int64, advice string) *record.Refusal {
 	return record.Refuse(record.TooMany, 0, "the sequence gives at most %d values at once. Ask for fewer%s", most, advice)
 }
@@ -294,6 +310,7 @@ func TooMany(most int64, advice string) *record.Refusal {
 // textPatience is what a request is told that has waited for ZooKeeper for too long.
 const textPatience = "ZooKeeper did not give this node any values in time. Retry, or try another node"
 
+// NoBlock refuses requests, because the node has no positions. why says why.
 func NoBlock(why string) *record.Refusal {
 	return record.Refuse(record.NoBlock, time.Second, "%s", why)
 }

@@ -1,4 +1,17 @@
-package seq
+// Package ordered says who may count now: of each ordered sequence, and of each section of a family, one node at a time
+// is the owner, and issues from memory. The others pass their requests on to it. docs/sequences.md has the reasons.
+// Marks like (O2) name its rules.
+//
+// The invariant: while a node issues, no other node has issued anything from a later block. For its lease has not ended
+// by its own clock (O2), and nobody takes the section over before the lease has ended by every clock (O4). Blocks are
+// taken as those of other sequences, so no value comes twice, whatever clocks do (O1).
+//
+// Three types to read:
+//
+//   - Section is the mode: it issues, passes on, renews its lease, or takes the section over.
+//   - Node is what the sections of a node share: how others are asked, and the place of each section.
+//   - Ask is what goes to another node. Package peer has the connections.
+package ordered
 
 import (
 	"cmp"
@@ -8,18 +21,16 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/worker"
 )
 
 // Section is the ordered mode. One node at a time, the owner, issues from memory; the others pass requests on to it. A
 // plain sequence is one section with one lane. A family has more of both.
-//
-// The invariant: blocks are taken like those of a segment sequence, so no value comes twice, whatever clocks do (O1).
-// And while a node issues, no other node has issued anything from a later block: its lease has not ended (O2), and
-// nobody takes the section over before (O4). So a request that is sent after another was answered gets a higher value.
+// So a request that is sent after another was answered gets a higher value.
 type Section struct {
-	*Series
+	*mode.Series
 	node  *Node
 	lease lease
 	// ended is the nonce of the last ownership that this process has ended.
@@ -36,7 +47,8 @@ type Section struct {
 	staysUntil int64
 }
 
-func NewSection(s *Series, node *Node) *Section {
+// NewSection returns the mode of an ordered sequence that this node has just met, and does not own.
+func NewSection(s *mode.Series, node *Node) *Section {
 	node.inUse.Store(true)
 	return &Section{Series: s, node: node}
 }
@@ -45,17 +57,18 @@ func NewSection(s *Series, node *Node) *Section {
 // would be written for ever.
 const idleAfter = time.Minute
 
-func (m *Section) Serve(r Request, _, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+// Serve is that of mode.Mode. Without a valid lease the request is passed on, or waits for a round.
+func (m *Section) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
 	now := m.node.Now() // (O2): that of the other modes may be late
-	if got, ok := r.Wait.Result.(*Result); ok {
+	if got, ok := r.Wait.Result.(*mode.Result); ok {
 		if r.Wait.Result = nil; got.Err != nil {
 			return to, false, got.Err
 		}
 		m.passes.values += got.Block.Len()
-		return AppendRuns(to, &got.Values, got.Block), false, nil
+		return mode.AppendRuns(to, &got.Values, got.Block), false, nil
 	}
 	if r.Wait.Key != "" {
-		return to, false, NoKeys(string(r.Name))
+		return to, false, mode.NoKeys(string(r.Name))
 	}
 	if valid := m.lease.valid(now); valid && r.Wait.Passed != nil && !m.isAskedFor(r.Wait.Passed) {
 		return to, false, NotOwner(m.Name)
@@ -66,15 +79,15 @@ func (m *Section) Serve(r Request, _, _ int64, to []worker.Run) (_ []worker.Run,
 		}
 		m.Issued += r.N
 		r.Wait.Owner = m.lease.owner
-		return AppendRuns(to, &m.Values, positions.Block{First: p, End: p + r.N}), m.low() && now >= m.RetryAt, nil
+		return mode.AppendRuns(to, &m.Values, positions.Block{First: p, End: p + r.N}), m.low() && now >= m.RetryAt, nil
 	}
 	if m.lease.owner != "" && !m.lease.ending {
 		m.Lapse(now)
 	}
 	switch {
-	case r.Wait.Since != 0 && now-r.Wait.Since >= int64(Patience) && m.ownedByAnother():
+	case r.Wait.Since != 0 && now-r.Wait.Since >= int64(mode.Patience) && m.ownedByAnother():
 		return to, false, noOwner(m.Name, m.Known.Address, m.Known.Address == m.node.own, m.passes.why)
-	//mutant:o10-passed-on-twice by TestRequestIsPassedOnOnce -> case !m.Stale && m.target(now) != "":
+	//mutant:o10-passed-on-twice by internal/core/seq:TestRequestIsPassedOnOnce -> case !m.Stale && m.target(now) != "":
 	case !m.Stale && r.Wait.Passed == nil && m.target(now) != "": // a request is passed on once (O10)
 		return m.pass(r, now, to)
 	}
@@ -93,7 +106,7 @@ func (m *Section) endLease() {
 	if m.lease.owner != "" {
 		m.Trace.Step("disowns", "name", m.Name, "owner", m.lease.owner)
 	}
-	m.ended, m.lease, m.Last = m.lease.owner, lease{}, View{}
+	m.ended, m.lease, m.Last = m.lease.owner, lease{}, mode.View{}
 }
 
 // Lacks does not count requests that can be passed on.
@@ -103,7 +116,7 @@ func (m *Section) Lacks() bool {
 
 // passedOn reports whether a request waits that another node has passed on to this one.
 func (m *Section) passedOn() bool {
-	return slices.ContainsFunc(m.Waiting, func(r Request) bool { return r.Wait.Passed != nil && r.Wait.Result == nil })
+	return slices.ContainsFunc(m.Waiting, func(r mode.Request) bool { return r.Wait.Passed != nil && r.Wait.Result == nil })
 }
 
 // LeasedIn reports whether the node is the owner, and ZooKeeper has what it goes by in this session.
@@ -115,26 +128,30 @@ func (m *Section) Until() int64 { return m.lease.until }
 // SlowAt returns when a round must look whether another node has answered, ns of AtMost, 0 if it need not.
 func (m *Section) SlowAt() int64 { return m.passes.slowAt() }
 
+// Used reports whether this node is the owner.
 func (m *Section) Used() bool { return m.Leased() }
 
+// Leased reports whether this node is the owner, as far as it knows. Its lease may have ended: see Until.
 func (m *Section) Leased() bool { return m.lease.owner != "" }
 
+// Drop ends the ownership.
 func (m *Section) Drop() { m.endLease() }
 
 // Pause is short for the owner: its lease ends.
 func (m *Section) Pause(int64) time.Duration {
 	if m.Leased() {
-		return Backoff(0)
+		return mode.Backoff(0)
 	}
-	return Backoff(m.Conflicts)
+	return mode.Backoff(m.Conflicts)
 }
 
-func (m *Section) Urgency(e Situation) Urgency {
+// Urgency is that of mode.Mode: a renewal is due, or another node does not answer.
+func (m *Section) Urgency(e mode.Situation) mode.Urgency {
 	switch {
 	case m.slow(e.Sent), m.passes.doubted() && e.Sent >= m.LookAt, m.lease.owner != "" && m.renewalDue(e.Sent):
-		return Needed
+		return mode.Needed
 	}
-	return Idle
+	return mode.Idle
 }
 
 // renewalDue reports whether the owner must write the record, or give the section back.
@@ -143,14 +160,14 @@ func (m *Section) renewalDue(now int64) bool {
 }
 
 // Saw takes over what was read.
-func (m *Section) Saw(v View, before *record.Record, e Situation) {
+func (m *Section) Saw(v mode.View, before *record.Record, e mode.Situation) {
 	m.watch.see(v, e.Session)
 	switch {
 	case m.lease.owner == "":
-	//mutant:o5-block-kept by TestRenewalAfterTheEndIsANewOwnership -> case false:
+	//mutant:o5-block-kept by internal/core/seq:TestRenewalAfterTheEndIsANewOwnership -> case false:
 	case e.Sent >= m.lease.until:
 		m.Lapse(e.Sent)
-	//mutant:o8-replaced by TestOwnerReadsThatItIsReplaced -> case false:
+	//mutant:o8-replaced by internal/core/seq:TestOwnerReadsThatItIsReplaced -> case false:
 	case !m.lease.survives(v): // another node owns it, or what was held is of an earlier incarnation (O8)
 		m.endLease()
 	default:
@@ -167,7 +184,7 @@ func (m *Section) Saw(v View, before *record.Record, e Situation) {
 
 // NextWrite returns the write that is due: a renewal with more positions or without, one that takes the section, or one
 // that gives it back.
-func (m *Section) NextWrite(v View, e Situation) *Write {
+func (m *Section) NextWrite(v mode.View, e mode.Situation) *mode.Write {
 	if m.lease.owner == "" {
 		return m.take(v, e)
 	}
@@ -191,12 +208,12 @@ func (m *Section) NextWrite(v View, e Situation) *Write {
 }
 
 // extension returns the write that takes more positions, nil if none are needed or the node gets none.
-func (m *Section) extension(v View, e Situation, due bool) *record.Write {
+func (m *Section) extension(v mode.View, e mode.Situation, due bool) *record.Write {
 	if len(m.Waiting) == 0 && !m.low() && !(due && m.usedThird()) {
 		return nil
 	}
-	refusal := Confirming(e.Unconfirmed)
-	//mutant:o7-takes-unconfirmed by TestOwnerRenewsBeforeItMayTake -> if true {
+	refusal := mode.Confirming(e.Unconfirmed)
+	//mutant:o7-takes-unconfirmed by internal/core/seq:TestOwnerRenewsBeforeItMayTake -> if true {
 	if e.Unconfirmed == 0 {
 		want, need := m.want(m.Known.Next, time.Duration(e.Sent-m.lease.sent), m.Known.Block, m.Waiting)
 		var w record.Write
@@ -211,38 +228,38 @@ func (m *Section) extension(v View, e Situation, due bool) *record.Write {
 }
 
 // renewal makes a write keep the ownership.
-func (m *Section) renewal(w record.Write, e Situation) *Write {
+func (m *Section) renewal(w record.Write, e mode.Situation) *mode.Write {
 	w.Record.Owner = m.lease.owner
-	return &Write{Write: w, Session: e.Session, Renews: true}
+	return &mode.Write{Write: w, Session: e.Session, Renews: true}
 }
 
 // endsNow reports whether the owner should give the section back: nobody asks, the node gives all away, or the section
 // has its place at another node. The latter uses up a move, so the caller must give it back then.
-func (m *Section) endsNow(e Situation) bool {
+func (m *Section) endsNow(e mode.Situation) bool {
 	return e.Sent-m.AskedAt > int64(idleAfter) || m.node.leaves() || e.Sent >= m.staysUntil && m.node.takeMove(m.Name)
 }
 
 // giveBack returns the write that leaves the section without an owner (O6). It returns the positions that no lane has
 // issued, so that the next owner goes on without a gap.
-func (m *Section) giveBack(v View, e Situation) *Write {
+func (m *Section) giveBack(v mode.View, e mode.Situation) *mode.Write {
 	r := m.Known.Renewed(e.Now)
-	//mutant:o6-next-too-low by TestStoppedOwnerLeavesNoGap -> rest := record.Remainder{ID: r.ID, Incarnation: r.Incarnation, Block: positions.Block{First: m.first, End: m.end}}
+	//mutant:o6-next-too-low by internal/core/seq:TestStoppedOwnerLeavesNoGap -> rest := record.Remainder{ID: r.ID, Incarnation: r.Incarnation, Block: positions.Block{First: m.first, End: m.end}}
 	rest := record.Remainder{ID: r.ID, Incarnation: r.Incarnation, Block: m.rest()}
 	if lower, possible := r.ReturnOf(rest, v.Incarnation()); possible {
 		r = lower
 	}
 	r.Owner, r.Address, r.OwnedAt = "", "", 0
-	return &Write{Write: record.Write{Record: r}, Session: e.Session, Renews: true}
+	return &mode.Write{Write: record.Write{Record: r}, Session: e.Session, Renews: true}
 }
 
 // take returns the write that makes this node the owner, if requests need that and nobody else may be the owner.
-func (m *Section) take(v View, e Situation) *Write {
+func (m *Section) take(v mode.View, e mode.Situation) *mode.Write {
 	if m.slow(e.Sent) {
 		m.doubt(m.passes.flight, errSilent)
 		m.passes.leaveBehind(m.Known)
 	}
-	m.refusePassed(func(r Request) bool { return !m.mayBecome(r.Wait.Passed) })
-	//mutant:o4-at-most by TestOwnerAndBootClocksAtAnyRate -> wait := m.watch.freeIn(v, m.ended, e.Sent)
+	m.refusePassed(func(r mode.Request) bool { return !m.mayBecome(r.Wait.Passed) })
+	//mutant:o4-at-most by internal/core/seq:TestOwnerAndBootClocksAtAnyRate -> wait := m.watch.freeIn(v, m.ended, e.Sent)
 	wait := m.watch.freeIn(v, m.ended, e.Least)
 	if m.Known.Owner == "" && m.node.place(m.Name) != m.node.own {
 		m.refusePassed(nil) // another node is asked next
@@ -273,7 +290,7 @@ func (m *Section) take(v View, e Situation) *Write {
 	}
 	w.Record.Owner, w.Record.Term = e.Nonce, w.Record.Term+1
 	w.Record.Address, w.Record.OwnedAt = m.node.own, m.node.elapsed.Now().Wall/1e6
-	return &Write{Write: w, Session: e.Session}
+	return &mode.Write{Write: w, Session: e.Session}
 }
 
 // leavesFor is the time after which a node that leaves looks again whether others can answer what it cannot.
@@ -281,22 +298,22 @@ const leavesFor = 50 * time.Millisecond
 
 // refusePassed refuses requests that other nodes have passed on to this one, which is not the owner: those that which
 // chooses. nil: all.
-func (m *Section) refusePassed(which func(Request) bool) {
+func (m *Section) refusePassed(which func(mode.Request) bool) {
 	for _, r := range m.Waiting {
 		if r.Wait.Passed != nil && (which == nil || which(r)) {
-			r.Wait.Result = &Result{Err: NotOwner(m.Name)}
+			r.Wait.Result = &mode.Result{Err: NotOwner(m.Name)}
 		}
 	}
 }
 
 // Wrote ends a write. One with unknown outcome ends the ownership: what is left of it is dropped (O3).
-func (m *Section) Wrote(t Write, v View, sent, now int64, err error) (woken []Request, pause time.Duration) {
+func (m *Section) Wrote(t mode.Write, v mode.View, sent, now int64, err error) (woken []mode.Request, pause time.Duration) {
 	switch {
 	case err == nil:
 		m.accept(t, v, sent, now)
-	case NotMade(err):
+	case mode.NotMade(err):
 		return nil, 0
-	//mutant:o3-unknown-outcome by TestUnknownRenewalEndsTheOwnership -> case m.lease.owner != "": m.accept(t, v, sent, now)
+	//mutant:o3-unknown-outcome by internal/core/seq:TestUnknownRenewalEndsTheOwnership -> case m.lease.owner != "": m.accept(t, v, sent, now)
 	default:
 		if t.Record.Owner != "" { // it may have been written: freeIn must know that it has ended
 			m.lease.owner = t.Record.Owner
@@ -306,7 +323,7 @@ func (m *Section) Wrote(t Write, v View, sent, now int64, err error) (woken []Re
 	return m.TakeWaiting(), 0
 }
 
-func (m *Section) accept(t Write, v View, sent, now int64) {
+func (m *Section) accept(t mode.Write, v mode.View, sent, now int64) {
 	m.Keeper.KnowWritten(t, now)
 	switch owner := t.Record.Owner; {
 	case owner == "":
@@ -335,7 +352,8 @@ func (m *Section) accept(t Write, v View, sent, now int64) {
 	}
 }
 
-func (m *Section) Report(u *Use) string {
+// Report is that of mode.Mode.
+func (m *Section) Report(u *mode.Use) string {
 	u.Owns, u.Passed, u.Lapses = m.lease.owner != "", m.passes.values, m.lapses
 	if u.Owns {
 		u.Held = m.end - m.high

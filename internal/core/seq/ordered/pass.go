@@ -1,61 +1,19 @@
-package seq
+package ordered
 
 import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/replies"
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
-	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
-
-// Requests for ordered sequences are passed on to the owner. All that wait for one lane share one request to it.
-
-// Node is what the ordered sequences of a node share: how to ask other nodes, and which node should own a section.
-type Node struct {
-	// Pass is Config.Pass, and own Config.Address. cluster is the cluster's UUID, nil before the node has joined it.
-	Pass    func(ctx context.Context, ask Ask) (Answer, error)
-	own     string
-	cluster atomic.Pointer[string]
-	// elapsed is Config.Elapsed. now is its AtMost for requests: see timeguard.Coarse. beside calls a function in a
-	// goroutine of its own, and each calls one for 0 to n-1 at once.
-	elapsed *timeguard.Elapsed
-	Now     func() int64
-	Beside  func(func())
-	passing passing
-	Each    func(n int, f func(k int))
-
-	inUse atomic.Bool // the node knows an ordered sequence
-	// nodes are the addresses of the nodes that may own sections: see place.
-	nodes   atomic.Pointer[[]string]
-	leaving atomic.Bool  // the node gives its sections to others
-	ending  atomic.Bool  // the node gives its sections back, also if there is no other one
-	movable atomic.Int64 // how many sections may move to other nodes until the next heartbeat
-}
-
-// NewNode returns what the ordered sequences of a node share. It does no I/O. pass and own may be nil and "": see there.
-func NewNode(
-	pass func(ctx context.Context, ask Ask) (Answer, error), own string, elapsed *timeguard.Elapsed,
-) *Node {
-	r := &Node{
-		Pass: pass, own: own, elapsed: elapsed, Each: atOnce,
-		//mutant:o2-at-least by TestOwnerAndBootClocksAtAnyRate -> now: elapsed.AtLeast,
-		Now: elapsed.ByWall().AtMost,
-	}
-	r.passing.ctx, r.passing.cancel = context.WithCancel(context.Background())
-	r.Beside = r.passing.start
-	return r
-}
-
-// Close ends the requests that are passed on, and waits for their goroutines. None starts afterwards.
-func (r *Node) Close() { r.passing.end() }
 
 // passes is what a node passes on of one section. A node that was asked goes through these states until it answers:
 //
@@ -68,7 +26,7 @@ func (r *Node) Close() { r.passing.end() }
 //     become the owner: it is the new suspect. A third node has: the flight ends, and the queue goes to that one. This
 //     node has: the flight ends.
 type passes struct {
-	queue []Request
+	queue []mode.Request
 	// passing: a goroutine passes the queue on. flight is what it has sent, nil for nothing.
 	passing bool
 	flight  *flight
@@ -140,7 +98,7 @@ func (m *Section) doubt(f *flight, why error) {
 	p := &m.passes
 	f.doubted, p.why = true, why
 	if f.owner == "" {
-		p.avoided, p.avoidedUntil = f.address, m.node.Now()+int64(Patience)
+		p.avoided, p.avoidedUntil = f.address, m.node.Now()+int64(mode.Patience)
 	} else {
 		p.suspect = f.owner
 	}
@@ -173,7 +131,7 @@ func (m *Section) target(now int64) string {
 }
 
 // Pass makes a request wait until the owner has answered it.
-func (m *Section) pass(r Request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
+func (m *Section) pass(r mode.Request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
 	if refusal := m.TooMany(r.N); refusal != nil {
 		return to, false, refusal
 	}
@@ -196,7 +154,7 @@ func (m *Section) passQueue() {
 	for {
 		batch, f := m.nextBatch()
 		if f == nil {
-			WakeAll(batch)
+			mode.WakeAll(batch)
 			return
 		}
 		lanes := byLane(batch)
@@ -207,7 +165,7 @@ func (m *Section) passQueue() {
 
 // ask sends one request for the requests of a lane. If that is too large, ask sends one for each, until the ceiling is
 // reached. The error that it returns, the last one, is for that only.
-func (m *Section) ask(f *flight, some []Request) error {
+func (m *Section) ask(f *flight, some []mode.Request) error {
 	var n int64
 	for _, r := range some {
 		n += r.N
@@ -228,11 +186,11 @@ func (m *Section) ask(f *flight, some []Request) error {
 	return err
 }
 
-func (m *Section) noteAndWake(f *flight, some []Request, n int64, got Answer, err error) {
+func (m *Section) noteAndWake(f *flight, some []mode.Request, n int64, got Answer, err error) {
 	m.Mu.Lock()
 	m.note(f, some, n, got, err)
 	m.Mu.Unlock()
-	WakeAll(some)
+	mode.WakeAll(some)
 }
 
 // replied returns the reason of a reply that is an error, "" if it has none.
@@ -244,7 +202,7 @@ func replied(err error) record.Reason {
 }
 
 // note notes the outcome of a request to the owner. Requests that get no result look at the series again.
-func (m *Section) note(f *flight, some []Request, n int64, got Answer, err error) {
+func (m *Section) note(f *flight, some []mode.Request, n int64, got Answer, err error) {
 	p, ok := m.Values.Position(got.First)
 	reply, refused := errors.AsType[*ids.ReplyError](err)
 	if err == nil && !f.ask.answeredBy(got.Owner) {
@@ -260,7 +218,7 @@ func (m *Section) note(f *flight, some []Request, n int64, got Answer, err error
 		}
 		m.passes.answered = f.address
 		for _, r := range some {
-			r.Wait.Result = &Result{Values: m.Values, Block: positions.Block{First: p, End: p + r.N}}
+			r.Wait.Result = &mode.Result{Values: m.Values, Block: positions.Block{First: p, End: p + r.N}}
 			p += r.N
 		}
 	case refused && (reply.Code == ids.NOTREADY && !final(record.Reason(reply.Reason())) || reply.Code == ids.WRONGNODE):
@@ -286,9 +244,9 @@ func tooLarge(r record.Reason) bool {
 func final(r record.Reason) bool { return r == record.CeilingReached || r == record.Unknown }
 
 // fail gives the requests an error as their result.
-func fail(some []Request, err error) {
+func fail(some []mode.Request, err error) {
 	for _, r := range some {
-		r.Wait.Result = &Result{Err: err}
+		r.Wait.Result = &mode.Result{Err: err}
 	}
 }
 
@@ -301,7 +259,7 @@ func (m *Section) distrust(f *flight, err error) {
 // reread makes Round read the record.
 func (m *Section) reread() {
 	m.Stale, m.NotBefore = true, 0
-	m.Keeper.WakeAt(Soon)
+	m.Keeper.WakeAt(mode.Soon)
 }
 
 // flight is one round of requests to the owner.
@@ -325,20 +283,20 @@ func atOnce(n int, f func(k int)) {
 }
 
 // nextBatch returns the requests to send. Without a flight they must look at the series again.
-func (m *Section) nextBatch() (batch []Request, f *flight) {
+func (m *Section) nextBatch() (batch []mode.Request, f *flight) {
 	m.Mu.Lock()
 	defer m.Mu.Unlock()
 	p, now := &m.passes, m.node.Now()
 	batch, p.queue, p.flight = p.queue, nil, nil
 	address := ""
-	if m.Mode == Mode(m) && m.Known.Kind() == record.Sequence { // else the name has another life, or was deleted
+	if m.Mode == mode.Mode(m) && m.Known.Kind() == record.Sequence { // else the name has another life, or was deleted
 		address = m.target(now)
 	}
 	if len(batch) == 0 || address == "" || m.Stale {
 		p.passing = false
 		return batch, nil
 	}
-	ctx, cancel := context.WithTimeout(m.node.passing.ctx, Patience)
+	ctx, cancel := context.WithTimeout(m.node.passing.ctx, mode.Patience)
 	slow := slowAfter
 	if m.Known.Owner == "" {
 		slow = slowTaker
@@ -354,7 +312,7 @@ func (m *Section) nextBatch() (batch []Request, f *flight) {
 const maxPass = 1_000_000
 
 // byLane divides requests into those that share a request to the owner.
-func byLane(batch []Request) (all [][]Request) {
+func byLane(batch []mode.Request) (all [][]mode.Request) {
 	last := make(map[int]int) // by lane
 	sums := make(map[int]int64)
 	for _, r := range batch {
@@ -387,26 +345,19 @@ type Answer struct {
 	Owner string
 }
 
-// Join notes the cluster that the node has joined, "" for none yet.
-func (r *Node) Join(uuid string) {
-	if known := r.cluster.Load(); uuid != "" && (known == nil || *known != uuid) {
-		r.cluster.Store(&uuid)
-	}
-}
-
 var errOtherOwner = errors.New("the answer is of another owner")
 
 // answeredBy reports whether an answer is of the ownership that was asked. A node that was to become the owner has an
 // ownership that nobody knew before.
 func (a Ask) answeredBy(owner string) bool {
-	//mutant:o10-any-answer by TestAnswerOfAnotherOwnerIsNotUsed -> return true
+	//mutant:o10-any-answer by internal/core/seq:TestAnswerOfAnotherOwnerIsNotUsed -> return true
 	return owner != "" && (owner == a.Of.Owner || a.Of.Owner == "")
 }
 
 // isAskedFor reports whether this node's ownership is the one that a request was passed on to. If the sequence had no
 // owner, it is any later one.
 func (m *Section) isAskedFor(of *sequence.Ownership) bool {
-	//mutant:o10-any-owner by TestPassedRequestNamesTheOwner -> return true
+	//mutant:o10-any-owner by internal/core/seq:TestPassedRequestNamesTheOwner -> return true
 	return of.Owner == m.lease.owner || of.Owner == "" && of.Term < m.Known.Term
 }
 
@@ -415,31 +366,7 @@ func (m *Section) mayBecome(of *sequence.Ownership) bool {
 	return of.Owner == "" && of.ID == m.Known.ID && of.Term <= m.Known.Term
 }
 
-// passing is the goroutines that pass requests on. None starts after the end.
-type passing struct {
-	ctx    context.Context // of their calls
-	cancel context.CancelFunc
-	mu     sync.Mutex // makes start and end exclude each other
-	wg     sync.WaitGroup
-}
-
-// start calls f in a goroutine. After end it does nothing: requests then wait in vain, as all do after Run.
-func (p *passing) start(f func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.ctx.Err() == nil {
-		p.wg.Go(f)
-	}
-}
-
-// end ends the calls, and returns when the goroutines have ended.
-func (p *passing) end() {
-	p.mu.Lock()
-	p.cancel()
-	p.mu.Unlock()
-	p.wg.Wait()
-}
-
+// NotOwner refuses a request that another node has passed on: this one has not the ownership that it names.
 func NotOwner(name string) *record.Refusal {
 	return record.Refuse(record.NotOwner, 0, "this node is not the owner of %s that the request names. Ask again", name)
 }
