@@ -72,6 +72,9 @@ func NewHearing(first FirstBeat) Hearing {
 //mutant:c14-window-of-two-heartbeats by TestHeard -> func HearingWindow(confirm, heartbeat time.Duration) time.Duration { return 2 * heartbeat }
 func HearingWindow(confirm, heartbeat time.Duration) time.Duration { return confirm + 2*heartbeat }
 
+// begun reports whether there was a heartbeat in a session, which the peers are asked about.
+func (h *Hearing) begun() bool { return h.first.Session != 0 }
+
 // Over reports whether the node waits for nobody any more.
 func (h *Hearing) Over() bool { return h.over }
 
@@ -199,7 +202,7 @@ func (c *Coordinator) hearPeers(ctx context.Context) error {
 // not wait: they may say soon that they have compared their records, and wait for this node to say so.
 func (c *Coordinator) Waits() time.Duration {
 	w := &c.hold.hearing
-	if w.first.Session == 0 || w.over {
+	if !w.begun() || w.over {
 		return 0
 	}
 	next, left := c.Interval/3, time.Duration(w.first.Sent-c.Elapsed.AtLeast())+c.mine.ConfirmTime()
