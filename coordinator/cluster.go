@@ -109,7 +109,7 @@ func updateCluster(ctx context.Context, st store.Store, change func(*Cluster) bo
 		if err != nil || !change(cl) {
 			return err
 		}
-		if _, err = st.Set(ctx, clusterPath, cl.marshal(), stat.Version); !outpaced(err) {
+		if _, err = st.Set(ctx, clusterPath, cl.marshal(), stat.Version); !mustReread(err) {
 			return err
 		}
 	}
@@ -124,11 +124,10 @@ func clusterOp(v recorded, cl Cluster) store.Op {
 	return store.CheckOp{Path: clusterPath, Version: v.clStat.Version}
 }
 
-// outpaced reports whether a record must be read and written again: it has changed since it was read, or our own write
+// mustReread reports whether a record must be read and written again: it has changed since it was read, or our own write
 // of it must not stay (errUnconfirm).
-func outpaced(err error) bool {
-	return errors.Is(err, store.ErrBadVersion) || errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrNoNode) ||
-		errors.Is(err, errUnconfirm)
+func mustReread(err error) bool {
+	return store.Outpaced(err) || errors.Is(err, errUnconfirm)
 }
 
 // horizon is what a node knows of Cluster.Horizon (C23). No node writes a lease bound above that. Therefore a freeze

@@ -15,8 +15,6 @@ package coordinator
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -107,19 +105,13 @@ func New(cfg Config) *Coordinator {
 	cfg.Interval = cmp.Or(cfg.Interval, limits.DefaultHeartbeat)
 	cfg.RetryAfter = cmp.Or(cfg.RetryAfter, 100*time.Millisecond)
 	if cfg.Nonce == nil {
-		cfg.Nonce = randomNonce
+		cfg.Nonce = store.Nonce
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
 	return &Coordinator{Config: cfg, hold: new(seek(Claim{})), strayLock: -1, mine: Cluster{HighestSlot: -1},
 		seen: PeersSeen{OthersTake: true}}
-}
-
-func randomNonce() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails since Go 1.24
-	return hex.EncodeToString(b[:])
 }
 
 // Join sets the cluster that this node belongs to. The node compares what it finds in ZooKeeper with cl, and recreates

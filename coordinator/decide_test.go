@@ -4,6 +4,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 func (f Finding) String() string { return [...]string{"ours", "fenced", "lost"}[f] }
@@ -293,7 +295,7 @@ func TestFullError(t *testing.T) {
 }
 
 func TestNoncesDiffer(t *testing.T) {
-	if a, b := randomNonce(), randomNonce(); len(a) != 16 || a == b {
+	if a, b := store.Nonce(), store.Nonce(); len(a) != 16 || a == b {
 		t.Errorf("%q, %q", a, b)
 	}
 }

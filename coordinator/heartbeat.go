@@ -85,7 +85,7 @@ func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ err
 			beat, err = Beat{}, c.fence(ctx, v, why)
 		}
 		beat.Restored = restored
-		if !outpaced(err) {
+		if !mustReread(err) {
 			return beat, err
 		} // else read the record again
 	}

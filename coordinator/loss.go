@@ -140,7 +140,7 @@ func (c *Coordinator) writeLoss(ctx context.Context, l Loss, mine Cluster, now i
 		default:
 			return Cluster{}, 0, nil
 		}
-		if err != nil && !outpaced(err) {
+		if err != nil && !mustReread(err) {
 			return Cluster{}, 0, err
 		} // else another write was faster: read the record again
 	}
@@ -292,7 +292,7 @@ func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster) (err error) {
 		if err = c.createLost(ctx, cl); errors.Is(err, store.ErrNoNode) {
 			err = errors.Join(err, ensureRoot(ctx, c.Store))
 		}
-		if !outpaced(err) {
+		if !mustReread(err) {
 			break
 		}
 	}

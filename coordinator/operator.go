@@ -57,7 +57,7 @@ func (o Operator) begin(ctx context.Context) (Cluster, moment, error) {
 
 // leader compares our clock with the leader's by creating an ephemeral record. Its name is not that of a worker's lock.
 func (o Operator) leader(ctx context.Context) (Reading, error) {
-	path := livePath + "/clock-" + randomNonce()
+	path := livePath + "/clock-" + store.Nonce()
 	sent := o.Now()
 	_, err := o.Store.Create(ctx, path, nil, store.Ephemeral)
 	if errors.Is(err, store.ErrNoNode) {
@@ -232,7 +232,7 @@ func (o Operator) ForceRelease(ctx context.Context, found Examined) (Entry, erro
 		if next.Term < 0 {
 			next = Slot{LeaseUntil: cl.lostUntil(now.late), Lost: true}
 		} else {
-			next.Term, next.Nonce, next.Confirmed = next.Term+1, randomNonce(), false
+			next.Term, next.Nonce, next.Confirmed = next.Term+1, store.Nonce(), false
 			next.Released, next.ReleasedBy, next.State = true, o.By, "released"
 		}
 		if e.Absent {
@@ -243,7 +243,7 @@ func (o Operator) ForceRelease(ctx context.Context, found Examined) (Entry, erro
 		switch {
 		case err == nil:
 			return readSlot(ctx, o.Store, cl, e.Worker)
-		case !outpaced(err):
+		case !mustReread(err):
 			return e, err
 		}
 		// A heartbeat came in between: read again whether the holder is the same.

@@ -221,7 +221,7 @@ func (c *Coordinator) lockOf(worker int) lock {
 func (c *Coordinator) Show(ctx context.Context) error {
 	h := c.hold
 	path := lockPath(h.Worker)
-	data := mustMarshal(ticket{Node: h.Node, Labels: c.Labels})
+	data := store.Marshal(ticket{Node: h.Node, Labels: c.Labels})
 	for {
 		want := c.lockOf(h.Worker)
 		_, stat, err := c.Store.Get(ctx, path)
@@ -236,7 +236,7 @@ func (c *Coordinator) Show(ctx context.Context) error {
 		case errors.Is(err, store.ErrNoNode):
 			err = create(ctx, c.Store, path, data, store.Ephemeral)
 		}
-		if !outpaced(err) {
+		if !mustReread(err) {
 			return err
 		}
 	}

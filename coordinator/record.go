@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // The paths of the records below the cluster's root. Times in records are Unix milliseconds.
@@ -66,7 +68,7 @@ type Cluster struct {
 // Frozen reports whether registration is frozen at now, Unix ms.
 func (c Cluster) Frozen(now int64) bool { return now < c.FrozenUntil }
 
-func (c Cluster) marshal() []byte { return mustMarshal(c) }
+func (c Cluster) marshal() []byte { return store.Marshal(c) }
 
 // maxSlots bounds the highest slot of a record that is damaged. A node makes lists of that length.
 const maxSlots = 1 << 24
@@ -185,15 +187,7 @@ func (f Followed) hasCompared(incarnation int64) bool {
 // freeSlot returns the record of a slot that was never held.
 func freeSlot() Slot { return Slot{Released: true} }
 
-func (s Slot) marshal() []byte { return mustMarshal(s) }
-
-func mustMarshal(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // plain structs of strings and numbers: cannot happen
-	}
-	return b
-}
+func (s Slot) marshal() []byte { return store.Marshal(s) }
 
 // parseSlot parses a slot's record. A record that cannot be parsed, or lacks a field that every record has, gets Term
 // -1. Nobody may take such a slot, and its holder writes it again. Without that rule {} would pass for a slot whose

@@ -169,7 +169,7 @@ func (c *Coordinator) acquireIfFree(ctx context.Context, h *proof, worker int, l
 			return false, &FrozenError{Until: v.cl.FrozenUntil, By: v.cl.FrozenBy}
 		}
 		if v.slot == nil { // lost, or created after it was read: read it again
-			if err := c.replaceLost(ctx, *v.cl); err != nil && !outpaced(err) {
+			if err := c.replaceLost(ctx, *v.cl); err != nil && !mustReread(err) {
 				return false, err
 			}
 			continue
@@ -178,7 +178,7 @@ func (c *Coordinator) acquireIfFree(ctx context.Context, h *proof, worker int, l
 			full.add(a, v.slot.LeaseUntil)
 			return false, nil
 		}
-		if err = c.writeAcquired(ctx, h, worker, v, now, lease); !outpaced(err) {
+		if err = c.writeAcquired(ctx, h, worker, v, now, lease); !mustReread(err) {
 			return err == nil, err
 		}
 	}
@@ -210,7 +210,7 @@ func (c *Coordinator) grow(ctx context.Context, v recorded, worker int) error {
 	switch {
 	case errors.Is(err, store.ErrNoNode):
 		return ensureRoot(ctx, c.Store)
-	case outpaced(err):
+	case mustReread(err):
 		return nil
 	}
 	return err
@@ -350,7 +350,7 @@ func (c *Coordinator) touchTicket(ctx context.Context, claim *Claim) (Reading, e
 }
 
 func (c *Coordinator) ticket(claim Claim) []byte {
-	return mustMarshal(ticket{Node: claim.Node, Labels: c.Labels})
+	return store.Marshal(ticket{Node: claim.Node, Labels: c.Labels})
 }
 
 // parseTicket returns a ticket's contents, zero if it is not one of ours.

@@ -79,7 +79,7 @@ func (c *Coordinator) writeResumed(ctx context.Context, lease time.Duration) (ti
 		if finding == FoundLost {
 			cl, err := c.raise(ctx, c.lossOf(h, v.cl, why))
 			switch {
-			case outpaced(err):
+			case mustReread(err):
 				continue
 			case err != nil:
 				return 0, err
@@ -90,7 +90,7 @@ func (c *Coordinator) writeResumed(ctx context.Context, lease time.Duration) (ti
 		//mutant:c6-resume-at-now by sim -> h.Floor = c.Now()
 		h.Floor = max(h.Floor, h.ReservedUntil)
 		confirm, err := c.writeNextTerm(ctx, v, lease)
-		if !outpaced(err) {
+		if !mustReread(err) {
 			return confirm, err
 		}
 	}

@@ -54,9 +54,9 @@ func raiseIncarnation(st store.Store, known int64, nodes int) error {
 			if err := st.EnsureRoot(ctx); err != nil {
 				return err
 			}
-			_, err = st.Create(ctx, record.ClusterPath, record.MustMarshal(c), store.Persistent)
+			_, err = st.Create(ctx, record.ClusterPath, store.Marshal(c), store.Persistent)
 		} else {
-			_, err = st.Set(ctx, record.ClusterPath, record.MustMarshal(c), stat.Version)
+			_, err = st.Set(ctx, record.ClusterPath, store.Marshal(c), stat.Version)
 		}
 		if !store.Outpaced(err) {
 			return err
@@ -68,7 +68,7 @@ func raiseIncarnation(st store.Store, known int64, nodes int) error {
 func createCluster(st store.Store, nodes int) {
 	err := st.EnsureRoot(context.Background(), "/workers")
 	if err == nil {
-		_, err = st.Create(context.Background(), record.ClusterPath, record.MustMarshal(simCluster(nodes)), store.Persistent)
+		_, err = st.Create(context.Background(), record.ClusterPath, store.Marshal(simCluster(nodes)), store.Persistent)
 	}
 	if err != nil {
 		panic(err) // the session has no faults

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/seq/record"
+	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -21,7 +22,7 @@ func goodRecord(m sequence.Map) record.Record {
 func FuzzFiles(f *testing.F) {
 	w := Witness{Incarnation: 1, State: record.State{Cluster: "c"}, Records: map[string]record.Record{"order": goodRecord(plain())},
 		Keys: map[string][]byte{"order": make([]byte, 20)}}
-	f.Add(record.MustMarshal(w))
+	f.Add(store.Marshal(w))
 	f.Add([]byte(`{"count":5,"node":"me","boot":"b","read":7,"held":[{"name":"order","id":"i",` +
 		`"last":{"First":0,"End":40},"blocks":[{"First":5,"End":9},{"First":7,"End":20}]}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -30,7 +31,7 @@ func FuzzFiles(f *testing.F) {
 			if err := saveWitness(dir, w); err != nil {
 				t.Fatal(err)
 			}
-			if again, ok := loadWitness(dir); !ok || !bytes.Equal(record.MustMarshal(again), record.MustMarshal(w)) {
+			if again, ok := loadWitness(dir); !ok || !bytes.Equal(store.Marshal(again), store.Marshal(w)) {
 				t.Fatalf("%+v became %+v", w, again)
 			}
 			_, i := New(Config{Elapsed: elapsedOf(new(int64))})

@@ -29,7 +29,7 @@ func (s *stage) follower() *follower {
 	cl := simCluster(1)
 	err := f.EnsureRoot(ctx, coordinator.SlotPath(0), "/live")
 	if err == nil {
-		_, err = f.Set(ctx, record.ClusterPath, record.MustMarshal(cl), store.AnyVersion)
+		_, err = f.Set(ctx, record.ClusterPath, store.Marshal(cl), store.AnyVersion)
 	}
 	if err != nil {
 		s.t.Fatal(err)
@@ -61,7 +61,7 @@ func (f *follower) show() {
 // follow writes that the node has followed so many changes.
 func (f *follower) follow(changes, incarnation int64) {
 	f.slot.Followed = coordinator.Followed{Last: &coordinator.Change{Number: changes, Incarnation: incarnation}}
-	if _, err := f.Set(context.Background(), coordinator.SlotPath(0), record.MustMarshal(f.slot),
+	if _, err := f.Set(context.Background(), coordinator.SlotPath(0), store.Marshal(f.slot),
 		store.AnyVersion); err != nil {
 		f.t.Error(err)
 	}

@@ -135,8 +135,8 @@ type Issuer struct {
 // New returns an Issuer that knows nothing, and the Rounds that keep it: see Rounds.Recall and Rounds.Run. It does no I/O.
 func New(cfg Config) (*Issuer, *Rounds) {
 	if cfg.Nonce == nil {
-		process := record.Nonce()[:processLen]
-		cfg.Nonce = func() string { return process + record.Nonce() }
+		process := store.Nonce()[:processLen]
+		cfg.Nonce = func() string { return process + store.Nonce() }
 	}
 	cfg.Follow = cmp.Or(cfg.Follow, limits.DefaultHeartbeat)
 	cfg.Parallel = cmp.Or(cfg.Parallel, 16)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/seq/record"
+	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -285,7 +286,7 @@ func (i *Issuer) planBounds() (all []held, bounds []planned, again bool) {
 // ZooKeeper the hold counts from then, so that is never much older.
 func (i *Issuer) writeJournal(all []held, node string, read int64) error {
 	j := i.journal
-	what := record.MustMarshal(all)
+	what := store.Marshal(all)
 	unchanged := bytes.Equal(what, j.held) && node == j.heldBy &&
 		(len(all) == 0 || read-j.read.Load() < int64(saveEvery))
 	if unchanged || len(all) == 0 && j.blank {
@@ -298,7 +299,7 @@ func (i *Issuer) writeJournal(all []held, node string, read int64) error {
 	if read != longAgoNs {
 		f.Read = &read
 	}
-	if err := j.write(record.MustMarshal(f)); err != nil {
+	if err := j.write(store.Marshal(f)); err != nil {
 		return err
 	}
 	j.held, j.heldBy = what, node

@@ -282,7 +282,7 @@ func TestJoiningAnotherClusterShowsNoLoss(t *testing.T) {
 		a.ask("order", 10, false).first()
 		s.run(4 * time.Second)
 		row.other(s)
-		s.write(record.ClusterPath, record.MustMarshal(record.Cluster{UUID: "d"}))
+		s.write(record.ClusterPath, store.Marshal(record.Cluster{UUID: "d"}))
 		a.cluster.UUID, a.deaf = "d", true
 		a.hold = func() Hold { return Hold{Wait: time.Second} }
 		s.now += row.after

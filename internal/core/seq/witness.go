@@ -12,6 +12,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/seq/record"
+	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -207,7 +208,7 @@ func loadWitness(dir Dir) (w Witness, ok bool) {
 // saveWitness replaces the file, and waits for the disk: what a node reports to have followed must not be lost with the
 // power (S25).
 func saveWitness(dir Dir, w Witness) error {
-	return dir.Replace(witnessName, checked(record.MustMarshal(w)))
+	return dir.Replace(witnessName, checked(store.Marshal(w)))
 }
 
 // Dir is the state directory. *localcache.Dir implements it.

@@ -12,6 +12,7 @@ import (
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // The disk changes one byte of what a node remembers. A wrong next position would be put back, or a wrong write count
@@ -68,7 +69,7 @@ func TestWitnessRemembersPeersAfterALoss(t *testing.T) {
 	old.Met = []coordinator.Peer{{Node: "b", Worker: 1, Term: 2, Name: "b", Address: "b:7609", SeenMs: 3}}
 	_, is := New(Config{Elapsed: elapsedOf(new(int64)), Dir: dir, Met: func() []coordinator.Peer { return old.Met }})
 	is.saveLast()
-	if got, ok := loadWitness(dir); !ok || !bytes.Equal(record.MustMarshal(got), record.MustMarshal(old)) {
+	if got, ok := loadWitness(dir); !ok || !bytes.Equal(store.Marshal(got), store.Marshal(old)) {
 		t.Errorf("%+v, want %+v", got, old)
 	}
 }
@@ -123,7 +124,7 @@ func TestWitnessOfAnotherCluster(t *testing.T) {
 	a.cluster.UUID = "d"
 	s.erase(record.Path("order"))
 	s.write(record.StatePath, record.State{Cluster: "d", Changes: 1}.Marshal())
-	s.write(record.ClusterPath, record.MustMarshal(record.Cluster{UUID: "d"}))
+	s.write(record.ClusterPath, store.Marshal(record.Cluster{UUID: "d"}))
 	for n, want := range []int64{0, 0, 1} { // writes that have ended
 		if s.run(4 * time.Second); len(hang) < n+1 && n < 2 {
 			t.Fatalf("%d writes have begun", len(hang))

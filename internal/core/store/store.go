@@ -152,8 +152,3 @@ var (
 	// ErrLocalSession is an ErrRefused: a local session may not have ephemeral records.
 	ErrLocalSession = fmt.Errorf("%w, because its servers use local sessions", ErrRefused)
 )
-
-// Outpaced reports whether a write failed because another one was faster.
-func Outpaced(err error) bool {
-	return errors.Is(err, ErrBadVersion) || errors.Is(err, ErrExists) || errors.Is(err, ErrNoNode)
-}

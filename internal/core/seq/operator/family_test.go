@@ -30,7 +30,7 @@ func eachFamily(t *testing.T, test func(f familyHouse)) {
 		if err == nil {
 			cluster := coordinator.Cluster{UUID: "c", Slots: 1024, HighestSlot: -1}
 			err = f.admin.Multi(t.Context(),
-				store.CreateOp{Path: record.ClusterPath, Data: record.MustMarshal(cluster)},
+				store.CreateOp{Path: record.ClusterPath, Data: store.Marshal(cluster)},
 				store.CreateOp{Path: record.StatePath, Data: record.State{Cluster: "c"}.Marshal()})
 		}
 		if err != nil {

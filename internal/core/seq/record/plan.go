@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -225,7 +226,7 @@ func (r Record) PlanStrict(incarnation, n, now int64) (Write, *Refusal) {
 // Fresh returns the record of a sequence that did not exist.
 func Fresh(m sequence.Map, s Settings, st State) Record {
 	return Record{
-		ID: Nonce(), Map: m, Settings: s, Above: -1,
+		ID: store.Nonce(), Map: m, Settings: s, Above: -1,
 		Credit: s.CeilingInForce().Burst(), At: st.Time, Gen: st.Purged, Incarnation: st.Incarnation,
 	}
 }

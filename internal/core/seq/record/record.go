@@ -19,8 +19,6 @@ package record
 
 import (
 	"cmp"
-	crand "crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -281,19 +279,10 @@ func (r Record) Rivals(other Record) bool {
 const MaxBytes = 1024
 
 // Marshal returns the content of the record at StatePath.
-func (s State) Marshal() []byte { return MustMarshal(s) }
+func (s State) Marshal() []byte { return store.Marshal(s) }
 
 // Marshal returns the content of the record.
-func (r Record) Marshal() []byte { return MustMarshal(r) }
-
-// MustMarshal returns a plain struct of strings and numbers as JSON. It panics if v is anything else.
-func MustMarshal(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(err) // plain structs of strings and numbers: cannot happen
-	}
-	return b
-}
+func (r Record) Marshal() []byte { return store.Marshal(r) }
 
 // SetOps returns the operations that write a record at this version.
 func SetOps(name string, r Record, version int32) []store.Op {
@@ -541,13 +530,6 @@ func (v Found) Belongs(uuid string) error {
 		return fmt.Errorf(text, path, of, uuid)
 	}
 	return nil
-}
-
-// Nonce returns 64 random bits.
-func Nonce() string {
-	var b [8]byte
-	_, _ = crand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:])
 }
 
 // NodesDir has an ephemeral record for each node that may own ordered sequences, with its address as name.
