@@ -3,6 +3,7 @@ package lineproto
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -21,7 +22,13 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// Tests that run beside each other mostly wait. The value is a default: the command line is parsed later.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // fakeBackend makes IDs from 1000 on. Its hooks must be set before it is used.
 type fakeBackend struct {

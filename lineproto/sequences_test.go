@@ -270,6 +270,7 @@ func TestClientLeavesWhileItWaits(t *testing.T) {
 // an answer into it, so no later request may have it. Later wakes do no harm.
 func TestDrainEndsWaits(t *testing.T) {
 	wires(t, func(t *testing.T, w wire) {
+		t.Parallel()
 		f, used := asleep(), make(map[*sequence.Wait]bool)
 		pends := f.pends
 		f.pends = func(w *sequence.Wait, name []byte) bool {
