@@ -1,6 +1,7 @@
 package seq
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -161,6 +162,70 @@ func TestTells(t *testing.T) {
 		next, due := k.tells(row.lost, row.names, timeguard.Moment{Least: int64(row.since), Most: int64(row.since)}, follow)
 		if due != row.due || next.ToldPutBack() != row.putAt || next.Changes != row.changes {
 			t.Errorf("%s: %v, %+v", name, due, next)
+		}
+	}
+}
+
+// Other nodes may put records back for the confirming time, 10 s, since the later of two moments.
+func TestPutBackLeft(t *testing.T) {
+	at := func(ago time.Duration) timeguard.Moment { return timeguard.Moment{Least: -int64(ago)} }
+	const s = time.Second
+	for name, row := range map[string]struct {
+		entered, heard timeguard.Moment
+		want           time.Duration
+	}{
+		"nobody has lost data":         {longAgo, longAgo, 0},
+		"a loss":                       {at(3 * s), longAgo, 7 * s},
+		"another node has told since":  {at(9 * s), at(2 * s), 8 * s},
+		"it had told before the loss":  {at(2 * s), at(9 * s), 8 * s},
+		"the time is over":             {at(11 * s), at(10 * s), 0},
+		"a new node hears of the last": {longAgo, at(0), 10 * s},
+	} {
+		k := knowledge{entered: row.entered, heard: row.heard}
+		if left := k.putBackLeft(timeguard.Moment{}, 10*s); left != row.want {
+			t.Errorf("%s: %s", name, left)
+		}
+	}
+}
+
+// The sequence time is raised by what has passed, 15 s at most, when it is 10 s old and somebody needs it.
+func TestRaisedTime(t *testing.T) {
+	for name, row := range map[string]struct {
+		changes int64
+		age     time.Duration
+		due     bool
+		time    int64
+	}{
+		"young":        {changes: 1, age: raiseEvery - 1, time: 1000 + 9999},
+		"due":          {changes: 1, age: raiseEvery, due: true, time: 11_000},
+		"long due":     {changes: 1, age: time.Hour, due: true, time: 16_000},
+		"no sequences": {age: time.Hour, time: 16_000},
+	} {
+		k := knowledge{phase: settled{&seqRead{state: record.State{Time: 1000, Changes: row.changes}, first: 5}}}
+		next, due := k.raisedTime(timeguard.Moment{Least: 5 + int64(row.age), Most: 1 << 60})
+		if due != row.due || next.Time != row.time {
+			t.Errorf("%s: %v, %d", name, due, next.Time)
+		}
+	}
+}
+
+// Nobody who is left has known /seq. What is there is older by what has passed on the leader's clock since it was written.
+func TestPutBackUnknown(t *testing.T) {
+	found := &record.State{Cluster: "c", Time: 1000, Changes: 3}
+	for name, row := range map[string]struct {
+		state  *record.State
+		leader int64
+		want   record.State
+	}{
+		"missing":         {nil, 9000, record.State{Cluster: "c", PutIn: 2}},
+		"4 s have passed": {found, 9000, record.State{Cluster: "c", Time: 35_000, Jumped: 35_000, PutIn: 2, Changes: 3}},
+		"the leader's clock went back": {found, 1000,
+			record.State{Cluster: "c", Time: 31_000, Jumped: 31_000, PutIn: 2, Changes: 3}},
+	} {
+		v := view{leader: row.leader}
+		v.Cluster, v.State, v.Written = &record.Cluster{UUID: "c", Incarnation: 2}, row.state, 5000
+		if got := putBackUnknown(v, "c"); !reflect.DeepEqual(got, row.want) {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 }

@@ -85,7 +85,7 @@ func (i *Rounds) compare(
 		return false, true, i.writeState(ctx, v, r.write)
 	case follows:
 		i.markChanged(r.changed, false)
-		i.seen = v
+		i.seen = v.Found
 		i.knowsState()
 		i.current, i.readAt = true, now.Most
 	}
@@ -223,7 +223,7 @@ func (i *Rounds) forgetCluster() {
 		s.change(func() { s.vanish(0); s.forgotten.Store(true) })
 		return true
 	})
-	i.known, i.unmet, i.current, i.seen = knowsNothing(), nil, false, view{}
+	i.known, i.unmet, i.current, i.seen = knowsNothing(), nil, false, record.Found{}
 	i.restored.drop(len(i.restored.all()))
 	i.publish(noProgress())
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
 // Rounds keep an Issuer: they follow the changes of operators, take blocks, and do all other I/O. One goroutine calls
@@ -33,7 +34,7 @@ type Rounds struct {
 	// seen has /cluster and /seq as they were last read and compared, for renewals only. It lacks what
 	// this node has raised since, so the next renewal fails once and reads them again: see Renew. known counts for all
 	// else, and does not learn what renew reads.
-	seen view
+	seen record.Found
 	// restored is what the others have not heard of yet: see tellInTime.
 	restored restored
 	// sawLeaving is the value of relay.leaving at the last call of keepPlace.

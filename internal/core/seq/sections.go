@@ -83,7 +83,7 @@ func (i *Rounds) renew(ctx context.Context, cluster ClusterInfo, some []*series)
 		if err != nil || i.known.judge(v) != record.Good || v.State == nil {
 			return some, err
 		}
-		i.seen = v
+		i.seen = v.Found
 	}
 	return some, nil
 }
