@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
@@ -296,4 +297,18 @@ func renewalsAtOnce(heartbeat time.Duration, nodes int64) int {
 // which nobody has asked for values: an idle sequence is renewed ever more rarely.
 func renewalInterval(spread, idle time.Duration) time.Duration {
 	return max(renewAfter, spread, idle/10)
+}
+
+// traceBound traces that positions below bound may be issued from now on (S30). s.mu is held.
+func (s *segment) traceBound(bound int64) {
+	s.Trace.Step("journal", "name", s.Name, "id", s.Known.ID, "bound", bound)
+}
+
+// words returns blocks as one word.
+func words(blocks []positions.Block) string {
+	all := make([]string, len(blocks))
+	for k, b := range blocks {
+		all[k] = fmt.Sprintf("%d-%d", b.First, b.End)
+	}
+	return strings.Join(all, ",")
 }

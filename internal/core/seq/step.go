@@ -12,6 +12,14 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
+// view is the records that a decision needs, as they were read together.
+type view struct {
+	mode.View
+	leader   int64          // a time of ZooKeeper's leader before the read, Unix ms: see Rounds.look
+	before   *record.Record // what the node knew of the record when the read was sent
+	template *template      // that may create the sequence, nil: there is none
+}
+
 // What follows decides which step of a round is due for one series. It does no I/O. Methods of series are called with
 // mu held, but for wants, urgency, isStale, change, wakeWaiting and decide.
 
@@ -300,4 +308,65 @@ func (t *template) create(name string, v view, e mode.Situation) (step, *record.
 		log.Info("a template has created a sequence", "sequence", name, "template", t.series.Name,
 			"created", after.Names, "max_names", after.MaxNames)
 	}}, nil, nil
+}
+
+// docs/sequences.md: a node that sees a later incarnation puts back what it knows better, before it takes positions. No
+// skip covers changes of operators, so those who know them come first.
+
+// restores reports whether the record was read first in a later incarnation than before, so that the node puts back
+// what it knows better. mu is held.
+func (s *series) restores(v view) bool {
+	return v.Incarnation() > s.incarnation && s.Known != nil && (v.Record != nil || !s.Known.IsPurged(v.State.Purged))
+}
+
+// restore returns the step that puts back the record, its key or the keys of its requests, if ZooKeeper has lost them
+// and the node knows them. A record and its key are put back in one write, so that no record is without its key. mu is
+// held.
+func (s *series) restore(v view, e mode.Situation) step {
+	r, ops := v.Record, []store.Op(nil)
+	if s.restores(v) {
+		switch next, due := record.PutBack(v.Record, *s.Known, s.highest); {
+		case !due:
+			ops = s.restoreKeys(v)
+		case v.Record == nil:
+			next.Gen = max(next.Gen, v.State.Purged)
+			r = new(next.Written(e.Nonce, e.By))
+			ops = []store.Op{record.CreateOp(s.Name, *r)}
+		default:
+			r = new(next.Written(e.Nonce, e.By))
+			ops = record.SetOps(s.Name, *r, v.Stat.Version)
+		}
+	}
+	if r == nil {
+		return step{}
+	}
+	key := s.putBackSecret(v, *r)
+	if ops = append(ops, key...); len(ops) == 0 {
+		return step{}
+	}
+	st := step{kind: restoreStep, ops: ops, dirs: r.Dirs(s.Name)}
+	if r.Mode.HasKeys() {
+		st.dirs = append(st.dirs, record.KeysDir)
+	}
+	st.done = func(log hclog.Logger) {
+		if r != v.Record {
+			s.change(func() { s.Known, s.Stale = r, true })
+		}
+		if len(key) > 0 {
+			log.Warn("ZooKeeper has lost the key of a sequence. This node puts it back", "sequence", s.Name)
+		}
+	}
+	return st
+}
+
+// restoreKeys returns the operations that put back the keys of requests that ZooKeeper has lost. The strict sequence
+// itself goes on only when an operator says where.
+func (s *series) restoreKeys(v view) []store.Op {
+	if v.Keys == nil || s.Known.ID != v.Record.ID || v.Record.Kind() == record.Tombstone {
+		return nil
+	}
+	if merged, due := v.Keys.Merged(s.keys); due {
+		return merged.Ops(v.Record.ID)
+	}
+	return nil
 }

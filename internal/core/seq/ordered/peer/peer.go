@@ -3,13 +3,21 @@
 package peer
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
+	"runtime"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/ops/access"
 )
@@ -101,4 +109,369 @@ func notAsked(err error) error {
 		return fmt.Errorf("%w: %v", ordered.ErrNotAsked, e) // not a refusal of the request, which clients would get
 	}
 	return fmt.Errorf("%w: %w", ordered.ErrNotAsked, err)
+}
+
+const (
+	// dialTime is the longest time of a dial with its handshakes.
+	dialTime = time.Second
+	// A link looks at its progress every tick. If for stallTicks no reply has come that is due, no further requests are
+	// sent, so that they are certainly not asked. After endTicks the connection is closed: a node answers within 5 s.
+	tick       = 250 * time.Millisecond
+	stallTicks = int(time.Second / tick)
+	endTicks   = int(6 * time.Second / tick)
+	// writeTime is the longest time of one write.
+	writeTime = 5 * time.Second
+	// maxWrite is the number of bytes after which a write gets no more requests.
+	maxWrite = 64 << 10
+)
+
+// idleTicks is the number of ticks after which an unused connection is closed.
+var idleTicks = int(time.Minute / tick)
+
+// call is one request.
+type call struct {
+	ordered.Ask
+	// batch is the write that had the request, and at its place in the write.
+	batch, at int
+	// withdrawn: the caller has left before the request was sent.
+	withdrawn, sent bool
+	// got and err are the reply. They are written before done is closed, and not changed afterwards.
+	got  ordered.Answer
+	err  error
+	done chan struct{}
+}
+
+func (k *call) end(got ordered.Answer, err error) {
+	k.got, k.err = got, err
+	close(k.done)
+}
+
+// appendTo appends the line of the request.
+func (k *call) appendTo(out []byte) []byte {
+	out = append(append(append(out, "PASS "...), k.Name...), ' ')
+	out = append(strconv.AppendInt(out, k.N, 10), ' ')
+	out = append(append(out, k.Cluster...), ' ')
+	out = append(append(out, k.Of.ID...), ' ')
+	out = append(strconv.AppendInt(out, k.Of.Term, 10), ' ')
+	return append(append(out, cmp.Or(k.Of.Owner, "-")...), '\n')
+}
+
+// link is one connection, with a goroutine that dials and writes, and one that reads.
+type link struct {
+	address string
+	cluster string        // UUID: of another cluster's node nothing is asked
+	wake    chan struct{} // capacity 1: there is something to write, or the reader has ended
+
+	mu      sync.Mutex // guards what follows, and the calls
+	queue   []*call    // not sent yet
+	sent    []*call    // sent and not answered, in the order of the requests
+	batch   int        // number of the last write
+	stalled bool
+	quiet   int   // ticks without a reply that is due
+	unused  int   // ticks without a call
+	failed  error // of the reader
+	dead    bool  // the link takes no more calls
+	// undialled is the error of a dial that failed, and ended the time of it.
+	undialled error
+	ended     time.Time
+}
+
+// submit adds a call to the queue. taken is false if the link takes no more calls, and err is not nil if the node could
+// not be reached a moment ago.
+func (l *link) submit(k *call) (taken bool, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.dead && l.undialled != nil && time.Since(l.ended) < retryDial:
+		return false, l.undialled
+	case l.dead:
+		return false, nil
+	}
+	l.queue = append(l.queue, k)
+	l.unused = 0
+	if len(l.queue) == 1 {
+		l.notify()
+	}
+	return true, nil
+}
+
+func (l *link) notify() {
+	select {
+	case l.wake <- struct{}{}:
+	default:
+	}
+}
+
+// withdraw reports whether the call was not sent. Then it will not be.
+func (l *link) withdraw(k *call) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k.withdrawn = !k.sent
+	return k.withdrawn
+}
+
+func (l *link) isEnded() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.dead
+}
+
+func (l *link) run(ctx context.Context, creds func() access.Client) {
+	nc, in, err := dial(ctx, creds(), l.address, l.cluster)
+	if err != nil {
+		l.finish(err, notAsked(err))
+		return
+	}
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		err := l.read(in)
+		l.mu.Lock()
+		l.failed = err
+		l.mu.Unlock()
+		l.notify()
+	})
+	err = l.write(ctx, nc)
+	_ = nc.Close()
+	reading.Wait()
+	l.finish(err, nil)
+}
+
+// Try returns nil if the node at address answers, belongs to this cluster, and accepts this node.
+func Try(ctx context.Context, creds access.Client, address, cluster string) error {
+	nc, _, err := dial(ctx, creds, address, cluster)
+	if err == nil {
+		err = nc.Close()
+	}
+	return err
+}
+
+// dial returns a connection to a node that has said that it belongs to this cluster. So it is not one that is full,
+// that stands still, or that does not accept this node.
+func dial(ctx context.Context, creds access.Client, address, cluster string) (net.Conn, *bufio.Reader, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTime)
+	defer cancel()
+	nc, err := creds.Dial(ctx, "tcp", address)
+	if refused, ok := errors.AsType[*ids.ReplyError](err); ok {
+		return nil, nil, replies.Parse(address, refused.Line())
+	}
+	if err != nil {
+		return nil, nil, access.InWords(address, err)
+	}
+	in := bufio.NewReaderSize(nc, 16<<10)
+	end := access.Interrupt(ctx, nc)
+	var line []byte
+	if _, err = io.WriteString(nc, "WORKER "+cluster+"\n"); err == nil {
+		line, err = in.ReadSlice('\n')
+	}
+	inTime := end()
+	switch {
+	case err != nil:
+		err = access.InWords(address, err)
+	//mutant:o10-any-peer by TestNodeOfAnotherClusterIsNotAsked -> case !bytes.Contains(line, []byte(" cluster_uuid=")):
+	case !bytes.Contains(line, []byte(" cluster_uuid="+cluster)):
+		err = reply(address, line)
+	case !inTime:
+		err = access.InWords(address, ctx.Err())
+	default:
+		return nc, in, nil
+	}
+	_ = nc.Close()
+	return nil, nil, err
+}
+
+// write sends what is in the queue, until the connection must end.
+func (l *link) write(ctx context.Context, nc net.Conn) error {
+	ticker := time.NewTicker(tick)
+	defer ticker.Stop()
+	var out []byte
+	for {
+		select {
+		case <-ctx.Done():
+			return ids.ErrClosed
+		case <-ticker.C:
+			if err := l.tick(); err != nil {
+				return err
+			}
+			continue
+		case <-l.wake:
+			runtime.Gosched() // other callers of this moment share the write
+		}
+		var err error
+		if out, err = l.take(out[:0]); err != nil {
+			return err
+		}
+		if len(out) == 0 {
+			continue
+		}
+		_ = nc.SetWriteDeadline(time.Now().Add(writeTime))
+		if n, err := nc.Write(out); err != nil {
+			err = access.InWords(l.address, err)
+			l.unsent(n, err)
+			return err
+		}
+	}
+}
+
+// take appends requests from the queue to out, and counts them as sent.
+func (l *link) take(out []byte) ([]byte, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.failed != nil || l.stalled {
+		return out, l.failed
+	}
+	l.batch++
+	for i, k := range l.queue {
+		if len(out) >= maxWrite {
+			l.queue = append(l.queue[:0], l.queue[i:]...)
+			l.notify()
+			return out, nil
+		}
+		if k.withdrawn {
+			continue
+		}
+		k.sent, k.batch, k.at = true, l.batch, len(out)
+		out = k.appendTo(out)
+		l.sent = append(l.sent, k)
+	}
+	clear(l.queue)
+	l.queue = l.queue[:0]
+	return out, nil
+}
+
+// unsent ends the calls of the last write of which nothing was sent: the write has failed after n bytes.
+func (l *link) unsent(n int, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := len(l.sent) - 1; i >= 0; i-- {
+		k := l.sent[i]
+		if k.batch != l.batch || k.at < n {
+			break
+		}
+		l.sent = l.sent[:i]
+		k.end(ordered.Answer{}, notAsked(err))
+	}
+}
+
+// tick counts the time without progress. It returns an error if the connection must end.
+func (l *link) tick() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.sent) == 0 {
+		if l.unused++; l.unused >= idleTicks && len(l.queue) == 0 {
+			l.dead = true // before a call comes that would then fail
+			return ids.ErrClosed
+		}
+		return nil
+	}
+	l.quiet++
+	if l.quiet < stallTicks {
+		return nil
+	}
+	l.stalled = true
+	err := access.InWords(l.address, context.DeadlineExceeded)
+	l.endQueue(notAsked(err))
+	if l.quiet < endTicks {
+		return nil
+	}
+	return err
+}
+
+// finish ends the link and its calls. With undialled, there was no connection.
+func (l *link) finish(err, undialled error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dead, l.undialled, l.ended = true, undialled, time.Now()
+	l.endQueue(notAsked(err))
+	for _, k := range l.sent {
+		k.end(ordered.Answer{}, err)
+	}
+	l.sent = nil
+}
+
+// endQueue ends the calls that were not sent. mu is held.
+func (l *link) endQueue(err error) {
+	for _, k := range l.queue {
+		if !k.withdrawn {
+			k.end(ordered.Answer{}, err)
+		}
+	}
+	l.queue = nil
+}
+
+// errReply means that the bytes received are not replies of a flaked node.
+var errReply = errors.New("the reply is not from a flaked node. Check the address")
+
+// read gives the replies to the calls, until the connection ends.
+func (l *link) read(in *bufio.Reader) error {
+	for {
+		line, err := in.ReadSlice('\n')
+		if err != nil {
+			return access.InWords(l.address, err)
+		}
+		if err := l.answer(line); err != nil {
+			return err
+		}
+	}
+}
+
+// answer gives a line to the call that has waited longest. It returns an error if the line is not its reply.
+func (l *link) answer(line []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.sent) == 0 {
+		return notReply(l.address, line)
+	}
+	k := l.sent[0]
+	got, err := k.parse(l.address, line)
+	if errors.Is(err, errReply) {
+		return err
+	}
+	l.sent[0] = nil
+	l.sent = l.sent[1:]
+	k.end(got, err)
+	if l.quiet = 0; l.stalled {
+		l.stalled = false
+		l.notify()
+	}
+	return nil
+}
+
+// parse returns the answer in a reply, or the error that it is: an *ids.ReplyError if the node refuses the request, and
+// a ordered.ErrNotAsked if it refuses this node or does not understand it.
+func (k *call) parse(address string, line []byte) (got ordered.Answer, err error) {
+	line = bytes.TrimRight(line, "\r\n")
+	a, rest, _ := bytes.Cut(line, []byte(" "))
+	b, owner, _ := bytes.Cut(rest, []byte(" "))
+	first, err := strconv.ParseInt(string(a), 10, 64)
+	last, wrong := strconv.ParseInt(string(b), 10, 64)
+	if err == nil && wrong == nil && first >= 0 && last >= first && last-first >= k.N-1 && (k.N > 1 || last == first) &&
+		len(owner) > 0 {
+		return ordered.Answer{First: first, Owner: k.nonce(owner)}, nil
+	}
+	err = reply(address, line)
+	e, ok := errors.AsType[*ids.ReplyError](err)
+	if ok && (e.Code == ids.NOPERM || e.Reason() == "" && e.Code != ids.NOTREADY) {
+		return got, notAsked(e)
+	}
+	return got, err
+}
+
+// nonce returns the owner that a reply names. Mostly it is the one that was asked.
+func (k *call) nonce(owner []byte) string {
+	if string(owner) == k.Of.Owner {
+		return k.Of.Owner
+	}
+	return string(owner)
+}
+
+// reply returns the *ids.ReplyError in a line that is not a good reply, or an errReply.
+func reply(address string, line []byte) error {
+	if line = bytes.TrimRight(line, "\r\n"); len(line) > 1 && line[0] == '-' {
+		return replies.Parse(address, string(line))
+	}
+	return notReply(address, line)
+}
+
+func notReply(address string, line []byte) error {
+	return fmt.Errorf("%s: %.60q: %w", address, line, errReply)
 }
