@@ -25,8 +25,8 @@ type catalog struct {
 	last atomic.Pointer[series]
 	// journal keeps what the series hold over a restart, nil if nothing does. It never changes.
 	journal *journal
-	// relay and families are what ordered sequences share.
-	relay    *ordered.Node
+	// node and families are what ordered sequences share.
+	node     *ordered.Node
 	families families
 	trace    coordinator.Trace
 	ring     func(s *series, at int64) // Issuer.wakeAt
@@ -52,7 +52,7 @@ func (c *catalog) named(name string) *series {
 	defer c.mu.Unlock()
 	s := c.byName[name]
 	if s == nil {
-		s = &series{journal: c.journal, relay: c.relay, families: &c.families, ring: c.ring, readAt: longAgoNs}
+		s = &series{journal: c.journal, node: c.node, families: &c.families, ring: c.ring, readAt: longAgoNs}
 		s.Series = mode.Series{Name: name, Trace: c.trace, Keeper: s}
 		if c.byName == nil {
 			c.byName = make(map[string]*series)

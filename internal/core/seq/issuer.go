@@ -152,7 +152,7 @@ func New(cfg Config) (*Issuer, *Rounds) {
 		quick: cfg.Elapsed.ByMono().AtMost,
 	}
 	i.trace, i.ring, i.alarms.armed = cfg.Trace, i.wakeAt, math.MaxInt64
-	i.relay = ordered.NewNode(cfg.Pass, cfg.Address, cfg.Elapsed)
+	i.node = ordered.NewNode(cfg.Pass, cfg.Address, cfg.Elapsed)
 	if cfg.Dir != nil {
 		i.journal = newJournal(cfg.Dir)
 	}

@@ -155,7 +155,7 @@ func (i *Rounds) toPutBack() (n int) {
 // time that the node still has so many records to put back.
 func (i *Rounds) boundRounds(cluster ClusterInfo, lost int) {
 	i.roundTime = longestRound
-	if i.relay.Used() {
+	if i.node.Used() {
 		i.roundTime = record.MinLease / 4
 	}
 	if lost > 0 && cluster.ConfirmTime > 0 {

@@ -28,7 +28,7 @@ func (i *Rounds) Round(ctx context.Context) error {
 	i.endSave()
 	cluster, joined := i.cfg.Tenure.Cluster()
 	i.connected = int64(cluster.Nodes)
-	i.relay.Join(cluster.UUID)
+	i.node.Join(cluster.UUID)
 	if !joined {
 		i.refuseAll(mode.Confirming(startsIn))
 		i.forget()

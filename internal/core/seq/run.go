@@ -37,7 +37,7 @@ type Rounds struct {
 	seen record.Found
 	// restored is what the others have not heard of yet: see tellInTime.
 	restored restored
-	// sawLeaving is the value of relay.leaving at the last call of keepPlace.
+	// sawLeaving is the value of node.IsLeaving at the last call of keepPlace.
 	sawLeaving bool
 	// unlisted: ZooKeeper refuses the list of nodes that may own sections.
 	unlisted bool
@@ -111,7 +111,7 @@ func (i *Rounds) Run(ctx context.Context) {
 			"kept_for_restart", i.outlasts())
 	}
 	i.saveLast()
-	i.relay.Close()
+	i.node.Close()
 }
 
 // Wait returns when all goroutines have ended that Run has started. Call it after Run, before others may use the state

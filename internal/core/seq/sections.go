@@ -111,7 +111,7 @@ func (i *Rounds) planRenewals(cluster ClusterInfo, some []*series) (all []renewa
 
 // endOwnerships gives back all sections that this node owns.
 func (i *Rounds) endOwnerships(ctx context.Context) error {
-	i.relay.GiveAll()
+	i.node.GiveAll()
 	cluster, joined := i.cfg.Tenure.Cluster()
 	if i.noteSession(); !joined || i.session == 0 || i.seen.State == nil {
 		return nil
@@ -139,14 +139,14 @@ func (i *Rounds) endOwnerships(ctx context.Context) error {
 
 // keepPlace follows the list of nodes at each heartbeat, and leaves it when this node gives its sections away.
 func (i *Rounds) keepPlace(ctx context.Context, cluster ClusterInfo, followed bool) error {
-	leaving := i.relay.IsLeaving()
+	leaving := i.node.IsLeaving()
 	if !followed && leaving == i.sawLeaving {
 		return nil
 	}
 	if leaving != i.sawLeaving {
 		i.sawLeaving, i.unfinished = leaving, true // all that this node owns is due
 	}
-	err := i.relay.Meet(ctx, i.cfg.Store, func() bool { return i.unconfirmed(cluster) == 0 && !i.flaps() })
+	err := i.node.Meet(ctx, i.cfg.Store, func() bool { return i.unconfirmed(cluster) == 0 && !i.flaps() })
 	refused := err != nil && !errors.Is(err, store.ErrUnreachable)
 	if refused && !i.unlisted {
 		i.cfg.Log.Warn("sequences: this node cannot tell others that it may own ordered sequences", "error", err)
@@ -176,13 +176,13 @@ func (i *Rounds) flaps() bool {
 // Leave makes this node give its ordered sequences to other nodes, if there are any. From then on it passes
 // requests on.
 func (i *Issuer) Leave() {
-	if i.relay.Leave() {
+	if i.node.Leave() {
 		i.Wake()
 	}
 }
 
 // Left reports whether no section is left to give away: this node owns none, or no other node may own any.
-func (i *Issuer) Left() bool { return !i.relay.Used() || !i.relay.Others() || !i.owns() }
+func (i *Issuer) Left() bool { return !i.node.Used() || !i.node.Others() || !i.owns() }
 
 // owns reports whether this node owns a section.
 func (i *Issuer) owns() bool {

@@ -17,10 +17,10 @@ import (
 // series is one sequence as a node knows it. The goroutine of Round does its I/O, and does not hold mu meanwhile.
 type series struct {
 	mode.Series
-	// These never change. journal keeps the stock over a restart, nil for none. relay and families are those of the
-	// node, and ring is Issuer.wakeAt.
+	// These never change. journal keeps the stock over a restart, nil for none. node and families are what ordered
+	// sequences share, and ring is Issuer.wakeAt.
 	journal  *journal
-	relay    *ordered.Node
+	node     *ordered.Node
 	families *families
 	ring     func(s *series, at int64)
 
@@ -99,7 +99,7 @@ func (s *series) start(m record.Mode) mode.Mode {
 	case record.Strict:
 		return &strict{series: s}
 	case record.Ordered:
-		return ordered.NewSection(&s.Series, s.relay)
+		return ordered.NewSection(&s.Series, s.node)
 	}
 	return newSegment(s)
 }

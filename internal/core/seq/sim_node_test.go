@@ -129,8 +129,8 @@ func (n *simNode) start(resumes bool) {
 	}
 	_, n.is = New(cfg)
 	n.flights = nil
-	n.is.relay.Beside = func(f func()) { n.flights = append(n.flights, f) }
-	n.is.relay.Each = oneByOne
+	n.is.node.Beside = func(f func()) { n.flights = append(n.flights, f) }
+	n.is.node.Each = oneByOne
 	n.is.journal = n.openJournal()
 	n.is.keep = func(w Witness) error { n.disk.witness = &w; return nil }
 	n.saving, n.journaling, n.dueAgain = nil, false, false

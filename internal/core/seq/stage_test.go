@@ -133,12 +133,12 @@ func (a *actor) restart() {
 		Parallel: 1, Address: a.address, Pass: a.pass,
 	})
 	a.is.beside = func(f func()) { f() }
-	a.goes = a.is.relay.Beside
-	a.is.relay.Beside = func(f func()) { a.flights = append(a.flights, f) }
-	a.is.relay.Each = oneByOne
+	a.goes = a.is.node.Beside
+	a.is.node.Beside = func(f func()) { a.flights = append(a.flights, f) }
+	a.is.node.Each = oneByOne
 }
 
-// oneByOne is relay.Each for tests that run everything in one goroutine.
+// oneByOne is Node.Each for tests that run everything in one goroutine.
 func oneByOne(n int, f func(k int)) {
 	for k := range n {
 		f(k)

@@ -29,7 +29,7 @@ type step struct {
 	// ops are made in one transaction with the checks of the view, when the paths dirs exist.
 	ops  []store.Op
 	dirs []string
-	// blockWrite is that of a takeStep.
+	// Write is that of a takeStep.
 	mode.Write
 	// done is called when a step that is no takeStep was made. It may be nil.
 	done func(hclog.Logger)
@@ -87,7 +87,7 @@ func (s *series) wants(v view, now int64) (w wants) {
 	return w
 }
 
-// urgency returns how soon a round must work on the series. e.sent is the present time.
+// urgency returns how soon a round must work on the series. e.Sent is the present time.
 func (s *series) urgency(e mode.Situation) mode.Urgency {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()

@@ -35,7 +35,7 @@ const AnswerFor = 2 * mode.Patience
 
 // Serve returns the values that were written for a request, or makes it wait for a write.
 func (s *strict) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
-	now := s.relay.Now() // a clock that is late would let a node that stood still answer
+	now := s.node.Now() // a clock that is late would let a node that stood still answer
 	got, _ := r.Wait.Result.(*mode.Result)
 	r.Wait.Result = nil
 	switch {

@@ -76,7 +76,7 @@ func TestStrictAnswerIsGivenOnceAndInTime(t *testing.T) {
 		if tooLate {
 			now += int64(AnswerFor)
 		}
-		s.relay = &ordered.Node{Now: func() int64 { return now }}
+		s.node = &ordered.Node{Now: func() int64 { return now }}
 		const late = 0 // the clock of a node that stood still, for a moment
 		runs, _, err := s.Serve(r, late, 0, nil)
 		var refused *record.Refusal

@@ -15,7 +15,7 @@ import (
 // This file does the I/O of a round for one series.
 
 // maxConflicts is the number of tries in one round. Usually a try fails because another node is faster. One that ends
-// with errReadBefore or errNotSent, or with a step after which another one is due, counts as well.
+// with errReadBefore or mode.ErrNotSent, or with a step after which another one is due, counts as well.
 const maxConflicts = 3
 
 // work does what is due for a series: it reads all that the decision needs, decides, and makes one write. It does so

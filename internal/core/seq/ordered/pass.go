@@ -272,7 +272,7 @@ type flight struct {
 	doubted        bool  // see doubt
 }
 
-// atOnce is relay.Each. The last call needs no goroutine.
+// atOnce is Node.Each. The last call needs no goroutine.
 func atOnce(n int, f func(k int)) {
 	var group sync.WaitGroup
 	defer group.Wait()

@@ -437,7 +437,7 @@ func (l *link) answer(line []byte) error {
 }
 
 // parse returns the answer in a reply, or the error that it is: an *ids.ReplyError if the node refuses the request, and
-// a ordered.ErrNotAsked if it refuses this node or does not understand it.
+// an ordered.ErrNotAsked if it refuses this node or does not understand it.
 func (k *call) parse(address string, line []byte) (got ordered.Answer, err error) {
 	line = bytes.TrimRight(line, "\r\n")
 	a, rest, _ := bytes.Cut(line, []byte(" "))
