@@ -255,3 +255,30 @@ func (s *series) mark(told bool) {
 	defer s.Mu.Unlock()
 	s.Stale = s.Stale || told || s.Known != nil
 }
+
+// raiseTime raises the sequence time, if that is due. v is what was read of /cluster and /seq in this round. If another
+// write was faster, the next round sees it.
+func (i *Rounds) raiseTime(ctx context.Context, cluster ClusterInfo, v view) error {
+	next, due := i.known.raisedTime(i.cfg.Elapsed.Now())
+	hold := i.cfg.Tenure.Hold(i.session)
+	if !due || !hold.mayTake() || i.putBackLeft(cluster) > 0 {
+		return nil
+	}
+	return i.raise(ctx, v, next, true, hold.check())
+}
+
+// raise writes a state that is as it was read, but for times. If another write was faster, the next round sees it.
+// sure: see seqRead.
+func (i *Rounds) raise(ctx context.Context, v view, next record.State, sure bool, checks ...store.Op) error {
+	sent := i.cfg.Elapsed.Now()
+	ops := append(append(v.SetState(next), v.CheckCluster()), checks...)
+	err := i.cfg.Store.Multi(store.OnSession(ctx, i.session), ops...)
+	if err == nil {
+		read := reading{next.Time, sent, v.leader}
+		i.known.learn(next, read, i.cfg.Elapsed.Now(), sure)
+	}
+	if store.Outpaced(err) {
+		return nil
+	}
+	return err
+}
