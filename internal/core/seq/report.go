@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
@@ -68,9 +67,9 @@ func (i *Issuer) Report() Report {
 // Use returns what the node knows of a sequence, or of the section that issues the values of a name of a family. ok is
 // false if it knows none of this name. It may be called by any goroutine.
 func (i *Issuer) Use(name string) (u mode.Use, ok bool) {
-	if f := i.families.of([]byte(name)); f != nil {
-		k, _ := positions.Place(name, len(f.sections))
-		name = record.SectionName(f.name, k)
+	if f := i.families.Of([]byte(name)); f != nil {
+		k, _ := f.Place([]byte(name))
+		name = f.Section(k)
 	}
 	s := i.find([]byte(name))
 	if s == nil {
@@ -112,9 +111,9 @@ func (i *Issuer) Show(w *sequence.Wait, name []byte, wake func()) (string, error
 			return "", err
 		}
 		line, err := s.show(mode.Request{Wait: w, Wake: wake, Name: name}, i.now())
-		if f := i.families.of(name); f != nil && err == nil {
-			k, _ := positions.Place(name, len(f.sections))
-			line += fmt.Sprintf(" family=%s section=%d sections=%d", f.name, k, len(f.sections))
+		if f := i.families.Of(name); f != nil && err == nil {
+			k, _ := f.Place(name)
+			line += fmt.Sprintf(" family=%s section=%d sections=%d", f.Name, k, f.Sections())
 		}
 		if err == errForgotten {
 			continue

@@ -21,7 +21,7 @@ type series struct {
 	// sequences share, and ring is Issuer.wakeAt.
 	journal  *journal
 	node     *ordered.Node
-	families *families
+	families *ordered.Families[series]
 	ring     func(s *series, at int64)
 
 	forgotten atomic.Bool // see forget
