@@ -195,12 +195,12 @@ func (c Cluster) FreezeEnd(now int64) int64 {
 	return max(c.Horizon, c.lastLease(now))
 }
 
-// FreezeLasts returns how long a node freezes registration after a loss, in a cluster with this longest lease and
-// confirming time: until the horizon that it writes then.
-func FreezeLasts(lease, confirm time.Duration) time.Duration {
-	c := Cluster{LeaseMs: lease.Milliseconds(), ConfirmMs: confirm.Milliseconds()}
-	c.Horizon = c.nextHorizon(0)
-	return time.Duration(c.FreezeEnd(0)) * time.Millisecond
+// Freeze returns the record with a higher horizon, and with registration frozen because of a loss that shows at now. It
+// shortens no freeze.
+func (c Cluster) Freeze(now int64) Cluster {
+	c.Horizon = c.nextHorizon(now)
+	c.FrozenUntil = max(c.FrozenUntil, c.FreezeEnd(now))
+	return c
 }
 
 // withHorizon returns the cluster's record with a higher horizon, if a lease from now, Unix ms, comes too close to it.

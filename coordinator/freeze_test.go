@@ -18,8 +18,9 @@ func TestFreezeEnd(t *testing.T) {
 			t.Errorf("horizon %d: ends at %d, want %d", row.horizon, got, row.want)
 		}
 	}
-	if got := FreezeLasts(64*time.Second, 2*time.Second); got != 80*time.Second {
-		t.Errorf("lasts for %s", got)
+	if got := (Cluster{LeaseMs: 64_000, ConfirmMs: 2_000, FrozenUntil: 1}).Freeze(0); got.FrozenUntil != 80_000 ||
+		got.Horizon != 80_000 {
+		t.Errorf("%+v", got)
 	}
 }
 

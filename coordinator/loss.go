@@ -58,9 +58,9 @@ func (l Loss) after(found *Cluster, mine Cluster, now int64, leased bool) (next 
 	if found == nil || found.UUID != mine.UUID {
 		// Only a finder that has confirmed puts its cluster there (C22).
 		empty := found == nil || !found.InUse
-		next.Horizon = next.nextHorizon(now)
-		//mutant:c21-loss-freezes-nothing by sim -> next.FrozenUntil, next.FrozenBy = 0, ""
-		next.FrozenUntil, next.FrozenBy = next.FreezeEnd(now), ""
+		next.FrozenUntil, next.FrozenBy = 0, ""
+		//mutant:c21-loss-freezes-nothing by sim -> next.Horizon = next.nextHorizon(now)
+		next = next.Freeze(now)
 		//mutant:c22-newcomer-puts-a-cluster-back by TestUnconfirmedNodeDoesNotRecreateTheCluster -> return next, empty
 		return next, empty && l.MayRecreate
 	}
@@ -70,9 +70,9 @@ func (l Loss) after(found *Cluster, mine Cluster, now int64, leased bool) (next 
 	}
 	next.InUse = next.InUse || found.InUse
 	next.HighestSlot = max(found.HighestSlot, mine.HighestSlot)
-	next.Horizon = max(found.Horizon, next.nextHorizon(now))
-	//mutant:c21-loss-freezes-nothing -> next.FrozenUntil, next.FrozenBy = found.FrozenUntil, ""
-	next.FrozenUntil, next.FrozenBy = max(found.FrozenUntil, next.FreezeEnd(now)), ""
+	next.Horizon, next.FrozenUntil, next.FrozenBy = max(found.Horizon, mine.Horizon), found.FrozenUntil, ""
+	//mutant:c21-loss-freezes-nothing -> next.Horizon = next.nextHorizon(now)
+	next = next.Freeze(now)
 	if raised {
 		next.Incarnation, next.FrozenBy = found.Incarnation, found.FrozenBy
 	}

@@ -87,8 +87,8 @@ func (o Operator) Freeze(ctx context.Context, d time.Duration) (before, after Cl
 		before = *cl
 		until := now.late + d.Milliseconds()
 		if d == 0 {
-			cl.Horizon = cl.nextHorizon(now.late)
-			until = cl.FreezeEnd(now.late)
+			frozen := cl.Freeze(now.late)
+			cl.Horizon, until = frozen.Horizon, frozen.FrozenUntil
 		}
 		if now.early >= cl.FrozenUntil {
 			cl.FrozenBy = o.By

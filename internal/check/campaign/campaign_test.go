@@ -47,7 +47,8 @@ func healthyWithin() time.Duration { return frozenFor() + 20*time.Second }
 // from then on. After the freeze a lost slot stays with its holder for 5 s more. 5 s are added
 // for ZooKeeper's leader, whose clock may be ahead.
 func frozenFor() time.Duration {
-	return *chaosLease + coordinator.FreezeLasts(*chaosLease, confirm) + 10*time.Second
+	frozen := coordinator.Cluster{LeaseMs: chaosLease.Milliseconds(), ConfirmMs: confirm.Milliseconds()}.Freeze(0)
+	return *chaosLease + time.Duration(frozen.FrozenUntil)*time.Millisecond + 10*time.Second
 }
 
 type campaign struct {

@@ -104,7 +104,8 @@ func (s *sim) playAhead() bool {
 		s.cutOff(b)
 	}
 	// The freeze is longer than a lease by the margin, and the clock does not end the lease at once.
-	margin := coordinator.FreezeLasts(s.lease, s.confirm) - s.lease
+	frozen := coordinator.Cluster{LeaseMs: s.lease.Milliseconds(), ConfirmMs: s.confirm.Milliseconds()}.Freeze(0)
+	margin := time.Duration(frozen.FrozenUntil)*time.Millisecond - s.lease
 	s.drift(a.machine, min(s.lease*3/4, pick(s, 4*time.Second, margin+s.upTo(10*time.Second),
 		margin+s.upTo(time.Minute))))
 	for range s.between(1, 6) {
