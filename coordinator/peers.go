@@ -87,6 +87,7 @@ type PeersSeen struct {
 	OthersTake bool
 }
 
+// readPeers does what Peers says. It also serves a start, which has no hold that could rely on the peers.
 func (c *Coordinator) readPeers(ctx context.Context, own int) ([]Reading, error) {
 	if c.Waits() > 0 {
 		if err := c.hearPeers(ctx); err != nil {
