@@ -49,7 +49,8 @@ func (c *catalog) named(name string) *series {
 	defer c.mu.Unlock()
 	s := c.byName[name]
 	if s == nil {
-		s = &series{journal: c.journal, node: c.node, families: &c.families, ring: c.ring, readAt: longAgoNs}
+		s = &series{journal: c.journal, node: c.node, families: &c.families, ring: c.ring, readAt: longAgoNs,
+			absentAt: longAgoNs}
 		s.Series = mode.Series{Name: name, Trace: c.trace, Keeper: s}
 		if c.byName == nil {
 			c.byName = make(map[string]*series)

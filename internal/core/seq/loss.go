@@ -220,7 +220,7 @@ func (i *Rounds) writeState(ctx context.Context, v view, st record.State) error 
 // forgetCluster drops all that the node knows, because it has joined another cluster.
 func (i *Rounds) forgetCluster() {
 	i.remove(func(s *series) bool {
-		s.change(func() { s.vanish(0); s.forgotten.Store(true) })
+		s.change(func() { s.vanish(longAgoNs); s.forgotten.Store(true) })
 		return true
 	})
 	i.known, i.unmet, i.current, i.seen = knowsNothing(), nil, false, record.Found{}

@@ -34,8 +34,8 @@ type series struct {
 	secret  *secret // the key of known. nil: the node does not know it, or there is none
 	// keys are those of requests of a strict sequence, as the node last read or wrote them.
 	keys []record.KeyEntry
-	// absentAt is when the node found that the sequence does not exist, or that no template creates it. 0: it exists,
-	// or the node has not looked.
+	// absentAt is when the node found that the sequence does not exist, or that no template creates it. longAgoNs: it
+	// exists, or the node has not looked.
 	absentAt int64
 	// unanswered is the number of positions that writes for requests took, or perhaps took, and no request got. Like
 	// totals it counts all lives of the name.
@@ -79,16 +79,14 @@ var errForgotten = errors.New("the series is forgotten")
 func (s *series) forget(now int64) bool {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	absent := s.absentAt == 0 || now-s.absentAt >= int64(absentFor)
+	absent := now-s.absentAt >= int64(absentFor)
 	gone := s.Known == nil && absent && !s.Stale && len(s.Waiting) == 0
 	s.forgotten.Store(gone)
 	return gone
 }
 
 // absent reports whether the node has looked a short time ago, and found no sequence.
-func (s *series) absent(now int64) bool {
-	return s.Known == nil && s.absentAt != 0 && now-s.absentAt < int64(absentFor)
-}
+func (s *series) absent(now int64) bool { return s.Known == nil && now-s.absentAt < int64(absentFor) }
 
 // WakeAt makes a round look at the series at this time: see Issuer.wakeAt.
 func (s *series) WakeAt(at int64) { s.ring(s, at) }

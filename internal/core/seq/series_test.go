@@ -47,7 +47,7 @@ func TestTake(t *testing.T) {
 		"enough in stock":                   {n: 100, now: second},
 		"not enough in stock":               {n: 101, now: second, want: "waits"},
 		"more than the ceiling ever allows": {n: 10_001, now: second, want: string(record.TooMany)},
-		"nothing is known": {change: func(s *series) { s.vanish(0) }, n: 1, now: second,
+		"nothing is known": {change: func(s *series) { s.vanish(longAgoNs) }, n: 1, now: second,
 			want: "waits"},
 		"it was absent a second ago": {change: func(s *series) { s.vanish(second) }, n: 1, now: 2 * second,
 			want: string(record.NoSequence)},

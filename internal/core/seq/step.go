@@ -184,12 +184,12 @@ func (s *series) takeOver(v view, e mode.Situation, refusal *record.Refusal) {
 	if record.Compare(v.Record, s.Known, v.State.Purged) == record.Absent {
 		s.vanish(e.Sent)
 		if refusal != nil {
-			s.absentAt = 0
+			s.absentAt = longAgoNs
 			s.Refuse(refusal, e.Sent)
 		}
 		return
 	}
-	s.absentAt = 0
+	s.absentAt = longAgoNs
 	before := s.Known
 	s.know(*v.Record)
 	s.Mode.Saw(v.View, before, e)
