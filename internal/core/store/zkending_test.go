@@ -15,7 +15,10 @@ func TestCloseWhileAServerIsSilent(t *testing.T) {
 		greeted := make(chan struct{}, 1)
 		addr := fakeServer(t, func(c conn) {
 			_ = readFrame(c)
-			greeted <- struct{}{}
+			select {
+			case greeted <- struct{}{}:
+			default: // the client has connected again, because this machine is slow
+			}
 			swallow(c)
 		})
 		all.Go(func() {
