@@ -44,6 +44,20 @@ func TestWaitingConnectionIsNotIdle(t *testing.T) {
 	})
 }
 
+// idle returns the number of connections with a goroutine that wait for a request.
+func idle(s *Server) (n int) {
+	s.sweeper.mu.Lock()
+	defer s.sweeper.mu.Unlock()
+	for e := range s.sweeper.engines {
+		e.each(func(c *conn) {
+			if c.due.Load() >= unlimited {
+				n++
+			}
+		})
+	}
+	return n
+}
+
 // TestTheIdlestMakeRoomAtAllListeners: as many idle connections are closed as are over half of MaxConns, the longest
 // idle ones, whichever listener has them.
 func TestTheIdlestMakeRoomAtAllListeners(t *testing.T) {
@@ -62,8 +76,14 @@ func TestTheIdlestMakeRoomAtAllListeners(t *testing.T) {
 				c.want("PONG")
 				return c
 			}
-			oldest := []*client{speak(r.dial(t)), speak(r.dial(t))}
-			pass(1)
+			var oldest []*client
+			for range 2 { // each has been idle for a tick longer than the next
+				oldest = append(oldest, speak(r.dial(t)))
+				if goroutines { // a connection is idle when its goroutine waits again, which may be after the reply
+					until(t, "all are idle", func() bool { return idle(r.Server) == len(oldest) })
+				}
+				pass(1)
+			}
 			kept := []*client{speak(other.dial(t)), speak(other.dial(t))}
 			pass(20) // all are idle for long
 			for i, c := range oldest {
