@@ -208,6 +208,11 @@ func TestStories(t *testing.T) {
 				if a.wrong != "" {
 					t.Error(a.wrong)
 				}
+				for _, m := range a.machines { // else -update would leave out what the story is about
+					if m.proc == nil && a.again[m] != 0 || m.proc != nil && m.proc.n.serving.Load() == nil {
+						t.Errorf("the story ends before node %s serves: let it last longer", m.name)
+					}
+				}
 				a.Check(t, s.file, s.about)
 			})
 		})
