@@ -281,10 +281,6 @@ func (c *Coordinator) putBack(ctx context.Context, cl Cluster, v recorded, r Rep
 // creates a Lost record (C25). That keeps the slot for the longest lease, during which the holder can put its own
 // record back.
 
-// lostUntil returns the bound of a Lost record that is created at now, Unix ms. No lease bound of the holder is above
-// it.
-func (c Cluster) lostUntil(now int64) int64 { return max(c.Horizon, c.lastLease(now)) }
-
 // replaceLost creates a Lost record for each missing slot. A node calls it as soon as it has frozen registration: if
 // new nodes created these records only after the freeze, they would wait for another lease.
 func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster) (err error) {
@@ -305,7 +301,7 @@ func (c *Coordinator) createLost(ctx context.Context, cl Cluster) error {
 		return err
 	}
 	//mutant:c25-lost-record-counts-as-free by sim -> kept := freeSlot().marshal()
-	kept := Slot{LeaseUntil: cl.lostUntil(max(c.Now(), c.latest.Mtime)), Lost: true}.marshal()
+	kept := Slot{LeaseUntil: cl.lastBound(max(c.Now(), c.latest.Mtime)), Lost: true}.marshal()
 	for some := range slices.Chunk(missing, growMost) {
 		ops := make([]store.Op, len(some))
 		for i, worker := range some {

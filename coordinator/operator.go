@@ -230,7 +230,7 @@ func (o Operator) ForceRelease(ctx context.Context, found Examined) (Entry, erro
 			return e, ErrNotHeld
 		}
 		if next.Term < 0 {
-			next = Slot{LeaseUntil: cl.lostUntil(now.late), Lost: true}
+			next = Slot{LeaseUntil: cl.lastBound(now.late), Lost: true}
 		} else {
 			next.Term, next.Nonce, next.Confirmed = next.Term+1, store.Nonce(), false
 			next.Released, next.ReleasedBy, next.State = true, o.By, "released"

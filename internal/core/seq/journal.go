@@ -388,7 +388,7 @@ func (p *pace) second(issued, now int64) int64 {
 
 // raise returns the step that puts the record above the blocks in the journal, if ZooKeeper has lost them. It returns a
 // *lostError if nobody has noticed that loss. A record that the node knows better is put back before: see
-// series.restore. mu is held.
+// series.restore. Mu is held.
 func (s *series) raise(v view, nonce, by string) (step, error) {
 	h := s.journaled
 	//mutant:s35-journal-raises-nothing by TestJournalRaisesTheRecord -> if true {

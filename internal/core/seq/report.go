@@ -83,7 +83,7 @@ func (i *Issuer) Use(name string) (u mode.Use, ok bool) {
 	return s.use(i.now()), true
 }
 
-// use returns what is known of the series. mu is held.
+// use returns what is known of the series. Mu is held.
 func (s *series) use(now int64) mode.Use {
 	u := mode.Use{Name: s.Name, Record: *s.Known, PerSecond: s.window.rate(s.Issued, now)}
 	s.Mode.Report(&u)
@@ -157,7 +157,7 @@ func (i *Issuer) List(prefix []byte, rights *sequence.Rights) (lines []string) {
 	return lines
 }
 
-// describe returns the line of SEQ. mu is held.
+// describe returns the line of SEQ. Mu is held.
 func (s *series) describe(name string) string {
 	r := s.Known
 	return fmt.Sprintf("name=%s mode=%s start=%d increment=%d max=%d used_percent=%.1f taken=%d map=%s %s",

@@ -36,9 +36,8 @@ type Rounds struct {
 	// roundTime is the time after which a round begins no more work. Each read of /seq sets it.
 	roundTime time.Duration
 	spread    time.Duration // see the function spread
-	// seen has /cluster and /seq as they were last read and compared, for renewals only. It lacks what
-	// this node has raised since, so the next renewal fails once and reads them again: see Renew. known counts for all
-	// else, and does not learn what renew reads.
+	// seen has /cluster and /seq with their versions, as a round or a renewal last read them. Only renewals go by seen:
+	// if this node has written /seq since, the next one fails once, and reads both again. All else goes by known.
 	seen record.Found
 	// restored is what the others have not heard of yet: see tellInTime.
 	restored restored

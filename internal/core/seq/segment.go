@@ -241,7 +241,7 @@ func nineTenths(n int64) int64 { return n - n/10 }
 // of an older one is lost if it was written.
 const maxAttempts = 8
 
-func (s *segment) Wrote(t mode.Write, v mode.View, _, now int64, err error) (woken []mode.Request, pause time.Duration) {
+func (s *segment) Wrote(t mode.Write, v mode.View, _, now int64, err error) (woken []mode.Request, leaveUpTo time.Duration) {
 	switch {
 	case err == nil:
 		s.accept(t, now)
@@ -299,7 +299,7 @@ func renewalInterval(spread, idle time.Duration) time.Duration {
 	return max(renewAfter, spread, idle/10)
 }
 
-// traceBound traces that positions below bound may be issued from now on (S30). s.mu is held.
+// traceBound traces that positions below bound may be issued from now on (S30). Mu is held.
 func (s *segment) traceBound(bound int64) {
 	s.Trace.Step("journal", "name", s.Name, "id", s.Known.ID, "bound", bound)
 }

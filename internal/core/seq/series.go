@@ -169,14 +169,14 @@ func (s *secret) valuesOf(r record.Record) sequence.Values {
 	return sequence.NewValues(r.Map, s.key)
 }
 
-// secretDue reports whether the node must look for the key of a record in ZooKeeper. mu is held.
+// secretDue reports whether the node must look for the key of a record in ZooKeeper. Mu is held.
 func (s *series) secretDue(r record.Record, now int64) bool {
 	learned := s.Known != nil && s.Known.ID == r.ID && s.secret != nil
 	return !learned || s.Stale || now-s.secret.checked >= int64(renewAfter)
 }
 
 // putBackSecret returns the operation that puts back the key of a record, if ZooKeeper has lost it and the node
-// knows it. mu is held.
+// knows it. Mu is held.
 func (s *series) putBackSecret(v view, r record.Record) []store.Op {
 	if v.Secret == nil || s.secret == nil || s.Known.ID != r.ID {
 		return nil
@@ -261,7 +261,7 @@ func unknownMode(name, path string) *record.Refusal {
 		"Ask another node, or upgrade this one", name, path)
 }
 
-// traceBlock traces a block that is the node's from now on. s.mu is held.
+// traceBlock traces a block that is the node's from now on. Mu is held.
 func (s *series) traceBlock(t mode.Write) {
 	if t.Block.Len() > 0 && t.Record.Mode != record.Strict {
 		s.Trace.Step("block", "name", s.Name, "id", t.Record.ID, "inc", t.Record.Incarnation,

@@ -314,7 +314,7 @@ func (t *template) create(name string, v view, e mode.Situation) (step, *record.
 // skip covers changes of operators, so those who know them come first.
 
 // restores reports whether the record was read first in a later incarnation than before, so that the node puts back
-// what it knows better. mu is held.
+// what it knows better. Mu is held.
 func (s *series) restores(v view) bool {
 	return v.Incarnation() > s.incarnation && s.Known != nil && (v.Record != nil || !s.Known.IsPurged(v.State.Purged))
 }

@@ -195,7 +195,7 @@ func (s *strict) Saw(v mode.View, _ *record.Record, e mode.Situation) {
 
 // Wrote leaves the sequence to other nodes for about the time of a write if they write, too, and this node was fast.
 // Else the node that is nearest to ZooKeeper's leader would always be the fastest.
-func (s *strict) Wrote(t mode.Write, v mode.View, sent, now int64, err error) (woken []mode.Request, pause time.Duration) {
+func (s *strict) Wrote(t mode.Write, v mode.View, sent, now int64, err error) (woken []mode.Request, leaveUpTo time.Duration) {
 	switch {
 	case err == nil: // no value is answered before: it must be higher than all that any node has answered (S26)
 		s.KnowWritten(t, now)
@@ -206,8 +206,8 @@ func (s *strict) Wrote(t mode.Write, v mode.View, sent, now int64, err error) (w
 		}
 		s.Last = v.After(t)
 		if others := s.others(now); others > 0 {
-			//mutant:strict-writes-too-often by TestPausesOfAStrictSequence -> pause = min(time.Duration(others)*time.Duration(now-sent), sharedFor)
-			pause = min(time.Duration(others)*2*time.Duration(now-sent)+time.Microsecond, sharedFor)
+			//mutant:strict-writes-too-often by TestPausesOfAStrictSequence -> leaveUpTo = min(time.Duration(others)*time.Duration(now-sent), sharedFor)
+			leaveUpTo = min(time.Duration(others)*2*time.Duration(now-sent)+time.Microsecond, sharedFor)
 		}
 	case mode.NotMade(err):
 		s.Waiting = append(t.Requests, s.Waiting...)
@@ -217,10 +217,10 @@ func (s *strict) Wrote(t mode.Write, v mode.View, sent, now int64, err error) (w
 		//mutant:s27-unknown-outcome by seqsim -> grant(t, s.Values)
 		loseSight(t, s.Name)
 	}
-	return t.Requests, pause
+	return t.Requests, leaveUpTo
 }
 
-// waitWithKeys reports whether a request with a key waits. mu is held.
+// waitWithKeys reports whether a request with a key waits. Mu is held.
 func (s *series) waitWithKeys() bool {
 	return slices.ContainsFunc(s.Waiting, func(r mode.Request) bool { return r.Wait.Key != "" })
 }

@@ -288,13 +288,13 @@ func (i *Rounds) wrote(s *series, v mode.View, t mode.Write, sent int64, err err
 		err = mode.ErrNotSent // it was not made. overQuota refuses the requests
 	}
 	s.Mu.Lock()
-	//mutant:s26-before-zookeeper by seqsim -> woken, pause := s.Mode.Wrote(t, v, sent, now, nil)
-	woken, pause := s.Mode.Wrote(t, v, sent, now, err)
+	//mutant:s26-before-zookeeper by seqsim -> woken, leaveUpTo := s.Mode.Wrote(t, v, sent, now, nil)
+	woken, leaveUpTo := s.Mode.Wrote(t, v, sent, now, err)
 	s.Mu.Unlock()
 	i.nextAlarm(s)
-	//mutant:strict-makes-no-pause by TestStrictSequenceIsLeftToOthersAfterAWrite -> if pause < 0 {
-	if pause > 0 {
-		i.pauseUpTo(s, pause)
+	//mutant:strict-makes-no-pause by TestStrictSequenceIsLeftToOthersAfterAWrite -> if leaveUpTo < 0 {
+	if leaveUpTo > 0 {
+		i.pauseUpTo(s, leaveUpTo)
 	}
 	mode.WakeAll(woken)
 }

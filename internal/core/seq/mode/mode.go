@@ -46,8 +46,8 @@ type Mode interface {
 	// NextWrite returns the write that is due, or nil. It takes the requests of the write out of those that wait.
 	NextWrite(v View, e Situation) *Write
 	// Wrote ends a write that was sent at this time with the error err: see NotMade. It returns the requests that must
-	// look again, and the longest time for which rounds must leave the sequence to other nodes.
-	Wrote(t Write, v View, sent, now int64, err error) (woken []Request, pause time.Duration)
+	// look again. If leaveUpTo is above 0, rounds leave the sequence to other nodes for a random part of that time.
+	Wrote(t Write, v View, sent, now int64, err error) (woken []Request, leaveUpTo time.Duration)
 	// Pause returns the longest pause after tries in which other nodes were faster.
 	Pause(now int64) time.Duration
 	// Drop drops what the node holds.
@@ -58,7 +58,7 @@ type Mode interface {
 
 // Keeper is what a mode asks of the sequence that it issues.
 type Keeper interface {
-	// KnowWritten takes over the record of a write that was acknowledged at this time, ns of AtMost. mu is held.
+	// KnowWritten takes over the record of a write that was acknowledged at this time, ns of AtMost. Series.Mu is held.
 	KnowWritten(t Write, now int64)
 	// WakeAt makes a round look at the sequence at this time, ns of AtMost: Soon for at once.
 	WakeAt(at int64)
@@ -90,9 +90,9 @@ type Series struct {
 	// refusedAt is when Refusal was set, and RetryAt the earliest time for another try, in
 	// ns of AtMost.
 	refusedAt, RetryAt int64
-	// Conflicts is the number of rounds in a row that used up all tries. Until NotBefore, in ns of AtMost, the node does
-	// not try again.
+	// Conflicts is the number of rounds in a row that used up all tries.
 	Conflicts int
+	// NotBefore is the time before which no round works on the sequence, whatever waits, in ns of AtMost.
 	NotBefore int64
 	// LookAt is when a round must look at the sequence again, ns of AtMost, 0 for no time of its own.
 	LookAt int64

@@ -307,7 +307,7 @@ func (m *Section) refusePassed(which func(mode.Request) bool) {
 }
 
 // Wrote ends a write. One with unknown outcome ends the ownership: what is left of it is dropped (O3).
-func (m *Section) Wrote(t mode.Write, v mode.View, sent, now int64, err error) (woken []mode.Request, pause time.Duration) {
+func (m *Section) Wrote(t mode.Write, v mode.View, sent, now int64, err error) (woken []mode.Request, leaveUpTo time.Duration) {
 	switch {
 	case err == nil:
 		m.accept(t, v, sent, now)
