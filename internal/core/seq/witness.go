@@ -124,8 +124,8 @@ func (i *Rounds) endSave() {
 		return
 	}
 	i.savedAs = &s.as
-	k, as := i.known, s.as
-	if as.session == i.session && as.Incarnation == k.incarnation && as.jumpedWith(k.seq().state) {
+	k, as := i.known.seq(), s.as // nil: the node has joined another cluster meanwhile
+	if k != nil && as.session == i.session && as.Incarnation == i.known.incarnation && as.jumpedWith(k.state) {
 		i.hasSaved(s.as)
 	}
 }

@@ -176,3 +176,29 @@ func TestJumpOfTheTimeIsKeptAtOnce(t *testing.T) {
 		t.Errorf("the time is %d, the file has %d, followed %s", st.Time, kept, told(f))
 	}
 }
+
+// A node joins another cluster, in which it may not create /seq yet, while it saves what it knows of the first one.
+func TestWitnessOfAnotherClusterBeforeItsState(t *testing.T) {
+	s := newStage(t)
+	empty := s.Mem.Snapshot()
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	s.run(5 * time.Second)
+	var hang []func()
+	a.is.beside = func(f func()) { hang = append(hang, f) }
+	s.set("order", operator.Change{Settings: func(set *record.Settings) { set.SupplyMs++ }})
+	s.run(4 * time.Second)
+	if len(hang) != 1 {
+		t.Fatalf("%d writes have begun", len(hang))
+	}
+	a.cluster.UUID = "d"
+	a.hold = func() Hold { return Hold{Record: a.slot, Version: store.AnyVersion, Wait: time.Second} }
+	s.Mem.RestoreRunning(empty)
+	s.write(record.ClusterPath, store.Marshal(record.Cluster{UUID: "d"}))
+	s.run(4 * time.Second)
+	hang[0]()
+	s.run(4 * time.Second)
+	if f := a.is.Followed(); f.Last.Number != 0 {
+		t.Errorf("followed %s", told(f))
+	}
+}
