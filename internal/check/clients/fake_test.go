@@ -123,10 +123,13 @@ func (n *fake) stop() {
 		n.listener = nil
 	}
 	for nc := range n.open {
+		if t, ok := nc.(*tls.Conn); ok {
+			nc = t.NetConn() // its own Close may wait
+		}
 		if t, ok := nc.(*net.TCPConn); ok {
 			_ = t.SetLinger(0)
 		}
-		go nc.Close() // TLS may wait
+		_ = nc.Close() // before stop returns: else the next request may come over it
 	}
 	clear(n.open)
 }
