@@ -26,11 +26,10 @@ func TestConnectionLimit(t *testing.T) {
 			c.want(busyLine)
 			c.wantEOF()
 		}
-		if c := r.Counters(); c.ConnsOpen != 2 || c.ConnsTotal != 2 || c.ConnsRefused != 20 || c.IDs != 2 {
+		until(t, "the refused ones are closed", func() bool { return r.refusing.Load() == 0 && r.Counters().ConnsOpen == 2 })
+		if c := r.Counters(); c.ConnsTotal != 2 || c.ConnsRefused != 20 || c.IDs != 2 {
 			t.Fatalf("%+v", c)
 		}
-
-		until(t, "the refused ones are closed", func() bool { return r.refusing.Load() == 0 })
 
 		a.send("QUIT\n")
 		a.wantEOF()

@@ -153,7 +153,8 @@ func TestLargeCountedRollbackTakesANewWorker(t *testing.T) {
 			r.Step(-row.back)
 			if row.another {
 				n.until("another worker", func() bool {
-					return n.Ready() == nil && n.Snapshot().Worker != nil && *n.Snapshot().Worker != before
+					w := n.Snapshot().Worker // before Ready: the node may exchange its worker between both
+					return w != nil && *w != before && n.Ready() == nil
 				})
 			} else {
 				beats(n.Snapshot().Counts.Heartbeats + 5)
