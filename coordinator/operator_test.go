@@ -248,31 +248,6 @@ func TestThaw(t *testing.T) {
 	l.disjoint()
 }
 
-// Thaw frees slots whose record is missing, or is a Lost record. It leaves the records of holders alone.
-func TestThawFreesWhatWasLost(t *testing.T) {
-	l := newLab(t, 4)
-	a := l.serving("A")
-	for w := range 3 {
-		l.remove(SlotPath(w))
-	}
-	a.mustBeat() // puts its own back, and freezes
-	l.remove(SlotPath(1))
-	l.put(2, Slot{LeaseUntil: l.now + millis(labW), Lost: true})
-	freed, err := Thaw(t.Context(), l.admin, l.cluster())
-	if err != nil || freed != 2 {
-		t.Fatalf("freed %d, %v", freed, err)
-	}
-	for w := 1; w <= 3; w++ {
-		if s := l.slot(w); l.cluster().Availability(s, false, l.now, l.now) != Free {
-			t.Errorf("slot %d: %+v", w, s)
-		}
-	}
-	if s := l.slot(0); s.Node != a.claim.Node || !s.Confirmed {
-		t.Errorf("the holder's: %+v", s)
-	}
-	a.mustBeat()
-}
-
 // The change is number 6, made in incarnation 2. Worker 2 has followed it. The confirming time is 12 s.
 func TestNotFollowed(t *testing.T) {
 	const now, clock, window = int64(1_000_000), int64(5_000_000), int64(18_000)
