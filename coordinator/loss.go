@@ -207,9 +207,9 @@ func (c *Coordinator) restore(ctx context.Context, v recorded, r Report, why str
 	case err != nil:
 		return Beat{}, err
 	case !h.EverConfirmed:
-		return Beat{}, c.yields(ctx, why+", and this node had not confirmed the worker")
+		return Beat{}, c.leaves(ctx, why+", and this node had not confirmed the worker", true)
 	case !runs:
-		return Beat{}, c.yields(ctx, why+", and the lease has expired")
+		return Beat{}, c.leaves(ctx, why+", and the lease has expired", true)
 	}
 	// Another holder may have frozen long ago. By the leader's clock now, check whether that freeze is long enough.
 	e := c.gather().withReport(r) // before the ticket: hasPassed asks how far our clock was ahead
@@ -224,7 +224,7 @@ func (c *Coordinator) restore(ctx context.Context, v recorded, r Report, why str
 	}
 	// By our own clock the lease still runs, but that clock may have gone back.
 	if h.expiry.state == expired || e.hasPassed(h.LeaseUntil, clock.Stamp) {
-		return Beat{}, c.yields(ctx, why+", and by ZooKeeper's clock the lease has expired")
+		return Beat{}, c.leaves(ctx, why+", and by ZooKeeper's clock the lease has expired", true)
 	}
 	beat, err := c.putBack(ctx, cl, v, r)
 	if err != nil {
@@ -355,15 +355,13 @@ func (c *Coordinator) fence(ctx context.Context, v recorded, why string) error {
 		c.Note(c.lossOf(h, v.cl, why))
 		_ = c.WriteNoted(ctx) // if it fails: Register tries again
 	}
-	c.dropTicket(ctx, h.Ticket, h.Node)
-	return c.giveUp(ctx, why, lost)
+	return c.leaves(ctx, why, lost)
 }
 
-// yields gives up a slot whose record ZooKeeper has lost.
-func (c *Coordinator) yields(ctx context.Context, why string) error {
-	h := c.hold
-	c.dropTicket(ctx, h.Ticket, h.Node)
-	return c.giveUp(ctx, why, true)
+// leaves gives the slot up together with the ticket. lost: ZooKeeper has lost data.
+func (c *Coordinator) leaves(ctx context.Context, why string, lost bool) error {
+	c.dropTicket(ctx, c.hold.Ticket, c.hold.Node)
+	return c.giveUp(ctx, why, lost)
 }
 
 // giveUp deletes the live lock, and returns a *FencedError. lost: ZooKeeper has lost data.
