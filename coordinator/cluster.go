@@ -130,12 +130,13 @@ func mustReread(err error) bool {
 	return store.Outpaced(err) || errors.Is(err, errUnconfirm)
 }
 
-// horizon is what a node knows of Cluster.Horizon (C23). No node writes a lease bound above that. Therefore a freeze
-// until the horizon is long enough for each holder that is cut off, even if its clock is ahead.
+// horizon has the values of Cluster.Horizon that a node has read or written, in Unix ms. No node writes a lease bound
+// above the cluster's horizon (C23). So a freeze until the horizon outlasts the lease of each disconnected holder, even
+// if the holder's clock is ahead.
 //
-// A raise counts for a node's own lease only when the confirming time has passed since the node read it. By then all
-// connected nodes have read it too, and would freeze registration for as long. A lease that is not confirmed yet may
-// reach it at once. Bounds are Unix ms.
+// When the horizon was raised, the node waits for the confirming time before its own lease may reach the new value.
+// By then all connected nodes have read the new value, and would freeze registration until then. A lease that is not
+// confirmed yet may reach the new value at once.
 //
 // Scenario: A's clock is far ahead. A raises the horizon, writes a lease up to it, and is cut off. ZooKeeper loses both
 // writes. B has not read the raise, and freezes registration until the horizon that it knows. A's lease outlasts that.

@@ -78,8 +78,8 @@ type Coordinator struct {
 	mine Cluster
 	// unsure is the node that may have a ticket although its creation was not acknowledged. Empty: none.
 	unsure string
-	// hold is what the node holds: a claim without a slot at first. While the node moves to another slot, it is the old
-	// one.
+	// hold has the claim of the node, and what the process has proved about the claim's slot. Before the node acquires a
+	// slot, the claim names none. While the node moves to another slot, hold is about the old slot.
 	hold *proof
 	// reading is the last comparison of our clock with the leader's; zero if there was none.
 	reading Reading
@@ -128,8 +128,8 @@ func (c *Coordinator) Join(cl Cluster) {
 	c.saw(cl)
 }
 
-// recorded is what ZooKeeper has of the cluster and of one slot. The two records may be of different moments: a write
-// that rests on both must check the versions of both.
+// recorded has the record of the cluster and that of one slot, as read from ZooKeeper. ZooKeeper may have changed one of
+// them before it read the other: a write that was decided by both records must check both versions.
 type recorded struct {
 	cl     *Cluster // nil: no record
 	clStat store.Stat

@@ -19,11 +19,13 @@ func (c *Coordinator) Recall(claim Claim) {
 	}
 }
 
-// View is what a node holds at one moment, and what it may rely on. It must not be changed: goroutines share it.
+// View has the claim of a node at one moment, and what the node then knew of its peers. Goroutines share a View, so
+// nobody may change it.
 type View struct {
-	// Claim is that on the slot that the node holds. IDs are issued under it if it is EverConfirmed.
+	// Claim is the claim on the slot that the node holds. The node issues IDs under the claim if it is EverConfirmed.
 	Claim Claim
-	// Stage is that of the process. The claim may be confirmed in any: by an earlier process, whose lease bound counts.
+	// Stage is the stage of this process. In each stage the claim may be confirmed: an earlier process has confirmed it,
+	// and the lease bound of that process counts.
 	Stage Stage
 	// Next is the claim on another slot that the node is acquiring. The local record is about Next then, with its
 	// reserved bound, so that the bound of Claim cannot rise meanwhile. nil: none.

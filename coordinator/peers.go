@@ -73,12 +73,12 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 	return readings, err
 }
 
-// PeersSeen is what a node has found out about its peers when it last called Peers. It outlives a hold.
+// PeersSeen has what the last call of Peers has read about the other nodes. It stays when the node gets another slot.
 type PeersSeen struct {
-	// Live is how many nodes of the cluster are connected, 0 if that is not known.
+	// Live is the number of connected nodes of the cluster. 0: not known.
 	Live int
-	// RelyIn is the session in which the node may rely on ZooKeeper, and RelyAfter the time until it may look again
-	// whether it does: 0 if it may rely on ZooKeeper now.
+	// RelyIn is the ZooKeeper session in which the node waits until its peers have compared their records: see Hearing.
+	// RelyAfter is the time until the node must ask again. 0: it relies on ZooKeeper's data in that session.
 	RelyIn    int64
 	RelyAfter time.Duration
 	// OthersTake: a peer may take values of named sequences, as far as this node has read. Then this node may leave

@@ -12,10 +12,10 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// proof is what this process has proved about its slot: which record ZooKeeper has, that ZooKeeper has lost nothing
-// since, and that no other node can have held the slot meanwhile. It decides what the process may write next, above all
-// whether that may confirm the slot. It does no I/O: a heartbeat reads, asks plan, and tells sent and acked what became
-// of the write.
+// proof has the facts that this process has proved about its slot. These are: which record of the slot is in ZooKeeper,
+// that ZooKeeper has lost no write of the slot since, and that no other node can have held the slot meanwhile. By these
+// facts a proof decides what the process writes next, above all whether that write confirms the slot. A proof does no
+// I/O: a heartbeat reads, calls plan, writes, and reports the outcome of the write to sent and acked.
 //
 //	Seeking ──a write of the slot is acknowledged──> Confirming
 //	Seeking ──GoAlone──> Alone ──the restart is reported──> Confirming
@@ -30,7 +30,7 @@ import (
 // only under a confirmed claim, from its floor up to its lease bound. In the stages Alone and Confirming that is the
 // bound of an earlier process, or of the lease before.
 type proof struct {
-	// Claim is what is also on the disk.
+	// Claim is the node's claim on the slot. The local record on the disk has the same claim.
 	Claim
 	stage Stage
 	// granted are the nonces of all grants that this process has begun for the slot.
@@ -43,7 +43,7 @@ type proof struct {
 	sinceGrant
 }
 
-// sinceGrant is what was proved since the present grant. The next grant begins without it.
+// sinceGrant has the facts that this process has proved since its present grant. Each new grant resets them.
 type sinceGrant struct {
 	// compared: the leader's stamp of a write was compared with the lease bound before that write. bound is the lease
 	// bound that the last such write has set, Unix ms.
@@ -255,7 +255,7 @@ func (e evidence) agreedNow() int64 {
 	return e.earliest()
 }
 
-// action is what a heartbeat does with a record that is ours.
+// action names what a heartbeat does after it has read a record of this node.
 type action int
 
 const (
@@ -361,8 +361,9 @@ func (p *proof) unstamped(version int32) { p.Chain = brokenAt(version) }
 // errUnconfirm: the record was written confirmed, and must be written again, unconfirmed.
 var errUnconfirm = errors.New("the lease had expired by ZooKeeper's clock")
 
-// acked takes over what an acknowledged write proves: d was written over v, w is when by our clocks, and after the
-// record's stat since then, with the leader's time. It returns the result of the heartbeat.
+// acked notes the facts that an acknowledged write proves, and returns the result of the heartbeat. The write of d has
+// replaced v. w has the times of the write by our clocks. after is the stat that the write has given the record, with
+// the leader's time.
 //
 // The error is errUnconfirm if the lease had run out by the leader's clock (C26), and the record was written confirmed.
 func (p *proof) acked(d decision, v recorded, w timeguard.Stamped, after store.Stat, e evidence) (Beat, error) {
@@ -448,7 +449,8 @@ func (p proof) previousBound(found Slot) int64 {
 	return p.runsUntil(found)
 }
 
-// clocksAgree is how far the leader's clock may be ahead of ours and still count as right, in milliseconds.
+// clocksAgree is the greatest lead of the leader's clock over ours, in milliseconds, with which the leader's clock still
+// counts as right.
 const clocksAgree = int64(limits.ClocksAgree / time.Millisecond)
 
 // newFloor returns the floor of a holding whose lease had run out, when the slot is confirmed again. It is not before
