@@ -109,7 +109,7 @@ func (w *wireConn) multiRead(paths []string, to []Record) error {
 	xid := firstReadXid - w.reads
 	w.waiting[xid] = answer
 	w.mu.Unlock()
-	if _, err := w.Write(encodeMultiRead(xid, paths)); err != nil {
+	if err := w.send(encodeMultiRead(xid, paths)); err != nil {
 		return err
 	}
 	select {

@@ -25,6 +25,9 @@ const (
 //   - The library allocates as many bytes as that length says, and "HTTP" means 1.2 GB.
 //   - A session timeout of 0 in the greeting, or a reply shorter than its own header, makes
 //     the library's goroutines panic, which ends the process.
+//   - After a write fails, the library answers the request twice, and a third time if it is
+//     closed meanwhile. Nobody takes the third answer, and the client never ends. Here only
+//     Read reports that the connection ended.
 //
 // wireConn also records when the server was last heard and why the connection ended. Only
 // one goroutine at a time may call Read and SetReadDeadline. Any goroutine may call the
@@ -119,12 +122,19 @@ func (h hearing) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Write is for the library. It always reports success: if sending fails, the connection
+// ends, and the library learns of it from Read.
 func (w *wireConn) Write(p []byte) (int, error) {
-	n, err := w.Conn.Write(p)
-	if err != nil {
-		err = w.fail(err)
+	_ = w.send(p)
+	return len(p), nil
+}
+
+// send writes p to the server. It ends the connection if that fails.
+func (w *wireConn) send(p []byte) error {
+	if _, err := w.Conn.Write(p); err != nil {
+		return w.fail(err)
 	}
-	return n, err
+	return nil
 }
 
 // quietSince returns the time since the last read, or since asked if that is later.

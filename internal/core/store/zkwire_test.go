@@ -136,13 +136,20 @@ func TestEndWithinAReply(t *testing.T) {
 	}
 }
 
+// The library learns from Read that the connection has ended, see wireConn.
 func TestFailedWriteEndsTheConnection(t *testing.T) {
 	client, server := net.Pipe()
 	_ = server.Close()
 	w := newWireConn(client, time.Time{})
-	_, err := w.Write([]byte("abc"))
-	if !errors.Is(err, io.ErrClosedPipe) || !errors.Is(w.failure(), io.ErrClosedPipe) {
-		t.Errorf("Write: %v, the connection ended by %v", err, w.failure())
+	n, err := w.Write([]byte("abc"))
+	if n != 3 || err != nil || !errors.Is(w.failure(), io.ErrClosedPipe) {
+		t.Errorf("Write: %d, %v, the connection ended by %v", n, err, w.failure())
+	}
+	if _, err := w.Read(make([]byte, 1)); err == nil {
+		t.Error("Read succeeds after that")
+	}
+	if err := w.send([]byte("abc")); err == nil {
+		t.Error("send succeeds after that")
 	}
 	select {
 	case <-w.gone:
@@ -164,8 +171,8 @@ func TestClosedConnectionHasNoFailure(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Write([]byte("abc")); err == nil || w.failure() != nil {
-		t.Errorf("Write: %v, the connection ended by %v", err, w.failure())
+	if err := w.send([]byte("abc")); err == nil || w.failure() != nil {
+		t.Errorf("send: %v, the connection ended by %v", err, w.failure())
 	}
 }
 
