@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -8,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // serve reads the settings of `flaked cluster init` from a file or the environment that serves both commands.
@@ -45,6 +48,60 @@ func TestAddrOverridesALayoutOfTheEnvironment(t *testing.T) {
 		}, strings.Fields(args)...)
 		if (err == nil) != (from != "") || found.from != from {
 			t.Errorf("%q: %q, %v", args, found.from, err)
+		}
+	}
+}
+
+// A flag of serve that the command leaves out of what it hands on is a flag that does nothing.
+func TestEveryFlagOfServeChangesWhatServeHandsOn(t *testing.T) {
+	type outcome struct {
+		Options   options
+		ZooKeeper store.ZKConfig
+		Err       string
+	}
+	outcomeOf := func(args ...string) (got outcome) {
+		instead(t, "serve", func(c *cli.Context) error {
+			var err, zkErr error
+			got.Options, err = serveOptions(c)
+			got.ZooKeeper, zkErr = zkConfig(c, nil)
+			got.Err = fmt.Sprint(err, zkErr)
+			return nil
+		}, args...)
+		return got
+	}
+	pair := []string{"--tls-cert", "c", "--tls-key", "k"}
+	with := map[string][]string{"tls-cert": pair, "tls-key": pair, "tls-client-ca": pair, "peer-ca": pair}
+	values := map[string]string{
+		"listen": "unix:/s", "admin": "off", "layout": "twitter", "datacenter": "5", "on-rollback": "refuse",
+		"sequence-start": "zero", "segment-start": "random", "unix-mode": "0600", "unix-group": "0",
+	}
+	// serve reads these files at once, and here they are missing. --dev contradicts --zk.
+	refused := []string{"zk-auth-file", "zk-tls-ca", "zk-tls-cert", "zk-tls-key", "dev"}
+	elsewhere := []string{"help", "config", "log-level", "log-format"}
+	for _, flag := range serveCommand().Flags {
+		name := flag.Names()[0]
+		if slices.Contains(elsewhere, name) {
+			continue
+		}
+		arg := "--" + name
+		switch flag.(type) {
+		case *cli.BoolFlag:
+		case *cli.DurationFlag:
+			arg += "=1.5s"
+		default:
+			value, ok := values[name]
+			if !ok {
+				value = "other"
+			}
+			arg += "=" + value
+		}
+		base := append([]string{"--zk", "zk1", "--state-dir", t.TempDir()}, with[name]...)
+		before, after := outcomeOf(base...), outcomeOf(append(slices.Clone(base), arg)...)
+		switch {
+		case after.Err != before.Err && !slices.Contains(refused, name):
+			t.Errorf("%s: %s", arg, after.Err)
+		case reflect.DeepEqual(before, after):
+			t.Errorf("%s changes nothing", arg)
 		}
 	}
 }
