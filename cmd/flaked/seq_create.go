@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -40,8 +39,8 @@ node of the cluster can issue them, and issues none twice. At the max, requests 
 the values never begin again. A name is a letter, a digit, _ or {, followed by
 letters, digits and _ . : - { } /, up to 128 bytes, and not digits alone.
 
-Start, increment, mode, key and the hard ceiling can never be changed. The hard ceiling
-bounds how many values are skipped after ZooKeeper has lost data.
+Start, increment, mode and key can never be changed. The ceiling bounds how many values
+are skipped after ZooKeeper has lost data, so it can never be above the first one.
 A name that was deleted begins above the values of all its earlier lives. If a node that
 holds a worker is not connected then, the command must be confirmed. After ZooKeeper has
 lost data, a name of which no record knows all values needs --start.
@@ -91,8 +90,6 @@ func createFlags() []cli.Flag {
 			Usage: "give out all numbers of this many `BITS`, 16 to 63, in an order that only the sequence's key " +
 				"shows"},
 		maxFlag("js", ". js is 2^53-1, which JavaScript holds exactly"),
-		&cli.Int64Flag{Name: "hard-ceiling", Usage: "the highest ceiling that the sequence can ever have",
-			DefaultText: "the ceiling"},
 		maxNamesFlag("10000"))
 }
 
@@ -144,10 +141,10 @@ func checkUnused(c *cli.Context, m record.Mode) error {
 		flags  []string
 		why    string
 	}{
-		{m.Owned(), []string{"hold", "supply"},
+		{m.Owned(), []string{"hold"},
 			"not for ordered sequences: their owner takes values for some seconds, and issues for --lease without " +
 				"ZooKeeper. Leave it out"},
-		{!m.Holds(), []string{"block", "ceiling", "hard-ceiling", "hold", "supply"},
+		{!m.Holds(), []string{"block", "ceiling", "hold"},
 			"not for strict sequences: nodes keep none of their values. Leave it out"},
 		{!m.Owned(), []string{"lease", "sections"}, "for ordered sequences. Leave it out, or give --mode ordered"},
 	} {
@@ -203,19 +200,13 @@ func definition(c *cli.Context, name string) (d operator.Definition, err error) 
 		}
 	}
 	d.Settings = record.Settings{
-		Block: c.Int64("block"), SupplyMs: c.Duration("supply").Milliseconds(), HoldMs: 1, Ceiling: defaultCeiling,
+		Block: c.Int64("block"), SupplyMs: defaultSupply.Milliseconds(), HoldMs: 1, Ceiling: defaultCeiling,
 	}
 	if d.Max <= math.MaxInt32 {
 		d.Ceiling = int32Ceiling
 	}
-	if c.IsSet("hard-ceiling") {
-		if d.HardCeiling = c.Int64("hard-ceiling"); d.HardCeiling < 1 {
-			return d, usageError("--hard-ceiling must be 1 or more values a second, not %d", d.HardCeiling)
-		}
-		d.Ceiling = min(d.Ceiling, d.HardCeiling)
-	}
 	changeSettings(c, &d.Settings)
-	d.HardCeiling = cmp.Or(d.HardCeiling, d.Ceiling)
+	d.HardCeiling = d.Ceiling
 	switch {
 	case d.Mode.Owned():
 		d.HoldMs = c.Duration("lease").Milliseconds()

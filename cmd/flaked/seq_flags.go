@@ -17,21 +17,20 @@ const unchanged = "unchanged"
 
 // settingFlags returns the flags that changeSettings reads. They have defaults if create is set.
 func settingFlags(create bool) []cli.Flag {
-	block, supply := int64(0), time.Duration(0)
+	block := int64(0)
 	given := func(text string) string { return unchanged }
 	if create {
-		block, supply = positions.MinBlock, 15*time.Minute
+		block = positions.MinBlock
 		given = func(text string) string { return text }
 	}
 	return in(callFlags,
 		&cli.Int64Flag{Name: "block", Value: block, DefaultText: given(""),
 			Usage: "the fewest values that a node takes from ZooKeeper at once"},
-		&cli.DurationFlag{Name: "supply", Value: supply, DefaultText: given(""),
-			Usage: "how long the values that a node takes at once should last"},
-		&cli.DurationFlag{Name: "hold", DefaultText: given("the cluster's longest lease"),
-			Usage: "how long a node issues values while it is disconnected from ZooKeeper"},
+		&cli.DurationFlag{Name: "hold", DefaultText: given("the cluster's longest lease, with values for 15m"),
+			Usage: "how long a node issues values while it is disconnected from ZooKeeper. It takes values for that " +
+				"time, and for 15m at least"},
 		&cli.Int64Flag{Name: "ceiling", DefaultText: given("1000000, and 1000 if max is at most int32's"),
-			Usage: "the most values that all nodes together take in a second, at most the hard ceiling"})
+			Usage: "the most values that all nodes together take in a second, later at most the first ceiling"})
 }
 
 func maxFlag(fallback, text string) cli.Flag {
@@ -44,6 +43,9 @@ func maxNamesFlag(fallback string) cli.Flag {
 		DefaultText: fallback}
 }
 
+// defaultSupply is how long the values that a node takes at once should last.
+const defaultSupply = 15 * time.Minute
+
 // changeSettings writes the settings that the command line gives into s.
 func changeSettings(c *cli.Context, s *record.Settings) {
 	for name, to := range map[string]*int64{"block": &s.Block, "ceiling": &s.Ceiling} {
@@ -51,10 +53,9 @@ func changeSettings(c *cli.Context, s *record.Settings) {
 			*to = c.Int64(name)
 		}
 	}
-	for name, to := range map[string]*int64{"supply": &s.SupplyMs, "hold": &s.HoldMs} {
-		if c.IsSet(name) {
-			*to = c.Duration(name).Milliseconds()
-		}
+	if c.IsSet("hold") {
+		s.HoldMs = c.Duration("hold").Milliseconds()
+		s.SupplyMs = max(s.HoldMs, defaultSupply.Milliseconds())
 	}
 }
 

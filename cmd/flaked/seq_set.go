@@ -74,7 +74,7 @@ func setSequence(c *cli.Context, o operator.Sequences, name string) error {
 // changeGiven returns the change that the command line describes.
 func changeGiven(c *cli.Context) (change operator.Change, err error) {
 	change.Settings = func(s *record.Settings) { changeSettings(c, s) }
-	changing := []string{"next", "next-position", "max", "max-names", "block", "supply", "hold", "ceiling"}
+	changing := []string{"next", "next-position", "max", "max-names", "block", "hold", "ceiling"}
 	switch {
 	case c.IsSet("next") && c.IsSet("next-position"):
 		return change, usageError("--next and --next-position are both given. Give one of them")

@@ -128,9 +128,9 @@ func (c *campaign) command(ctx context.Context, rng *rand.Rand) error {
 			return nil // it has no such setting
 		}
 		name := k.name
-		supply := fmt.Sprint(600+rng.IntN(600), "s")
-		c.note("operator", "supply of %s is %s", name, supply)
-		return c.flakedSeq("set", name, "--supply", supply)
+		block := fmt.Sprint(32 + rng.IntN(600))
+		c.note("operator", "block of %s is %s", name, block)
+		return c.flakedSeq("set", name, "--block", block)
 	case 1:
 		next, err := c.nextOf(life)
 		if err != nil {

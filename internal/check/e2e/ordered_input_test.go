@@ -48,7 +48,6 @@ func TestOrderedSequencesRefuseBadInput(t *testing.T) {
 		{create("a --mode ordered --lease 61s"), "--lease"},
 		{create("a --lease 3s"), "--lease"},
 		{create("a --mode ordered --hold 1h"), "--hold"},
-		{create("a --mode ordered --supply 1h"), "--supply"},
 		{create("a --mode ordered --salt 4"), "--salt"},
 		{create("a --mode ordered --scatter 20"), "--scatter"},
 		{create("a --mode orderly"), "--mode"},

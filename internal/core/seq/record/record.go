@@ -223,13 +223,13 @@ type Record struct {
 type Settings struct {
 	// Block is the smallest block that a node takes.
 	Block int64 `json:"block"`
-	// SupplyMs is the time that a block should last.
+	// SupplyMs is the time that a block should last: --hold if it is given, and 15 minutes at least.
 	SupplyMs int64 `json:"supply_ms"`
 	// HoldMs is the time for which a node issues without ZooKeeper. Of an ordered sequence it is the lease of
 	// the owner, which cannot change.
 	HoldMs int64 `json:"hold_ms"`
-	// Ceiling is the most positions that all nodes together take in a second. HardCeiling is
-	// the greatest Ceiling that the sequence has ever had, and cannot change.
+	// Ceiling is the most positions that all nodes together take in a second. HardCeiling is the Ceiling with
+	// which the sequence was created. Ceiling is never above it.
 	Ceiling     int64 `json:"ceiling"`
 	HardCeiling int64 `json:"hard_ceiling"`
 }
@@ -390,8 +390,8 @@ func (s Settings) Check() error {
 	case s.Ceiling < 1:
 		return fmt.Errorf("ceiling must be 1 or more values a second, not %d", s.Ceiling)
 	case s.Ceiling > s.HardCeiling:
-		return fmt.Errorf("ceiling must be at most the hard ceiling of %d values a second, not %d",
-			s.HardCeiling, s.Ceiling)
+		return fmt.Errorf("ceiling must be at most the hard ceiling of %d values a second, with which the sequence was "+
+			"created, not %d", s.HardCeiling, s.Ceiling)
 	}
 	return nil
 }
