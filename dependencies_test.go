@@ -36,13 +36,11 @@ func TestDependencies(t *testing.T) {
 			"go.uber.org/atomic golang.org/x/sync golang.org/x/sys " +
 			"ids internal/core/limits internal/core/node internal/core/positions internal/core/pulse internal/core/replies internal/core/seq " +
 			"internal/core/seq/mode internal/core/seq/ordered internal/core/seq/ordered/peer internal/core/seq/record " +
-			"internal/core/store " +
-			"internal/ops/access internal/ops/host/logqueue internal/ops/host/rawsocket internal/ops/inside " +
+			"internal/core/store internal/dialog " +
+			"internal/ops/host/logqueue internal/ops/host/rawsocket internal/ops/inside " +
 			"internal/ops/view lineproto localcache sequence timeguard worker",
-		"./client": "client github.com/cenkalti/backoff/v5 github.com/fatih/color github.com/hashicorp/go-hclog " +
-			"github.com/mattn/go-colorable github.com/mattn/go-isatty " +
-			"go.uber.org/atomic golang.org/x/sys ids " +
-			"internal/core/positions internal/core/replies internal/ops/access sequence worker",
+		"./client": "client github.com/cenkalti/backoff/v5 go.uber.org/atomic golang.org/x/sys ids " +
+			"internal/core/positions internal/core/replies internal/dialog sequence worker",
 		"./ids": "go.uber.org/atomic golang.org/x/sys ids worker",
 	} {
 		if got := strings.Join(list(pkg), " "); got != want {

@@ -18,7 +18,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/core/seq/ordered/peer"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/timeguard"
 )
@@ -142,7 +142,7 @@ func (n *Node) assemble() error {
 	if n.node, err = node.New(cfg); err != nil {
 		return err
 	}
-	n.peers = peer.New(func() (creds access.Client) {
+	n.peers = peer.New(func() (creds dialog.Client) {
 		if n.cfg.PeerAccess != nil {
 			creds.Token, creds.TLS = n.cfg.PeerAccess()
 		}
@@ -154,7 +154,7 @@ func (n *Node) assemble() error {
 	}
 	n.issuer, n.rounds = seq.New(seq.Config{
 		Store: n.backing.store, Tenure: n.node.Tenure(), Elapsed: n.node.Elapsed(), Boot: timeguard.BootID(),
-		By: n.cfg.Name, Address: access.PeerAddress(n.cfg.Address), Pass: n.peers.Pass,
+		By: n.cfg.Name, Address: dialog.PeerAddress(n.cfg.Address), Pass: n.peers.Pass,
 		Follow: n.cfg.Heartbeat, Pulse: n.pulse,
 		Dir: dir, Met: n.node.Met, Trace: n.cfg.trace, Log: n.log.Named("sequences"),
 	})

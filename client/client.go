@@ -10,14 +10,14 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/worker"
 )
 
 // Client gets IDs from nodes. Make it with New. Any number of goroutines may use it at once.
 type Client struct {
 	cfg    Config
-	access access.Client
+	access dialog.Client
 	// cluster is shared with values.
 	cluster *cluster
 	calls   sync.Pool // of *call
@@ -55,7 +55,7 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	wanted := &cluster{Cluster: access.Want(cfg.Cluster)}
+	wanted := &cluster{Cluster: dialog.Want(cfg.Cluster)}
 	c, err := newClient(cfg, wanted)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func New(cfg Config) (*Client, error) {
 }
 
 func newClient(cfg Config, wanted *cluster) (*Client, error) {
-	c := &Client{cfg: cfg, cluster: wanted, access: access.Client{TLS: cfg.TLS, Token: cfg.Token}}
+	c := &Client{cfg: cfg, cluster: wanted, access: dialog.Client{TLS: cfg.TLS, Token: cfg.Token}}
 	for _, addr := range cfg.Addrs {
 		n, err := newNode(addr)
 		if err != nil {

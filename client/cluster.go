@@ -10,12 +10,12 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/dialog"
 )
 
 // cluster is the cluster that all connections of a client want, and the comparison of its addresses.
 type cluster struct {
-	*access.Cluster
+	*dialog.Cluster
 	// asking is for askOthers, which sets compared. compared is closed when the other addresses have been compared.
 	asking   sync.Once
 	compared chan struct{}
@@ -92,6 +92,6 @@ func (c *Client) askCluster(ctx context.Context, n *node, deadline time.Time) er
 // twoClusters returns the error of all calls: a node belongs to another cluster than the first one, by its error.
 func twoClusters(first string, err error) *ids.ReplyError {
 	e, _ := errors.AsType[*ids.ReplyError](err)
-	return &ids.ReplyError{Addr: e.Addr, Code: e.Code, Text: strings.TrimSuffix(e.Text, access.CorrectAddresses) +
+	return &ids.ReplyError{Addr: e.Addr, Code: e.Code, Text: strings.TrimSuffix(e.Text, dialog.CorrectAddresses) +
 		" like " + first + ". The addresses belong to two clusters: give those of one, or name it with Config.Cluster"}
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/dialog"
 )
 
 // An address comes to belong to a node of another cluster after the first call. Its IDs and values are not handed out.
@@ -40,14 +40,14 @@ func TestNodeOfAnotherClusterFails(t *testing.T) {
 // A node may refuse to say its cluster, and answer what was sent behind that. Such a reply must not go to another call.
 func TestRefusalToSayTheClusterEndsAllOfItsConnection(t *testing.T) {
 	c := saying(whole("-NOTREADY starting\n-NOTREADY starting\n7\n"))
-	c.known, c.cluster = false, &cluster{Cluster: access.Want("")}
+	c.known, c.cluster = false, &cluster{Cluster: dialog.Want("")}
 	j := &job{query: query{verb: "NEXT a", name: "a"}, want: 1, share: time.Second}
 	j.more = []*job{{query: query{verb: "NEXT b", name: "b"}, want: 1}}
 	if _, err := c.getAll(j); code(err) != ids.NOTREADY || code(j.more[0].err) != ids.NOTREADY || !c.broken {
 		t.Errorf("%v, %v, broken %v", err, j.more[0].err, c.broken)
 	}
 	c = saying(whole("-NOTREADY starting\n7\n8\n"))
-	c.known, c.cluster = false, &cluster{Cluster: access.Want("")}
+	c.known, c.cluster = false, &cluster{Cluster: dialog.Want("")}
 	if _, err := c.getAll(j); code(err) != ids.NOTREADY || code(j.more[0].err) != ids.NOTREADY || !c.broken {
 		t.Errorf("%v, then %d, %v, broken %v", err, j.more[0].ids, j.more[0].err, c.broken)
 	}

@@ -9,12 +9,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/dialog"
 )
 
 // Defaults of Config.
 const (
-	defaultAddr     = "127.0.0.1:" + access.DefaultPort // 127.0.0.1:7609
+	defaultAddr     = "127.0.0.1:" + dialog.DefaultPort // 127.0.0.1:7609
 	defaultConns    = 2
 	defaultTimeout  = time.Second
 	defaultPatience = 5 * time.Second
@@ -117,7 +117,7 @@ func (c Config) withDefaults() (Config, error) {
 	if strings.ContainsAny(c.Token, " \t\r\n") || len(c.Token) > 256 {
 		return c, errors.New("client: Config.Token must be 1 to 256 printable characters without blanks")
 	}
-	if err := access.CheckCluster(c.Cluster); err != nil {
+	if err := dialog.CheckCluster(c.Cluster); err != nil {
 		return c, fmt.Errorf("client: Config.Cluster %w", err)
 	}
 	c.Logger = cmp.Or(c.Logger, slog.New(slog.DiscardHandler))

@@ -12,7 +12,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
-	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -52,7 +52,7 @@ func (c *Client) dial(ctx context.Context, n *node, deadline time.Time) (*conn, 
 		refused.Addr = n.addr
 		return nil, refused
 	case err != nil:
-		return nil, access.InWords(n.addr, err)
+		return nil, dialog.InWords(n.addr, err)
 	}
 	cn := &conn{addr: n.addr, nc: nc, cluster: c.cluster, in: bufio.NewReaderSize(nc, maxLine),
 		cut: make(chan struct{}), used: time.Now()}
@@ -165,14 +165,14 @@ func (c *conn) done() { c.broken, c.used = c.in.Buffered() > 0, time.Now() }
 func (c *conn) send(deadline time.Time) error {
 	c.broken, c.silent = true, true
 	if err := c.nc.SetDeadline(deadline); err != nil {
-		return access.InWords(c.addr, err)
+		return dialog.InWords(c.addr, err)
 	}
 	out := c.out
 	if c.asked = !c.known; c.asked {
 		out = append([]byte(c.cluster.Request()), out...)
 	}
 	if _, err := c.nc.Write(out); err != nil {
-		return access.InWords(c.addr, err)
+		return dialog.InWords(c.addr, err)
 	}
 	return nil
 }
@@ -203,9 +203,9 @@ func (c *conn) read() ([]byte, error) {
 	c.silent = c.silent && len(line) == 0
 	switch {
 	case errors.Is(err, bufio.ErrBufferFull):
-		return nil, fmt.Errorf("%s: %w", c.addr, access.ErrReply)
+		return nil, fmt.Errorf("%s: %w", c.addr, dialog.ErrReply)
 	case err != nil:
-		return nil, access.InWords(c.addr, err)
+		return nil, dialog.InWords(c.addr, err)
 	}
 	return bytes.TrimSuffix(line[:len(line)-1], []byte{'\r'}), nil
 }
@@ -214,7 +214,7 @@ func (c *conn) read() ([]byte, error) {
 // is expected after the line, so that the connection can be used again.
 func (c *conn) refusal(line []byte, whole bool) error {
 	if len(line) < 2 || line[0] != '-' {
-		return fmt.Errorf("%s: %.60q: %w", c.addr, line, access.ErrReply)
+		return fmt.Errorf("%s: %.60q: %w", c.addr, line, dialog.ErrReply)
 	}
 	if whole {
 		c.done()

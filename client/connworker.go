@@ -7,7 +7,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -152,7 +152,7 @@ func (l *connWorker) connect(n *node) (*conn, error) {
 		return m.conn, m.err
 	case <-late.C:
 		l.making[n] = made
-		return nil, &access.NetworkError{Text: "no connection to " + n.addr + " in time", Err: os.ErrDeadlineExceeded}
+		return nil, &dialog.NetworkError{Text: "no connection to " + n.addr + " in time", Err: os.ErrDeadlineExceeded}
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
-	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/dialog"
 )
 
 const (
@@ -39,7 +39,7 @@ type node struct {
 }
 
 func newNode(addr string) (*node, error) {
-	network, address, err := access.SplitAddr(addr)
+	network, address, err := dialog.SplitAddr(addr)
 	if err != nil {
 		return nil, err
 	}

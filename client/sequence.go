@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -110,7 +110,7 @@ func (s *namedSequence) Range(ctx context.Context, n int) (first, last int64, er
 		return 0, 0, err
 	}
 	if wide := k.ids[1] - k.ids[0]; n == 1 && wide != 0 || n > 1 && (wide == 0 || wide%worker.ID(n-1) != 0) {
-		return 0, 0, fmt.Errorf("client: RANGE %s %d: %d to %d: %w", s.name, n, k.ids[0], k.ids[1], access.ErrReply)
+		return 0, 0, fmt.Errorf("client: RANGE %s %d: %d to %d: %w", s.name, n, k.ids[0], k.ids[1], dialog.ErrReply)
 	}
 	return int64(k.ids[0]), int64(k.ids[1]), nil
 }

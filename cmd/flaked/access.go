@@ -11,6 +11,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
+	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/internal/ops/access"
 )
 
@@ -52,7 +53,7 @@ func readText(flag, file string) ([]byte, error) {
 }
 
 // nodeAccess returns the token and the TLS settings that accessFlags give.
-func nodeAccess(c *cli.Context) (creds access.Client, err error) {
+func nodeAccess(c *cli.Context) (creds dialog.Client, err error) {
 	if creds.Token, err = nodeToken(c); err != nil {
 		return creds, err
 	}

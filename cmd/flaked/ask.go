@@ -16,18 +16,18 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
-	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/dialog"
 )
 
 // defaultAddr is the default of --listen and of --addr.
-const defaultAddr = "127.0.0.1:" + access.DefaultPort
+const defaultAddr = "127.0.0.1:" + dialog.DefaultPort
 
 // maxReply is longer than any reply of a node: a status with all peers that it has met, or 10,000 values.
 const maxReply = 4 << 20
 
 // nodeAt is a node that is asked at an address for clients.
 type nodeAt struct {
-	access  access.Client
+	access  dialog.Client
 	addr    string
 	timeout time.Duration
 }
@@ -36,13 +36,13 @@ type nodeAt struct {
 func givenNode(c *cli.Context) (nodeAt, error) {
 	creds, err := nodeAccess(c)
 	if name := c.String("cluster"); name != "" { // else there is nothing to compare the only connection with
-		creds.Cluster, err = access.Want(name), cmp.Or(err, checkClusterFlag(name))
+		creds.Cluster, err = dialog.Want(name), cmp.Or(err, checkClusterFlag(name))
 	}
 	return nodeAt{creds, c.String("addr"), c.Duration("timeout")}, err
 }
 
 func checkClusterFlag(name string) error {
-	if err := access.CheckCluster(name); err != nil {
+	if err := dialog.CheckCluster(name); err != nil {
 		return usageError("--cluster %w", err)
 	}
 	return nil
@@ -51,7 +51,7 @@ func checkClusterFlag(name string) error {
 // ask sends one request and returns the lines of the reply, of which there must be n. An error reply becomes an
 // *ids.ReplyError. If the node does not answer, the error has the code exitUnreachable.
 func (a nodeAt) ask(ctx context.Context, request string, n int) ([]string, error) {
-	network, address, err := access.SplitAddr(a.addr)
+	network, address, err := dialog.SplitAddr(a.addr)
 	if err != nil {
 		return nil, usageError("--addr: %w", err)
 	}
@@ -78,7 +78,7 @@ func (a nodeAt) ask(ctx context.Context, request string, n int) ([]string, error
 	return lines, nil
 }
 
-func exchange(ctx context.Context, creds access.Client, network, address, request string, n int) ([]string, error) {
+func exchange(ctx context.Context, creds dialog.Client, network, address, request string, n int) ([]string, error) {
 	conn, err := creds.Dial(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func unanswered(addr string, timeout time.Duration, err error) error {
 	case errors.Is(err, errLong):
 		advice = "Check that it is a flaked node"
 	case errors.Is(err, errHTTP):
-		advice = "Give the node's --listen address, whose port is " + access.DefaultPort + " by default"
+		advice = "Give the node's --listen address, whose port is " + dialog.DefaultPort + " by default"
 	case errors.Is(err, io.EOF):
 		why, advice = "the connection was closed without a reply", "Check that it is a flaked node, and that it is "+
 			"not stopping"

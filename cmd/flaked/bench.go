@@ -16,8 +16,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/internal/load"
-	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
@@ -77,7 +77,7 @@ func bench(c *cli.Context) error {
 }
 
 func benchConfig(c *cli.Context) (load.Config, error) {
-	network, address, err := access.SplitAddr(c.String("addr"))
+	network, address, err := dialog.SplitAddr(c.String("addr"))
 	if err != nil {
 		return load.Config{}, usageError("--addr: %w", err)
 	}
@@ -103,7 +103,7 @@ func benchConfig(c *cli.Context) (load.Config, error) {
 		}
 	}
 	creds, err := nodeAccess(c)
-	creds.Cluster = access.Want(c.String("cluster")) // "" means that of the first connection
+	creds.Cluster = dialog.Want(c.String("cluster")) // "" means that of the first connection
 	err = cmp.Or(err, checkClusterFlag(c.String("cluster")))
 	cfg.Dial = func(ctx context.Context) (net.Conn, error) { return creds.Dial(ctx, network, address) }
 	return cfg, err

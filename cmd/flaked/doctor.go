@@ -11,6 +11,7 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/internal/ops/doctor"
 	"github.com/flaked/flaked/internal/ops/view"
@@ -84,7 +85,7 @@ func doctorConfig(c *cli.Context) (doctor.Config, error) {
 		return cfg, err
 	}
 	for _, given := range c.StringSlice("listen") {
-		network, address, err := access.SplitAddr(given)
+		network, address, err := dialog.SplitAddr(given)
 		if err != nil {
 			return cfg, usageError("--listen: %w", err)
 		}
@@ -115,9 +116,9 @@ func doctorPeers(c *cli.Context, cfg *doctor.Config) error {
 	if err := checkAdvertised(c.String("advertise")); err != nil {
 		return err
 	}
-	cfg.Address = access.PeerAddress(allAdvertised(c.StringSlice("listen"), c.String("advertise")))
+	cfg.Address = dialog.PeerAddress(allAdvertised(c.StringSlice("listen"), c.String("advertise")))
 	guard, err := guardConfig(c)
-	cfg.Peer = func() (creds access.Client, err error) {
+	cfg.Peer = func() (creds dialog.Client, err error) {
 		s, err := access.Load(guard)
 		if err == nil {
 			creds.Token, creds.TLS = s.Peer()

@@ -13,7 +13,7 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
@@ -164,7 +164,7 @@ func (h *hearing) take(peers []coordinator.Peer) {
 // askOne asks at one address. It returns the peers that the node has met.
 func (h *hearing) askOne(ctx context.Context, r *reply) []coordinator.Peer {
 	// The cluster is compared in the first answer, and a connection belongs to one process.
-	node := nodeAt{access.Client{TLS: h.nodes.tls, Token: h.nodes.tokenFor(r.address, r.named)}, r.address, nodesTime}
+	node := nodeAt{dialog.Client{TLS: h.nodes.tls, Token: h.nodes.tokenFor(r.address, r.named)}, r.address, nodesTime}
 	request, n := "STATUS", 1
 	if h.request != "" {
 		request, n = request+"\n"+h.request, 2

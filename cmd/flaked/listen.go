@@ -7,6 +7,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
+	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/lineproto"
 )
@@ -16,7 +17,7 @@ import (
 func (o *options) listen(guard *access.Server, log hclog.Logger) ([]net.Listener, error) {
 	var listeners []net.Listener
 	for i, given := range o.listenOn {
-		network, address, err := access.SplitAddr(given)
+		network, address, err := dialog.SplitAddr(given)
 		if err != nil {
 			err = usageError("--listen: %w", err)
 		}
@@ -56,7 +57,7 @@ func (o options) listenTCP(given, address string, guard *access.Server, log hclo
 	}
 	config, tokens := guard.TLS(), guard.Authenticate() != nil
 	switch {
-	case access.IsLoopback(address), o.allowOpen:
+	case dialog.IsLoopback(address), o.allowOpen:
 	case !tokens && o.guard.ClientCA == "":
 		log.Warn("TLS without client authentication: anyone who reaches this address is served. --token-file or "+
 			"--tls-client-ca requires authentication", "listen", given)
@@ -73,7 +74,7 @@ func (o options) listenTCP(given, address string, guard *access.Server, log hclo
 // mayListen returns an error if other machines could use up IDs at a TCP address and the operator
 // has not allowed it.
 func (o options) mayListen(given, address string, guard *access.Server) error {
-	if access.IsLoopback(address) || o.allowOpen || guard.TLS() != nil || guard.Authenticate() != nil {
+	if dialog.IsLoopback(address) || o.allowOpen || guard.TLS() != nil || guard.Authenticate() != nil {
 		return nil
 	}
 	return usageError("--listen %s can be reached from other machines, so anyone there could use up IDs. Require a "+

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked"
+	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/internal/ops/web"
 	"github.com/flaked/flaked/lineproto"
@@ -34,7 +35,7 @@ func adminAddress(c *cli.Context) (string, error) {
 	if slices.Contains([]string{"", "0", "no", "none", "false", "disabled"}, strings.ToLower(given)) {
 		return "", usageError("--admin: %q is not HOST:PORT. --admin off disables the port", given)
 	}
-	address, err := access.SplitTCP(given, adminPort)
+	address, err := dialog.SplitTCP(given, adminPort)
 	if err != nil {
 		return "", usageError("--admin: %w", err)
 	}
@@ -90,7 +91,7 @@ func (o options) guardAdmin(
 ) (authenticate func([]byte) (*sequence.Rights, bool), closed string) {
 	authenticate = guard.Authenticate()
 	switch {
-	case access.IsLoopback(o.admin):
+	case dialog.IsLoopback(o.admin):
 	case authenticate != nil && !o.adminTLS:
 		log.Warn("the admin port does not use TLS: tokens sent to it cross the network in the clear. --tls-cert and "+
 			"--tls-key encrypt them", "address", o.admin)
@@ -111,7 +112,7 @@ func (o options) adminServer(n *flaked.Node, server *lineproto.Server, guard *ac
 	cfg.Counters, cfg.Reserve, cfg.Events, cfg.Logger = server.Counters, server.Reserve, events, log
 	if o.admin != "" {
 		cfg.Authenticate, cfg.Closed = o.guardAdmin(guard, log)
-		cfg.Loopback = access.IsLoopback(o.admin) && !o.allowOpen
+		cfg.Loopback = dialog.IsLoopback(o.admin) && !o.allowOpen
 	}
 	if o.adminTLS {
 		cfg.TLS, cfg.ClientCertificate = guard.ProbeTLS(), o.guard.ClientCA != ""

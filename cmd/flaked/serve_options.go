@@ -13,6 +13,7 @@ import (
 	"github.com/flaked/flaked"
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/internal/ops/access"
 )
 
@@ -92,7 +93,7 @@ func serveOptions(c *cli.Context) (o options, wrong error) {
 	}
 	o.guard, err = guardConfig(c)
 	check(err)
-	o.adminTLS = o.guard.Cert != "" && o.admin != "" && !access.IsLoopback(o.admin)
+	o.adminTLS = o.guard.Cert != "" && o.admin != "" && !dialog.IsLoopback(o.admin)
 	o.unix, err = parseUnixOptions(c.String("unix-mode"), c.String("unix-group"))
 	check(err)
 	settings, err := clusterSettings(c)

@@ -15,7 +15,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
@@ -111,7 +111,7 @@ func statusOfAddrs(c *cli.Context, nodes *asker) error {
 // namedAddrs returns the addresses of --addr, each once.
 func namedAddrs(c *cli.Context) (addrs []string, err error) {
 	for _, addr := range c.StringSlice("addr") {
-		if _, _, err := access.SplitAddr(addr); err != nil {
+		if _, _, err := dialog.SplitAddr(addr); err != nil {
 			return nil, usageError("--addr: %w", err)
 		}
 		if !slices.Contains(addrs, addr) {

@@ -21,7 +21,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/node"
-	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/internal/ops/web"
 )
@@ -113,7 +113,7 @@ func (a *asker) reach(addr, machine string) string {
 // reached from here, "" if none can.
 func (a *asker) reachLine(addresses, host string) string {
 	for addr := range strings.SplitSeq(addresses, ",") {
-		network, address, err := access.SplitAddr(addr)
+		network, address, err := dialog.SplitAddr(addr)
 		switch {
 		case err != nil:
 		case network == "unix" && a.host != "" && host == a.host:
@@ -220,7 +220,7 @@ func (a *asker) request(ctx context.Context, at, path string) (*http.Request, er
 
 // tokenFor returns the token to send to an address, "" for none. vouched means that the user vouches for the address.
 func (a *asker) tokenFor(addr string, vouched bool) string {
-	if vouched || a.everywhere || strings.HasPrefix(addr, "unix:") || access.IsLoopback(addr) {
+	if vouched || a.everywhere || strings.HasPrefix(addr, "unix:") || dialog.IsLoopback(addr) {
 		return a.token
 	}
 	return ""
@@ -231,7 +231,7 @@ func (a *asker) overLine(ctx context.Context, addr string, named bool, request s
 	if a.tlsErr != nil {
 		return "", view.TLSFailed, a.tlsErr.Error()
 	}
-	node := nodeAt{access.Client{TLS: a.tls, Token: a.tokenFor(addr, named)}, addr, nodesTime}
+	node := nodeAt{dialog.Client{TLS: a.tls, Token: a.tokenFor(addr, named)}, addr, nodesTime}
 	lines, err := node.ask(ctx, request, 1)
 	if err != nil {
 		asked, why = outcome(err)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/dialog"
 )
 
 // Level is the result of a check.
@@ -78,7 +78,7 @@ type Config struct {
 	// Address is where other nodes ask this one for ordered sequences, "" for nowhere. Peer returns what this
 	// one connects to them with.
 	Address string
-	Peer    func() (access.Client, error)
+	Peer    func() (dialog.Client, error)
 	// Timeout bounds the examination of the state directories, and then each group of checks.
 	// The groups run concurrently.
 	Timeout time.Duration

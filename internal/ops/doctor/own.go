@@ -2,7 +2,7 @@ package doctor
 
 import (
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/dialog"
 )
 
 // runningNode returns what the node that uses the state directory says of itself in its record. It is zero if none
@@ -25,7 +25,7 @@ func (cfg Config) asRunning(own coordinator.Labels) Config {
 	if own == (coordinator.Labels{}) {
 		return cfg
 	}
-	cfg.Address = access.PeerAddress(own.Address)
+	cfg.Address = dialog.PeerAddress(own.Address)
 	cfg.Fits = func(coordinator.Cluster) error { return nil } // it has joined
 	return cfg
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/ordered/peer"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/dialog"
 )
 
 const (
@@ -67,7 +67,7 @@ func judgeAddress(own string, nodes []string) (f Finding, bad bool) {
 	case own == "":
 		f.Text = "other nodes have no address at which they can ask this one for ordered sequences"
 		return f, true
-	case access.IsLoopback(own) && slices.ContainsFunc(nodes, func(a string) bool { return !access.IsLoopback(a) }):
+	case dialog.IsLoopback(own) && slices.ContainsFunc(nodes, func(a string) bool { return !dialog.IsLoopback(a) }):
 		f.Text = "other machines cannot ask this node for ordered sequences: it advertises " + own
 		return f, true
 	}
@@ -75,7 +75,7 @@ func judgeAddress(own string, nodes []string) (f Finding, bad bool) {
 }
 
 // tryPeers asks all nodes at the same time whether they belong to this cluster, and accept this node.
-func tryPeers(ctx context.Context, creds access.Client, cluster string, nodes []string) (found []Finding) {
+func tryPeers(ctx context.Context, creds dialog.Client, cluster string, nodes []string) (found []Finding) {
 	errs := make([]error, len(nodes))
 	var wg sync.WaitGroup
 	for i, address := range nodes {

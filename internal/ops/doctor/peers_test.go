@@ -12,7 +12,7 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/internal/testkit/certtest"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
@@ -59,27 +59,27 @@ func TestOtherNodesAreTried(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer gone.Close()
-	trusting := access.Client{TLS: &tls.Config{RootCAs: ca.Pool()}}
+	trusting := dialog.Client{TLS: &tls.Config{RootCAs: ca.Pool()}}
 	for name, tc := range map[string]struct {
-		creds   access.Client
+		creds   dialog.Client
 		address string
 		level   Level
 		text    string
 	}{
-		"well":          {access.Client{}, fakePeer(t, nil, inC), OK, "other nodes answer and accept this one: 1"},
+		"well":          {dialog.Client{}, fakePeer(t, nil, inC), OK, "other nodes answer and accept this one: 1"},
 		"well over TLS": {trusting, fakePeer(t, guard, inC), OK, "accept this one: 1"},
 		"gone": { // nobody listens at the port of a connection, and nobody else can
-			access.Client{}, gone.LocalAddr().String(), Fail,
+			dialog.Client{}, gone.LocalAddr().String(), Fail,
 			"for ordered sequences: connection refused by 127.0.0.1:"},
-		"no token":       {access.Client{}, fakePeer(t, nil, "-NOAUTH send AUTH"), Fail, "--peer-token-file"},
-		"another token":  {access.Client{Token: "x"}, fakePeer(t, nil, "-WRONGPASS no"), Fail, "--peer-token-file"},
+		"no token":       {dialog.Client{}, fakePeer(t, nil, "-NOAUTH send AUTH"), Fail, "--peer-token-file"},
+		"another token":  {dialog.Client{Token: "x"}, fakePeer(t, nil, "-WRONGPASS no"), Fail, "--peer-token-file"},
 		"without TLS":    {trusting, fakePeer(t, nil, inC), Fail, "Give all nodes --tls-cert"},
-		"needs TLS":      {access.Client{}, fakePeer(t, nil, replies.ErrNeedsTLS.Line()), Fail, "--tls-cert"},
-		"not trusted":    {access.Client{TLS: &tls.Config{}}, fakePeer(t, guard, inC), Fail, "--peer-ca"},
+		"needs TLS":      {dialog.Client{}, fakePeer(t, nil, replies.ErrNeedsTLS.Line()), Fail, "--tls-cert"},
+		"not trusted":    {dialog.Client{TLS: &tls.Config{}}, fakePeer(t, guard, inC), Fail, "--peer-ca"},
 		"no certificate": {trusting, fakePeer(t, asking, inC), Fail, "--tls-client-ca there"},
-		"another cluster": {access.Client{}, fakePeer(t, nil, replies.NotInCluster("B", "b", "c").Line()), Fail,
+		"another cluster": {dialog.Client{}, fakePeer(t, nil, replies.NotInCluster("B", "b", "c").Line()), Fail,
 			"cluster=B cluster_uuid=b this node does not belong to cluster c"},
-		"another service": {access.Client{}, fakePeer(t, nil, "220 hello"), Fail, "Check the address"},
+		"another service": {dialog.Client{}, fakePeer(t, nil, "220 hello"), Fail, "Check the address"},
 	} {
 		found := tryPeers(t.Context(), tc.creds, "c", []string{tc.address})
 		if len(found) != 1 || found[0].Check != "peers" {
@@ -116,7 +116,7 @@ func TestPeersOfACluster(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		cfg := Config{Address: tc.own, Peer: func() (c access.Client, err error) { return c, nil }}
+		cfg := Config{Address: tc.own, Peer: func() (c dialog.Client, err error) { return c, nil }}
 		var got []string
 		for _, f := range checkPeers(t.Context(), cfg, s) {
 			got = append(got, string(f.Level))

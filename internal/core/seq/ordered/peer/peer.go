@@ -19,12 +19,12 @@ import (
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/seq/ordered"
-	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/dialog"
 )
 
 // Caller asks nodes. Make it with New, and end it with Close. Pass may be called by any goroutine at any time.
 type Caller struct {
-	access func() access.Client
+	access func() dialog.Client
 	ctx    context.Context // done once Close was called
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
@@ -35,7 +35,7 @@ type Caller struct {
 
 // New returns a Caller. access returns the token and the TLS configuration to connect with. It is called for each new
 // connection, so they may change.
-func New(access func() access.Client) *Caller {
+func New(access func() dialog.Client) *Caller {
 	c := &Caller{access: access, links: make(map[string]*link)}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
@@ -68,13 +68,13 @@ func (c *Caller) Pass(ctx context.Context, ask ordered.Ask) (got ordered.Answer,
 	case <-ctx.Done():
 	}
 	if l.withdraw(k) {
-		return got, notAsked(access.InWords(address, ctx.Err()))
+		return got, notAsked(dialog.InWords(address, ctx.Err()))
 	}
 	select {
 	case <-k.done: // the reply came first
 		return k.got, k.err
 	default:
-		return got, access.InWords(address, ctx.Err())
+		return got, dialog.InWords(address, ctx.Err())
 	}
 }
 
@@ -216,7 +216,7 @@ func (l *link) isEnded() bool {
 	return l.dead
 }
 
-func (l *link) run(ctx context.Context, creds func() access.Client) {
+func (l *link) run(ctx context.Context, creds func() dialog.Client) {
 	nc, in, err := dial(ctx, creds(), l.address, l.cluster)
 	if err != nil {
 		l.finish(err, notAsked(err))
@@ -237,7 +237,7 @@ func (l *link) run(ctx context.Context, creds func() access.Client) {
 }
 
 // Try returns nil if the node at address answers, belongs to this cluster, and accepts this node.
-func Try(ctx context.Context, creds access.Client, address, cluster string) error {
+func Try(ctx context.Context, creds dialog.Client, address, cluster string) error {
 	nc, _, err := dial(ctx, creds, address, cluster)
 	if err == nil {
 		err = nc.Close()
@@ -247,7 +247,7 @@ func Try(ctx context.Context, creds access.Client, address, cluster string) erro
 
 // dial returns a connection to a node that has said that it belongs to this cluster. So it is not one that is full,
 // that stands still, or that does not accept this node.
-func dial(ctx context.Context, creds access.Client, address, cluster string) (net.Conn, *bufio.Reader, error) {
+func dial(ctx context.Context, creds dialog.Client, address, cluster string) (net.Conn, *bufio.Reader, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
 	nc, err := creds.Dial(ctx, "tcp", address)
@@ -255,10 +255,10 @@ func dial(ctx context.Context, creds access.Client, address, cluster string) (ne
 		return nil, nil, replies.Parse(address, refused.Line())
 	}
 	if err != nil {
-		return nil, nil, access.InWords(address, err)
+		return nil, nil, dialog.InWords(address, err)
 	}
 	in := bufio.NewReaderSize(nc, 16<<10)
-	end := access.Interrupt(ctx, nc)
+	end := dialog.Interrupt(ctx, nc)
 	var line []byte
 	if _, err = io.WriteString(nc, "WORKER "+cluster+"\n"); err == nil {
 		line, err = in.ReadSlice('\n')
@@ -266,12 +266,12 @@ func dial(ctx context.Context, creds access.Client, address, cluster string) (ne
 	inTime := end()
 	switch {
 	case err != nil:
-		err = access.InWords(address, err)
+		err = dialog.InWords(address, err)
 	//mutant:o10-any-peer by TestNodeOfAnotherClusterIsNotAsked -> case !bytes.Contains(line, []byte(" cluster_uuid=")):
 	case !bytes.Contains(line, []byte(" cluster_uuid="+cluster)):
 		err = reply(address, line)
 	case !inTime:
-		err = access.InWords(address, ctx.Err())
+		err = dialog.InWords(address, ctx.Err())
 	default:
 		return nc, in, nil
 	}
@@ -305,7 +305,7 @@ func (l *link) write(ctx context.Context, nc net.Conn) error {
 		}
 		_ = nc.SetWriteDeadline(time.Now().Add(writeTime))
 		if n, err := nc.Write(out); err != nil {
-			err = access.InWords(l.address, err)
+			err = dialog.InWords(l.address, err)
 			l.unsent(n, err)
 			return err
 		}
@@ -368,7 +368,7 @@ func (l *link) tick() error {
 		return nil
 	}
 	l.stalled = true
-	err := access.InWords(l.address, context.DeadlineExceeded)
+	err := dialog.InWords(l.address, context.DeadlineExceeded)
 	l.endQueue(notAsked(err))
 	if l.quiet < endTicks {
 		return nil
@@ -406,7 +406,7 @@ func (l *link) read(in *bufio.Reader) error {
 	for {
 		line, err := in.ReadSlice('\n')
 		if err != nil {
-			return access.InWords(l.address, err)
+			return dialog.InWords(l.address, err)
 		}
 		if err := l.answer(line); err != nil {
 			return err

@@ -20,7 +20,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/seq/ordered"
-	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/internal/testkit/certtest"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/sequence"
@@ -86,8 +86,8 @@ func listen(t testing.TB) net.Listener {
 	return l
 }
 
-func caller(t testing.TB, creds access.Client) *Caller {
-	c := New(func() access.Client { return creds })
+func caller(t testing.TB, creds dialog.Client) *Caller {
+	c := New(func() dialog.Client { return creds })
 	t.Cleanup(c.Close)
 	return c
 }
@@ -126,12 +126,12 @@ func TestCallsShareAConnection(t *testing.T) {
 	}
 	for name, row := range map[string]struct {
 		guard *tls.Config
-		creds access.Client
+		creds dialog.Client
 	}{
-		"plain": {nil, access.Client{}},
-		"token": {nil, access.Client{Token: "secret"}},
+		"plain": {nil, dialog.Client{}},
+		"token": {nil, dialog.Client{Token: "secret"}},
 		"TLS": {&tls.Config{Certificates: []tls.Certificate{cert}},
-			access.Client{TLS: &tls.Config{RootCAs: ca.Pool()}}},
+			dialog.Client{TLS: &tls.Config{RootCAs: ca.Pool()}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := &counter{}
@@ -191,7 +191,7 @@ func TestRepliesAndRefusals(t *testing.T) {
 			fmt.Fprint(nc, reply+"\n")
 			_, _ = io.Copy(io.Discard, in)
 		})
-		answer, err := caller(t, access.Client{}).Pass(t.Context(), asking(address, "ticks", 3))
+		answer, err := caller(t, dialog.Client{}).Pass(t.Context(), asking(address, "ticks", 3))
 		out := fmt.Sprint(answer)
 		if err != nil {
 			out = strings.ReplaceAll(err.Error(), address, "ADDR")
@@ -218,7 +218,7 @@ func TestNodeThatCannotBeReachedIsNotAsked(t *testing.T) {
 		serve(t, &counter{}, nil, "another"): {"secret", "ADDR answered -WRONGPASS"},
 		serve(t, &counter{}, nil, "secret"):  {"", "ADDR answered -NOAUTH"},
 	} {
-		c := caller(t, access.Client{Token: row.token})
+		c := caller(t, dialog.Client{Token: row.token})
 		begin := time.Now()
 		_, err := c.Pass(t.Context(), asking(address, "ticks", 1))
 		if text := strings.ReplaceAll(fmt.Sprint(err), address, "ADDR"); !errors.Is(err, ordered.ErrNotAsked) ||
@@ -257,7 +257,7 @@ func TestNodeOfAnotherClusterIsNotAsked(t *testing.T) {
 	for address, want := range answers {
 		ask := asking(address, "ticks", 1)
 		ask.Cluster = "beef"
-		_, err := caller(t, access.Client{}).Pass(t.Context(), ask)
+		_, err := caller(t, dialog.Client{}).Pass(t.Context(), ask)
 		if text := strings.ReplaceAll(fmt.Sprint(err), address, "ADDR"); !errors.Is(err, ordered.ErrNotAsked) ||
 			text != ordered.ErrNotAsked.Error()+": "+want {
 			t.Errorf("%s, want %s", text, want)
@@ -277,7 +277,7 @@ func TestBrokenConnectionLeavesTheOutcomeOpen(t *testing.T) {
 			_, _ = io.Copy(io.Discard, in)
 		}
 	})
-	c := caller(t, access.Client{})
+	c := caller(t, dialog.Client{})
 	if _, err := c.Pass(t.Context(), asking(address, "ticks", 1)); err == nil || errors.Is(err, ordered.ErrNotAsked) ||
 		err.Error() != "connection closed by "+address {
 		t.Error(err)
@@ -301,7 +301,7 @@ func TestStalledNodeBlocksNoCallForLonger(t *testing.T) {
 			fmt.Fprint(nc, "5 5 nonce\n")
 		}
 	})
-	c := caller(t, access.Client{})
+	c := caller(t, dialog.Client{})
 	pass := func(d time.Duration) error {
 		ctx, cancel := context.WithTimeout(t.Context(), d)
 		defer cancel()
@@ -361,7 +361,7 @@ func TestUnusedConnectionIsClosed(t *testing.T) {
 		_, _ = io.Copy(io.Discard, in)
 		once.Do(func() { close(closed) })
 	})
-	c := caller(t, access.Client{})
+	c := caller(t, dialog.Client{})
 	for range 2 {
 		if _, err := c.Pass(t.Context(), asking(address, "ticks", 1)); err != nil {
 			t.Fatal(err)
@@ -377,7 +377,7 @@ func TestCloseEndsCalls(t *testing.T) {
 		close(sent)
 		_, _ = io.Copy(io.Discard, in)
 	})
-	c := New(func() access.Client { return access.Client{} })
+	c := New(func() dialog.Client { return dialog.Client{} })
 	failed := make(chan error)
 	go func() {
 		_, err := c.Pass(context.Background(), asking(address, "ticks", 1))
@@ -395,7 +395,7 @@ func TestCloseEndsCalls(t *testing.T) {
 
 // BenchmarkPass is 50 goroutines that ask one node over the loopback interface.
 func BenchmarkPass(b *testing.B) {
-	c, address := caller(b, access.Client{}), serve(b, &counter{}, nil, "")
+	c, address := caller(b, dialog.Client{}), serve(b, &counter{}, nil, "")
 	b.SetParallelism(50 / runtime.GOMAXPROCS(0))
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {

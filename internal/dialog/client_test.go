@@ -1,4 +1,4 @@
-package access
+package dialog
 
 import (
 	"context"
@@ -11,8 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/flaked/flaked/ids"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestDialSendsTheToken(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -38,6 +42,7 @@ func TestDialSendsTheToken(t *testing.T) {
 	})
 	defer wg.Wait()
 	defer l.Close()
+	const secret = "s3cret"
 	c := Client{Token: secret}
 	for reply, refused := range map[string]string{"OK\n": "", "OK\r\n": "",
 		"-WRONGPASS wrong token\n": "-WRONGPASS wrong token", "hm\n": "-hm"} {
