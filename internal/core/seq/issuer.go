@@ -94,7 +94,7 @@ type Config struct {
 	// error that wraps ErrNotAsked if the request was certainly not sent, and another one if the outcome is not known.
 	// nil: this node asks no others.
 	Pass func(ctx context.Context, ask ordered.Ask) (ordered.Answer, error)
-	// Nonce returns a new nonce for each write. nil means 64 random bits.
+	// Nonce returns a new nonce for each write. All of a process have one record.WriterOf. nil: that of record.NewNonce.
 	Nonce func() string
 	// Follow is the time between two reads of /seq. 0 means the default heartbeat.
 	Follow time.Duration
@@ -135,8 +135,8 @@ type Issuer struct {
 // New returns an Issuer that knows nothing, and the Rounds that keep it: see Rounds.Recall and Rounds.Run. It does no I/O.
 func New(cfg Config) (*Issuer, *Rounds) {
 	if cfg.Nonce == nil {
-		process := store.Nonce()[:processLen]
-		cfg.Nonce = func() string { return process + store.Nonce() }
+		process := store.Nonce()[:8]
+		cfg.Nonce = func() string { return record.NewNonce(process) }
 	}
 	cfg.Follow = cmp.Or(cfg.Follow, limits.DefaultHeartbeat)
 	cfg.Parallel = cmp.Or(cfg.Parallel, 16)
@@ -158,9 +158,6 @@ func New(cfg Config) (*Issuer, *Rounds) {
 	}
 	return i, newRounds(i)
 }
-
-// processLen is the number of characters at the beginning of a nonce that all nonces of a process share.
-const processLen = 8
 
 // Take appends n values of a sequence to to, in ascending order, n >= 1. whole means that no other value of the
 // sequence may lie between them. Take does no I/O. It returns a *Refusal, the *ids.ReplyError of an owner that refused,

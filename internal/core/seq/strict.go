@@ -178,13 +178,12 @@ func (s *strict) others(now int64) int {
 	return len(s.writers)
 }
 
-// Saw also notes the node that has written the record.
+// Saw also notes the node that has written the record. An operator's write is no sign that others write, too.
 func (s *strict) Saw(v mode.View, _ *record.Record, e mode.Situation) {
 	if v.Keys != nil {
 		s.keys = v.Keys.Entries
 	}
-	process := func(nonce string) string { return nonce[:min(processLen, len(nonce))] }
-	if by := process(v.Record.Nonce); by != process(e.Nonce) {
+	if by := record.WriterOf(v.Record.Nonce); by != "" && by != record.WriterOf(e.Nonce) {
 		if s.writers == nil {
 			s.writers = make(map[string]int64)
 		}

@@ -201,7 +201,7 @@ func (o Sequences) look(ctx context.Context, name string) (seen, context.Context
 func (o Sequences) commit(
 	ctx context.Context, name string, v seen, after changed, also []store.Op,
 ) (r record.Record, err error) {
-	ops, nonce := append(v.SetState(v.State.After(name)), v.CheckCluster()), store.Nonce()
+	ops, nonce := append(v.SetState(v.State.After(name)), v.CheckCluster()), record.NewNonce("")
 	ops = append(append(ops, after.before...), also...)
 	if v.Record == nil || after.own.Keyed() {
 		if err := o.Store.EnsureRoot(ctx, after.own.Dirs(name)...); err != nil {
