@@ -43,7 +43,7 @@ func TestOwnerThatIsGoneIsAProblem(t *testing.T) {
 		"missing in ZooKeeper). Ordered sequences whose owner has not renewed its lease: msg:* (2 of 3 sections), " +
 		"ticks (10.0.0.1:7609). "
 	got, text := CountSequences(all), ""
-	for _, p := range got.Problems() {
+	for _, p := range got.Problems(t0) {
 		text += p.Text + ". "
 	}
 	if text != want || got.Count != 5 {
@@ -91,8 +91,8 @@ func TestOwnerThatIsGoneIsNoProblemWhileANodeServes(t *testing.T) {
 		r := Report{Source: SourceZooKeeper, Workers: []WorkerReport{{State: Live, Says: row.says}},
 			Sequences: CountSequences([]Sequence{Recorded(section("ticks", 5, 0), record.State{}, 9000)})}
 		r.Judge()
-		if n := len(r.Sequences.Problems()); n != row.problems {
-			t.Errorf("%+v: %v", row.says, r.Sequences.Problems())
+		if n := len(r.Sequences.Problems(t0)); n != row.problems {
+			t.Errorf("%+v: %v", row.says, r.Sequences.Problems(t0))
 		}
 	}
 }

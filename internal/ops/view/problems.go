@@ -26,7 +26,7 @@ func problems(r Report) []Problem {
 	for i, p := range found {
 		found[i].Text = subject(p, who[p]) + p.Text
 	}
-	found = WorstFirst(slices.Concat(found, r.clusterProblems(), r.Sequences.Problems()))
+	found = WorstFirst(slices.Concat(found, r.clusterProblems(), r.Sequences.Problems(r.Summary.NowMs)))
 	if slices.ContainsFunc(found, func(p Problem) bool { return p.Cause == noNodeServes.Cause }) {
 		for i := range found {
 			found[i].Clients = strings.Replace(found[i].Clients, otherNodes, noIDs, 1)

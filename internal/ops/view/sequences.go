@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
@@ -151,17 +152,26 @@ func RateText(perSecond float64) string {
 	return Thousands(fmt.Sprintf("%.0f", math.Round(perSecond))) + "/s"
 }
 
-// LastsText returns the time in which so many values are used up at this rate.
-func LastsText(left int64, perSecond float64) string {
-	const year = 365 * 24 * 3600
-	switch seconds := float64(left) / perSecond; {
-	case seconds > 100*year:
-		return "> 100 years"
-	case seconds > 2*year:
-		return fmt.Sprintf("%.0f years", seconds/year)
-	default:
-		return Brief(int64(seconds * 1000))
+// usedUpText returns when so many values are used up at this rate, "in about 12 days, 2026-12-11". It gets more exact
+// only as the time gets shorter, so that the text changes seldom. now is Unix ms.
+func usedUpText(left int64, perSecond float64, now int64) string {
+	const minute, hour, day, year = 60, 3600, 24 * 3600, 365 * 24 * 3600
+	seconds := float64(left) / perSecond
+	if seconds >= 100*year {
+		return "in more than 100 years"
 	}
+	ends := time.UnixMilli(now).Add(time.Duration(seconds * float64(time.Second))).UTC()
+	switch {
+	case seconds >= 2*year:
+		return fmt.Sprintf("in about %.0f years, %s", seconds/year, ends.Format("2006"))
+	case seconds >= 2*day:
+		return fmt.Sprintf("in about %.0f days, %s", seconds/day, ends.Format(time.DateOnly))
+	case seconds >= 2*hour:
+		return fmt.Sprintf("in about %.0f hours, %s UTC", seconds/hour, ends.Format("2006-01-02 15:04"))
+	case seconds >= 2*minute:
+		return fmt.Sprintf("in about %.0f minutes, %s UTC", seconds/minute, ends.Format("15:04"))
+	}
+	return "in less than 2 minutes"
 }
 
 // Sequences counts named sequences, and lists those that have a problem.
@@ -283,8 +293,8 @@ func (s *Sequences) find(name, cause string) *WrongSequence {
 	return nil
 }
 
-// Problems returns the problems of sequences. Clients get no values of them, or soon none.
-func (s *Sequences) Problems() (out []Problem) {
+// Problems returns the problems of sequences. Clients get no values of them, or soon none. now is Unix ms.
+func (s *Sequences) Problems(now int64) (out []Problem) {
 	if s == nil {
 		return nil
 	}
@@ -295,7 +305,7 @@ func (s *Sequences) Problems() (out []Problem) {
 		}
 		var names []string
 		for _, q := range some.First {
-			names = append(names, q.text(p.Cause))
+			names = append(names, q.text(p.Cause, now))
 		}
 		p.Advice = strings.Replace(p.Advice, "NAME", some.First[0].Name, 1)
 		out = append(out, p.With(": "+Listed(names, some.Count)))
@@ -303,8 +313,19 @@ func (s *Sequences) Problems() (out []Problem) {
 	return out
 }
 
+// UsedUp returns when the values are used up at the rate that is known, "" if no rate is known or none are left. now is
+// Unix ms.
+func (s Sequence) UsedUp(now int64) string { return s.wrong().usedUp(now) }
+
+func (q WrongSequence) usedUp(now int64) string {
+	if q.PerSecond <= 0 || q.Left+q.Held == 0 {
+		return ""
+	}
+	return usedUpText(q.Left+q.Held, q.PerSecond, now)
+}
+
 // text returns the name of a sequence, with what an operator should know.
-func (q WrongSequence) text(cause string) string {
+func (q WrongSequence) text(cause string, now int64) string {
 	why := q.Why
 	switch {
 	case cause == sequencesNearlyUsed.Cause:
@@ -312,8 +333,8 @@ func (q WrongSequence) text(cause string) string {
 	case cause == sequencesExhausted.Cause && q.Held > 0:
 		why = "nodes hold " + Thousands(fmt.Sprint(q.Held))
 	}
-	if why != q.Why && q.PerSecond > 0 {
-		why += ", " + LastsText(q.Left+q.Held, q.PerSecond) + " left at " + RateText(q.PerSecond)
+	if when := q.usedUp(now); why != q.Why && when != "" {
+		why += ", used up " + when + ", at " + RateText(q.PerSecond)
 	}
 	if why == "" {
 		return q.Name

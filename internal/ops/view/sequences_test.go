@@ -29,6 +29,32 @@ func TestPartText(t *testing.T) {
 	}
 }
 
+func TestUsedUpText(t *testing.T) {
+	const now, day = 1_795_975_200_000, 24 * 3600 // 2026-11-29 18:00 UTC
+	for _, row := range []struct {
+		left      int64
+		perSecond float64
+		want      string
+	}{
+		{0, 1, ""},
+		{5, 0, ""},
+		{119, 1, "in less than 2 minutes"},
+		{120, 1, "in about 2 minutes, 18:02 UTC"},
+		{7100, 1, "in about 118 minutes, 19:58 UTC"},
+		{30 * 3600 * 50, 50, "in about 30 hours, 2026-12-01 00:00 UTC"},
+		{12 * day * 50, 50, "in about 12 days, 2026-12-11"},
+		{400 * day, 1, "in about 400 days, 2028-01-03"},
+		{12 * 365 * day, 1, "in about 12 years, 2038"},
+		{99 * 365 * day, 1, "in about 99 years, 2125"},
+		{100 * 365 * day, 1, "in more than 100 years"},
+		{math.MaxInt64, 0.001, "in more than 100 years"},
+	} {
+		if got := (WrongSequence{Left: row.left, PerSecond: row.perSecond}).usedUp(now); got != row.want {
+			t.Errorf("%d at %v/s: %s, want %s", row.left, row.perSecond, got, row.want)
+		}
+	}
+}
+
 func TestSequencesAreCounted(t *testing.T) {
 	const now = 1_790_000_000_000
 	one := func(next, at, incarnation int64) record.Record {
@@ -64,7 +90,7 @@ func TestSequencesAreCounted(t *testing.T) {
 		"Sequences used to 80 % or more: many (80.0%), more-0 (90.0%), more-1 (90.0%), more-2 (90.0%), more-3 " +
 		"(90.0%) and 1 more. "
 	got, text := CountSequences(in(found)), ""
-	for _, p := range got.Problems() {
+	for _, p := range got.Problems(t0) {
 		text += p.Text + ". "
 	}
 	if text != want || got.Count != 9 || got.Templates != 2 {
@@ -98,11 +124,12 @@ func TestNodesSayWhatRecordsOfSequencesDoNot(t *testing.T) {
 	r.Workers[2].Says.Cause = "confirming"
 	r.Judge()
 	const want = "Frozen sequences, which issue no values: lost (its record or key is damaged or missing at worker 1 " +
-		"(api)). Exhausted sequences, whose values are all taken: all (nodes hold 1,200, 10m0s left at 2.0/s). " +
+		"(api)). Exhausted sequences, whose values are all taken: all (nodes hold 1,200, used up in about " +
+		"10 minutes, 17:56 UTC, at 2.0/s). " +
 		"Sequences of which a ready node gets no values: order (no-block at worker 0 (api), confirming at " +
 		"worker 1 (api)). " +
 		"Sequences at their ceiling: busy (at worker 1 (api)). " +
-		"Sequences used to 80 % or more: near (90.0%, 50s left at 2.0/s). "
+		"Sequences used to 80 % or more: near (90.0%, used up in less than 2 minutes, at 2.0/s). "
 	text := ""
 	for _, p := range r.Summary.Problems {
 		text += p.Text + ". "

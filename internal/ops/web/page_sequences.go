@@ -129,12 +129,3 @@ func (v seqView) Rate() string {
 	}
 	return view.RateText(v.PerSecond)
 }
-
-// Lasts returns when the values are used up at the rate of this node.
-func (v seqView) Lasts() string {
-	left := v.Record.Positions() - min(v.Record.Next, v.Record.Positions()) + v.Held
-	if v.PerSecond == 0 || left == 0 {
-		return "–"
-	}
-	return view.LastsText(left, v.PerSecond)
-}

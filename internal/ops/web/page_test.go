@@ -28,7 +28,7 @@ func picture() Config {
 	cfg.Ready = func() error { return nil }
 	cfg.Node = func() node.Snapshot {
 		w := serving()
-		w.Cluster = fullNode().Cluster
+		w.Cluster, w.NowMs = fullNode().Cluster, at0
 		return w
 	}
 	cfg.Events.Accept(hostile, hclog.Error, hostile, hostile, hostile)
@@ -143,7 +143,7 @@ func TestSequencesOnThePage(t *testing.T) {
 	}
 	for _, want := range []string{
 		`<b class="bad">frozen</b>`, `<b class="bad">exhausted</b>`, "refuses: ceiling", ">80.0%<", ">123,457<", ">1,235/s<",
-		">&lt;0.1/s<", ">1m50s<", ">20d3h<", "&gt; 100 years", "ids-3",
+		">&lt;0.1/s<", ">in less than 2 minutes<", ">in about 20 days, 2026-12-12<", ">in more than 100 years<", "ids-3",
 		"owner 10.0.0.1:7609 since 2027-01-15 08:00:00, 3 owners so far, 1 lease lost here<",
 		">20, and got 1,200 from other nodes<", ">no owner, 3 owners so far<", "refuses: no-owner",
 		">this node owns 1 of 2 sections, 6 owners so far<", ">40, and got 7 from other nodes<",

@@ -101,7 +101,7 @@ func (s *Server) statusWith(sequences []view.Sequence) Status {
 
 // problemsOf returns what needs attention at a node, the worst first.
 func problemsOf(w view.OwnWorker, s *view.Sequences, dev bool) []view.Problem {
-	found := append(w.Problems(), s.Problems()...)
+	found := append(w.Problems(), s.Problems(w.NowMs)...)
 	if dev {
 		found = append(found, view.Development)
 	}
