@@ -30,7 +30,7 @@ func TestDependencies(t *testing.T) {
 	}
 	for pkg, want := range map[string]string{
 		".": "coordinator " +
-			"github.com/cenkalti/backoff/v5 github.com/fatih/color github.com/go-zookeeper/zk " +
+			"github.com/cenkalti/backoff/v5 github.com/dchest/siphash github.com/fatih/color github.com/go-zookeeper/zk " +
 			"github.com/google/uuid github.com/hashicorp/go-hclog github.com/mattn/go-colorable " +
 			"github.com/mattn/go-isatty " +
 			"go.uber.org/atomic golang.org/x/sync golang.org/x/sys " +

@@ -52,5 +52,5 @@ func (v *Values) restore(x int64) int64 {
 // half returns the hash of a half of at most 32 bits in a round: of a message of 6 bytes, the half, the
 // round, and the width.
 func (v *Values) half(x, round uint64) uint64 {
-	return v.key.short(x|round<<32|uint64(v.Scatter)<<40, 6)
+	return v.hash(x|round<<32|uint64(v.Scatter)<<40, 6)
 }

@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
+
+	"github.com/dchest/siphash"
 )
 
 // Key is the secret of a salted or scattered sequence: 128 random bits. It is made with the
@@ -45,14 +47,21 @@ func (k Key) Fingerprint() string {
 // has no effect. The methods are safe for concurrent use and allocate no memory.
 type Values struct {
 	Map
-	key       sip
+	k0, k1    uint64 // the key
 	positions int64
 }
 
 // NewValues returns the values of a map, for which Map.Check must return nil.
 func NewValues(m Map, k Key) Values {
 	le := binary.LittleEndian
-	return Values{m, newSip(le.Uint64(k[:8]), le.Uint64(k[8:])), m.Positions()}
+	return Values{m, le.Uint64(k[:8]), le.Uint64(k[8:]), m.Positions()}
+}
+
+// hash returns the SipHash-2-4 of the lowest n bytes of word, 8 at most, in little-endian order.
+func (v *Values) hash(word uint64, n int) uint64 {
+	var message [8]byte
+	binary.LittleEndian.PutUint64(message[:], word)
+	return siphash.Hash(v.k0, v.k1, message[:n])
 }
 
 // Value returns the value of position p, 0 <= p < Positions().
@@ -91,4 +100,4 @@ func (v Values) Position(value int64) (p int64, ok bool) {
 }
 
 // tag returns the lowest bits of the value of position p of a salted map.
-func (v Values) tag(p int64) int64 { return int64(v.key.word(uint64(p)) & (1<<v.Salt - 1)) }
+func (v Values) tag(p int64) int64 { return int64(v.hash(uint64(p), 8) & (1<<v.Salt - 1)) }
