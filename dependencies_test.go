@@ -39,7 +39,7 @@ func TestDependencies(t *testing.T) {
 			"internal/core/store internal/dialog " +
 			"internal/ops/host/logqueue internal/ops/host/rawsocket internal/ops/inside " +
 			"internal/ops/view lineproto localcache sequence timeguard worker",
-		"./client": "client github.com/cenkalti/backoff/v5 go.uber.org/atomic golang.org/x/sys ids " +
+		"./client": "client github.com/cenkalti/backoff/v5 github.com/dchest/siphash go.uber.org/atomic golang.org/x/sys ids " +
 			"internal/core/positions internal/core/replies internal/dialog sequence worker",
 		"./ids": "go.uber.org/atomic golang.org/x/sys ids worker",
 	} {

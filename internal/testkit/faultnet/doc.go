@@ -22,4 +22,8 @@
 // A link differs from a real black hole in two ways. A connect succeeds, because the kernel
 // accepts connections on behalf of the link's listener. Keepalive probes are answered by the
 // link's end of the connection.
+//
+// Why not toxiproxy (2.5.0 was looked at): its black hole drops what it swallows and then
+// closes the connection, so nothing arrives late. It dials before a fault can hold the dial,
+// makes its listeners itself, so that none of them has TLS, and knows no sessions.
 package faultnet
