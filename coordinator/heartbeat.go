@@ -42,8 +42,6 @@ type Beat struct {
 	FrozenUntil int64
 	FrozenBy    string
 	Clock       Reading
-	// Shown: the slot's live lock belongs to the present session. False: the node does not know, see Show.
-	Shown bool
 }
 
 // Heartbeat reports to ZooKeeper and extends the lease, by a versioned write (C13). It reads the slot first, and does
@@ -77,9 +75,9 @@ func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ err
 			continue
 		case finding == FoundOurs:
 			beat, err = c.report(ctx, v, r)
-			beat.Shown = c.locked == c.lockOf(h.Worker)
 		case finding == FoundLost:
 			restored = true
+			c.locked = lock{} // ZooKeeper may have lost the live lock, too
 			beat, err = c.restore(ctx, v, r, why)
 		case finding == FoundFenced:
 			beat, err = Beat{}, c.fence(ctx, v, why)

@@ -237,9 +237,6 @@ func (m *member) beat() (Beat, error) {
 		m.judged = b.Clock
 	}
 	m.extend()
-	if b.Shown {
-		return b, nil
-	}
 	return b, m.co.Show(m.ctx())
 }
 

@@ -216,11 +216,18 @@ func (c *Coordinator) lockOf(worker int) lock {
 	return lock{worker, c.Store.SessionID(), c.roster.present}
 }
 
-// Show creates the live lock of our slot in the present session. It replaces the lock of another session: of an earlier
-// one of ours, or of a holder whose lease has run out. The slot's record decides who holds the slot, the lock decides
-// nothing.
+// Show makes the live lock of our slot one of the present session. It replaces the lock of another session: of an earlier
+// one of ours, or of a holder whose lease has run out. Once our confirmed lease has run out, Show deletes the lock
+// instead: while it exists, no other node can take the slot. The slot's record decides who holds the slot, the lock
+// decides nothing.
 func (c *Coordinator) Show(ctx context.Context) error {
 	h := c.hold
+	if h.EverConfirmed && c.Now() >= h.LeaseUntil {
+		return c.deleteLiveLock(ctx, h.Worker, "")
+	}
+	if c.locked == c.lockOf(h.Worker) {
+		return nil
+	}
 	path := lockPath(h.Worker)
 	data := store.Marshal(ticket{Node: h.Node, Labels: c.Labels})
 	for {
@@ -254,12 +261,6 @@ func (c *Coordinator) unlock(ctx context.Context) error {
 		c.strayLock = -1
 	}
 	return err
-}
-
-// Hide deletes the live lock if it belongs to the present session. After that another node may take the slot once its
-// lease bound has passed.
-func (c *Coordinator) Hide(ctx context.Context) error {
-	return c.deleteLiveLock(ctx, c.hold.Worker, "")
 }
 
 // deleteLiveLock deletes the live lock if it belongs to the present session, or to an earlier one of the given node: a

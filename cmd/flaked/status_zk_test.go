@@ -62,7 +62,8 @@ func register(t *testing.T, st store.Store, cl coordinator.Cluster, name string)
 // status shows the states of workers as the real protocol writes them.
 func TestStatusOfRealWorkers(t *testing.T) {
 	st, cl := newCluster(t)
-	a, b, c := register(t, st, cl, "a"), register(t, st, cl, "b"), register(t, st, cl, "c")
+	a, b := register(t, st, cl, "a"), register(t, st, cl, "b")
+	register(t, st, cl, "c")
 	now := time.Now().UnixMilli()
 	for _, row := range []struct {
 		step func() error
@@ -72,7 +73,8 @@ func TestStatusOfRealWorkers(t *testing.T) {
 		{func() error { return nil }, []string{"live", "live", "live"}, exitOK},
 		{func() error { return a.Stop(t.Context(), now, 1) }, []string{"stopped", "live", "live"}, exitOK},
 		{func() error { return b.Release(t.Context(), now-1) }, []string{"stopped", "free", "live"}, exitOK},
-		{func() error { return c.Hide(t.Context()) }, []string{"stopped", "free", "disconnected"}, exitDegraded},
+		{func() error { return st.Delete(t.Context(), "/live/0002", store.AnyVersion) },
+			[]string{"stopped", "free", "disconnected"}, exitDegraded},
 		{func() error { return st.Delete(t.Context(), coordinator.SlotPath(1), store.AnyVersion) },
 			[]string{"stopped", "record-missing", "disconnected"}, exitDegraded},
 	} {

@@ -141,7 +141,9 @@ func TestReconfirmedTenureBeginsAboveIssuedIDs(t *testing.T) {
 	old, claim := n.held, n.view.Load().Claim
 	n.mu.Unlock()
 	end := n.layout.Start(old.gen.Close())
-	if err := n.acknowledged(coordinator.Beat{Floor: lo, LeaseUntil: claim.LeaseUntil, Confirmed: true}); err != nil {
+	closed, _ := n.closeIfLapsed(lo)
+	beat := coordinator.Beat{Floor: lo, LeaseUntil: claim.LeaseUntil, Confirmed: true}
+	if err := errors.Join(n.coord.Accept(beat, closed), n.beginTenure()); err != nil {
 		t.Fatal(err)
 	}
 	if n.held == old || n.held.floor < end {

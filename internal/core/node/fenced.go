@@ -28,6 +28,9 @@ func (n *Node) fenced(err *coordinator.FencedError) {
 	n.log.Error("fenced: stopped issuing IDs for this worker, registering as a new node", "cause", CauseLostWorker,
 		"worker", err.Worker, "reason", err.Reason)
 	n.refuse(Starting, CauseLostWorker)
+	if err.Lost {
+		n.cfg.WakeSequences()
+	}
 	n.mu.Lock()
 	if n.held != nil {
 		n.end(n.held)

@@ -23,7 +23,7 @@ func (n *Node) keep(ctx context.Context) error {
 	}
 	fencedAt := int64(math.MinInt64 / 2)
 	for {
-		err := n.step(ctx)
+		err := n.round(ctx)
 		if fenced, ok := errors.AsType[*coordinator.FencedError](err); ok {
 			last := fencedAt
 			fencedAt = n.mono()
@@ -37,48 +37,17 @@ func (n *Node) keep(ctx context.Context) error {
 	}
 }
 
-// step runs one round: it lets the tenure issue if it may, reports, releases old slots, and
-// looks whether the clock went back.
-func (n *Node) step(ctx context.Context) error {
-	n.publish()
-	if err := n.beat(ctx); err != nil {
-		return err
-	}
-	n.publish()
-	n.releaseOld(ctx)
-	return n.rotateIfBehind(ctx)
-}
-
-// beat sends one heartbeat. It returns a *coordinator.FencedError, the context's error, or nil, and for a node that
-// never confirmed a worker store.ErrLocalSession. Other failures are only noted: the node serves on within its lease.
-func (n *Node) beat(ctx context.Context) error {
+// round lets the tenure issue if it may, sends a heartbeat, releases old slots, and looks whether the clock went back. It
+// returns a *coordinator.FencedError, the context's error, or nil, and for a node that never confirmed a worker
+// store.ErrLocalSession. Other failures are only noted: the node serves on within its lease.
+func (n *Node) round(ctx context.Context) error {
 	n.turns.keep.Store(n.mono())
-	s := n.peek()
-	report := coordinator.Report{Lease: n.lease(), Generation: s.generation, State: n.stateFor(s.phase),
-		Agreed: s.skew.agreed}
-	n.passLoss()
-	callCtx, cancel := context.WithTimeout(ctx, n.cfg.CallTimeout)
-	defer cancel()
-	began := n.mono()
-	beat, err := n.coord.Heartbeat(callCtx, report)
-	n.meter.heartbeats.add(n.mono()-began, err)
-	if beat.Restored {
-		n.cfg.WakeSequences()
-	}
-	if fenced, ok := errors.AsType[*coordinator.FencedError](err); ok {
-		if fenced.Lost {
-			n.cfg.WakeSequences()
-		}
+	n.publish()
+	err := n.beat(ctx)
+	if _, fenced := errors.AsType[*coordinator.FencedError](err); fenced {
 		return err
 	}
-	if err == nil && ctx.Err() == nil {
-		if err = n.acknowledged(beat); err == nil {
-			err = n.showLive(callCtx, beat.Shown)
-		}
-		if err == nil {
-			err = n.judgeClock(callCtx, beat.Clock)
-		}
-	} else {
+	if err != nil {
 		n.publishView() // a grant may be pending now, and must be in the next local record
 	}
 	if ctx.Err() != nil {
@@ -88,7 +57,49 @@ func (n *Node) beat(ctx context.Context) error {
 		return err // a new node does not start with a ZooKeeper that cannot show who is connected
 	}
 	n.noteStore(err)
-	return nil
+	n.publish()
+	n.releaseOld(ctx)
+	return n.rotateIfBehind(ctx)
+}
+
+// beat sends one heartbeat and applies its result. Then it shows that the node is connected, and compares clocks.
+//
+// When the slot has just been confirmed, the claim is saved to the disk before its new lease bound is used. A higher
+// floor means that the lease had run out: a new tenure begins there, above all that the old one has issued.
+func (n *Node) beat(ctx context.Context) error {
+	n.passLoss()
+	s := n.peek()
+	report := coordinator.Report{Lease: n.lease(), Generation: s.generation, State: n.stateFor(s.phase),
+		Agreed: s.skew.agreed}
+	callCtx, cancel := context.WithTimeout(ctx, n.cfg.CallTimeout)
+	defer cancel()
+	began := n.mono()
+	beat, err := n.coord.Heartbeat(callCtx, report)
+	n.meter.heartbeats.add(n.mono()-began, err)
+	if beat.Restored {
+		n.cfg.WakeSequences()
+	}
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		return err
+	}
+	n.noteBeat(beat)
+	end, lapsed := n.closeIfLapsed(beat.Floor)
+	if err := n.coord.Accept(beat, end); err != nil {
+		return err
+	}
+	n.publishView()
+	if lapsed {
+		if err := n.beginTenure(); err != nil {
+			return err
+		}
+	}
+	if err := n.coord.Show(callCtx); err != nil {
+		return err
+	}
+	return n.judgeClock(callCtx, beat.Clock)
 }
 
 // stateFor returns what the record in ZooKeeper says of a phase. Other nodes' pages do not ask this node,
@@ -110,28 +121,6 @@ func (n *Node) passLoss() {
 		n.coord.Note(*n.loss)
 		n.loss = nil
 	}
-}
-
-// acknowledged applies the result of a heartbeat. When the slot has just been confirmed, the
-// claim is saved to the disk before its new lease bound is used. A higher floor means that the
-// lease had run out: a new tenure begins there, above all that the old one has issued.
-func (n *Node) acknowledged(beat coordinator.Beat) error {
-	n.noteBeat(beat)
-	end, lapsed := n.closeIfLapsed(beat.Floor)
-	before := n.coord.View().Stage
-	if err := n.coord.Accept(beat, end); err != nil {
-		return err
-	}
-	first := beat.Confirmed && before != coordinator.Confirmed
-	raised := n.coord.Claim().Incarnation != n.view.Load().Claim.Incarnation
-	n.publishView()
-	if first || raised { // after a loss of data, sequences wait for a heartbeat (S24)
-		n.cfg.WakeSequences()
-	}
-	if !lapsed {
-		return nil
-	}
-	return n.beginTenure()
 }
 
 // noteBeat records what a heartbeat found in ZooKeeper.
@@ -181,25 +170,18 @@ func (n *Node) closeIfLapsed(floor int64) (end int64, lapsed bool) {
 // publishView makes what coord holds now count for IDs. The next extension of the reserved bound stores its claim.
 func (n *Node) publishView() {
 	n.mu.Lock()
-	defer n.mu.Unlock()
+	was := n.view.Load()
 	n.follow()
+	is := n.view.Load()
 	n.applyBounds()
 	if n.shortOfBound() > n.cfg.extendEvery() {
 		wake(n.wakeDisk) // the lease bound held the reserved bound back, and has moved on
 	}
-}
-
-// showLive creates the live lock of the slot if it is missing (not shown). Once a confirmed lease
-// has ended, showLive deletes the lock instead: while it exists, no other node can take the slot.
-func (n *Node) showLive(ctx context.Context, shown bool) error {
-	claim := n.view.Load().Claim
-	if claim.EverConfirmed && n.now() >= claim.LeaseUntil {
-		return n.coord.Hide(ctx)
+	n.mu.Unlock()
+	confirmed := was.Stage != coordinator.Confirmed && is.Stage == coordinator.Confirmed
+	if confirmed || was.Claim.Incarnation != is.Claim.Incarnation {
+		n.cfg.WakeSequences() // after a loss of data, sequences wait for a heartbeat (S24)
 	}
-	if shown {
-		return nil
-	}
-	return n.coord.Show(ctx)
 }
 
 // noteStore records the result of a round. It logs when rounds begin to fail, when the lease

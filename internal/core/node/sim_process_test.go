@@ -271,7 +271,7 @@ func (s *sim) keep(p *process) {
 			return
 		}
 		phase, term, at := p.n.phase, p.n.view.Load().Claim.Term, p.held()
-		err := p.n.step(context.Background())
+		err := p.n.round(context.Background())
 		var fenced *coordinator.FencedError
 		switch {
 		case errors.As(err, &fenced):
