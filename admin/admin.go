@@ -62,8 +62,8 @@ func (s *Server) Handler() http.Handler { return s.web.Handler() }
 // registry of the program. Run must be running while it is registered.
 func (s *Server) Collector() prometheus.Collector { return s.web.Collector() }
 
-// Run reads the cluster's workers from ZooKeeper, for the page and the metrics, until ctx is done. Call it once, in a
-// goroutine, and end it before the node is closed.
+// Run reads the cluster's workers from ZooKeeper, for the page and the metrics, and samples the node's counters for the
+// page, until ctx is done. Call it once, in a goroutine, and end it before the node is closed.
 func (s *Server) Run(ctx context.Context) { s.web.Run(ctx) }
 
 // StatusLine returns the JSON of /v1/status in one line, for lineproto.Config.Status.

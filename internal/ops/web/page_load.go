@@ -3,57 +3,13 @@ package web
 import (
 	"fmt"
 	"math"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/flaked/flaked/internal/ops/view"
-	"github.com/flaked/flaked/lineproto"
 )
 
 // loadFor is the time over which the page averages the node's counters.
 const loadFor = time.Minute
-
-// past has the node's counters when the page was rendered, for loadFor, one sample a second at most.
-type past struct {
-	mu      sync.Mutex // guards samples
-	samples []sample   // oldest first
-}
-
-// sample is the node's counters at one moment.
-type sample struct {
-	at         time.Time
-	ok, failed int64
-	ids        int64
-	durations  []int64 // by bucket
-	bucketEnds []float64
-}
-
-// note adds a sample, and returns the oldest one. The oldest one is from the start of the process, or was made at
-// least loadFor ago if there is one. more is the number of IDs handed out over HTTP.
-func (p *past) note(start, now time.Time, c lineproto.Counters, more int64) (before, last sample) {
-	last = sample{at: now, ids: c.IDs + more, durations: c.Durations.N, bucketEnds: c.Durations.Bounds}
-	for _, r := range c.Requests {
-		if r.Result == "OK" {
-			last.ok += r.N
-		} else {
-			last.failed += r.N
-		}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if len(p.samples) == 0 {
-		p.samples = append(p.samples, sample{at: start})
-	}
-	if newest := len(p.samples) - 1; newest > 0 && now.Sub(p.samples[newest].at) < time.Second {
-		return p.samples[0], last
-	}
-	p.samples = append(p.samples, last)
-	for len(p.samples) > 2 && now.Sub(p.samples[1].at) >= loadFor {
-		p.samples = slices.Delete(p.samples, 0, 1)
-	}
-	return p.samples[0], last
-}
 
 // loadView has the node's rates and latencies over the last minute, as text.
 type loadView struct {
@@ -62,20 +18,24 @@ type loadView struct {
 	Median, P99          string
 }
 
-func describeLoad(before, last sample) loadView {
-	passed := last.at.Sub(before.at)
-	seconds := max(passed.Seconds(), 0.001)
-	spread := between(before, last)
-	v := loadView{
-		Over:     view.Brief(max(0, passed.Milliseconds())),
-		Requests: rate(float64(last.ok+last.failed-before.ok-before.failed) / seconds),
-		IDs:      rate(float64(last.ids-before.ids) / seconds),
-		Median:   quantile(spread, last.bucketEnds, 0.5), P99: quantile(spread, last.bucketEnds, 0.99),
+// loadOf returns the load since the newest sample that is at least loadFor old, or since the oldest one.
+func loadOf(samples []sample, now sample) loadView {
+	before := samples[0]
+	for _, s := range samples[1:] {
+		if now.at-s.at >= int64(loadFor) {
+			before = s
+		}
 	}
-	if failed := last.failed - before.failed; failed > 0 {
-		v.Fails = rate(float64(failed) / seconds)
+	v, longest := between(before, now), longestOf(now)
+	out := loadView{
+		Over:     view.Brief(max(0, time.Duration(now.at-before.at).Milliseconds())),
+		Requests: rate(v[ofRequests]), IDs: rate(v[ofIDs]),
+		Median: latency(quantile(before.durations, now.durations, 0.5), longest), P99: latency(v[ofLatency], longest),
 	}
-	return v
+	if v[ofRefused] > 0 {
+		out.Fails = rate(v[ofRefused])
+	}
+	return out
 }
 
 // rate formats a number per second.
@@ -86,42 +46,34 @@ func rate(v float64) string {
 	return view.Thousands(fmt.Sprintf("%.0f", v))
 }
 
-// between returns the number of requests in each bucket of durations from a to b.
-func between(a, b sample) []int64 {
-	out := slices.Clone(b.durations)
-	for i := range out {
-		if i < len(a.durations) {
-			out[i] -= a.durations[i]
-		}
+// longestOf returns the last end of the buckets of durations, in seconds.
+func longestOf(s sample) float64 {
+	if n := len(s.durations.Bounds); n > 0 {
+		return s.durations.Bounds[n-1]
 	}
-	return out
+	return math.Inf(1)
 }
 
-// quantile formats the upper end of the bucket that contains quantile q. ends are in seconds. If
-// the quantile is above all ends, it formats the last end.
-func quantile(n []int64, ends []float64, q float64) string {
-	total := int64(0)
-	for _, k := range n {
-		total += k
-	}
-	if total == 0 || len(ends) == 0 {
-		return "–"
-	}
-	need := int64(math.Ceil(q * float64(total)))
-	for i, k := range n {
-		if need -= k; need <= 0 {
-			return latency(1000 * ends[min(i, len(ends)-1)])
-		}
-	}
-	return latency(1000 * ends[len(ends)-1])
-}
-
-func latency(ms float64) string {
+// latency formats a quantile. longest is the last end of the buckets, in seconds.
+func latency(seconds, longest float64) string {
 	switch {
-	case ms < 1:
-		return fmt.Sprintf("≤ %.0f µs", ms*1000)
-	case ms < 1000:
-		return fmt.Sprintf("≤ %.0f ms", ms)
+	case math.IsNaN(seconds):
+		return "–"
+	case seconds > longest:
+		return "> " + duration(longest)
 	}
-	return fmt.Sprintf("≤ %.1f s", ms/1000)
+	return "≤ " + duration(seconds)
+}
+
+// duration formats seconds in one unit.
+func duration(seconds float64) string {
+	switch {
+	case seconds < 0.001:
+		return fmt.Sprintf("%.0f µs", seconds*1e6)
+	case seconds < 1:
+		return fmt.Sprintf("%.0f ms", seconds*1e3)
+	case seconds < 10 && seconds != math.Trunc(seconds):
+		return fmt.Sprintf("%.1f s", seconds)
+	}
+	return fmt.Sprintf("%.0f s", seconds)
 }

@@ -205,23 +205,3 @@ func TestPageRendersWithMissingData(t *testing.T) {
 		})
 	}
 }
-
-func TestQuantile(t *testing.T) {
-	ends := []float64{64e-6, 128e-6, 2}
-	for _, row := range []struct {
-		n      []int64
-		q      float64
-		wanted string
-	}{
-		{[]int64{0, 0, 0, 0}, 0.5, "–"},
-		{[]int64{1, 0, 0, 0}, 0.99, "≤ 64 µs"},
-		{[]int64{98, 2, 0, 0}, 0.99, "≤ 128 µs"},
-		{[]int64{0, 0, 1, 0}, 0.5, "≤ 2.0 s"},
-		{[]int64{0, 0, 0, 1}, 0.5, "≤ 2.0 s"},
-		{nil, 0.5, "–"},
-	} {
-		if got := quantile(row.n, ends, row.q); got != row.wanted {
-			t.Errorf("%v %v: %s, want %s", row.n, row.q, got, row.wanted)
-		}
-	}
-}

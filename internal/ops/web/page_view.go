@@ -26,6 +26,7 @@ type pageData struct {
 	StoreError string
 	Own        ownView
 	Load       loadView
+	Past       pastView
 	// Held counts the cluster's workers, "" if they were never read. Clocks compares their clocks.
 	Held, Clocks string
 	Nodes        []slotView
@@ -80,10 +81,12 @@ const (
 // look returns the data of the common parts. It does no I/O and does not wait.
 func (s *Server) look(now time.Time) pageData {
 	c, _ := s.slots.get(true)
-	before, last := s.past.note(time.UnixMilli(s.cfg.About.StartedMs), now, s.cfg.Counters(), s.made.Load())
 	sequences := sequencesOf(s.cfg.Issuer.Report())
 	status := s.statusWith(sequences)
-	v := pageData{Status: status, Dev: s.cfg.About.Dev, Load: describeLoad(before, last), Own: describeOwn(status.Node)}
+	v := pageData{Status: status, Dev: s.cfg.About.Dev, Own: describeOwn(status.Node)}
+	past, boot := s.past.all(), s.past.boot()
+	v.Load = loadOf(past, s.sampleOf(boot, status.Node))
+	v.Past = describePast(past, s.past.began, boot, now, v.Dev)
 	if !c.at.IsZero() {
 		v.ReadAt, v.ReadAgo = utc(c.at.UnixMilli()), view.Brief(now.Sub(c.at).Milliseconds())
 		v.Stale = c.err != nil || now.Sub(c.at) > max(staleAfter, 2*c.every(true))

@@ -18,6 +18,7 @@ import (
 	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -87,7 +88,7 @@ type Server struct {
 	log hclog.Logger
 
 	slots    *slots
-	past     past
+	past     *past
 	answers  places
 	waits    places
 	requests *prometheus.CounterVec
@@ -97,7 +98,7 @@ type Server struct {
 // New returns a Server. It does no I/O.
 func New(cfg Config) *Server {
 	return &Server{cfg: cfg, log: cfg.Logger.Named("admin"), slots: newSlots(cfg.Slots),
-		answers: make(places, maxAnswers), waits: make(places, maxWaits), requests: newRequests()}
+		past: newPast(timeguard.System().Boot), answers: make(places, maxAnswers), waits: make(places, maxWaits), requests: newRequests()}
 }
 
 // httpLog returns a logger for errors of single requests. It logs at debug level, because
@@ -155,9 +156,14 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// Run reads the cluster's workers from ZooKeeper, for the page and the metrics, until ctx is done. Serve calls
-// it. A program that uses Handler or Collector, and not Serve, calls Run once, in a goroutine. End it before
-// the node is closed.
+// Run reads the cluster's workers from ZooKeeper, for the page and the metrics, and samples the node's counters every
+// 10 s for the page, until ctx is done. Serve calls it. A program that uses Handler or Collector, and not Serve, calls
+// Run once, in a goroutine. End it before the node is closed.
 func (s *Server) Run(ctx context.Context) {
+	var sampling sync.WaitGroup
+	defer sampling.Wait()
+	sampling.Go(func() { // beside the readings, which may wait for ZooKeeper
+		s.past.run(ctx, func(at int64) sample { return s.sampleOf(at, s.cfg.Node()) })
+	})
 	s.slots.run(ctx)
 }

@@ -3,7 +3,7 @@
 'use strict';
 
 const $ = id => document.getElementById(id);
-const parts = ['serves', 'left', 'wrong', 'nodes', 'node', 'clocks', 'sequences', 'events'];
+const parts = ['serves', 'left', 'wrong', 'nodes', 'node', 'charts', 'minutes', 'clocks', 'sequences', 'events'];
 const name = document.title;
 // heard is the time of the last update, by performance.now() and by the time of day. why is empty
 // after an update, else lost or refused: the node answers, without updates.
