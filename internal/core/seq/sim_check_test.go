@@ -44,6 +44,10 @@ func (n *simNode) intend(c memzk.Call) {
 		took.n = -r.Credit
 		took.extra = took.n
 	}
+	if n.h.strict[name] != nil && took.n > 0 {
+		n.checkPace(name)
+		took.over = record.WriterOf(old.Nonce)
+	}
 	n.h.intended[r.Nonce] = took
 }
 
@@ -59,6 +63,9 @@ func (n *simNode) done(c memzk.Call, result, told error) {
 			h.violated("first block", "the first block after a loss of data has %d positions", took.extra)
 		}
 		h.takings[name] = append(h.takings[name], took)
+		if told == nil {
+			n.beginPause(took.over)
+		}
 		h.note("node %d takes %d, told %v: %s", n.id, took.n, told, set.Data)
 	}
 	if result == nil {

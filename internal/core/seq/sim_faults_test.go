@@ -13,6 +13,9 @@ import (
 )
 
 func (n *simNode) fault(c memzk.Call) memzk.Fault {
+	if c.Op == "multi" {
+		n.pace.begun = n.is.now()
+	}
 	n.takeLong(c)
 	n.h.interleave(n)
 	if n.h.strict["x0"] != nil && c.Op == "multi" && n.h.rng.IntN(4) == 0 {

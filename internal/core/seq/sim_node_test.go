@@ -41,6 +41,7 @@ type simNode struct {
 	lastBeat  int64
 	max       map[string]int64
 	nonce     int
+	pace      simPace
 	simPeers
 	busy       bool // in a round or a heartbeat
 	beating    bool
@@ -82,6 +83,9 @@ type simDisk struct {
 	files *memDir
 }
 
+// name is that of the node as a writer of records.
+func (n *simNode) name() string { return fmt.Sprint(n.id) }
+
 func (h *history) addNode() {
 	n := &simNode{h: h, id: len(h.nodes), store: h.Mem.Session(), max: map[string]int64{}}
 	n.machine = h.newMachine()
@@ -98,7 +102,7 @@ func (n *simNode) start(resumes bool) {
 	n.store.SetDone(n.done)
 	n.goesOn()
 	n.lastBeat, n.cut, n.owed, n.nothing, n.leaves = -1<<40, false, 0, true, false
-	n.simPeers = simPeers{}
+	n.simPeers, n.pace = simPeers{}, simPace{}
 	clear(n.max)
 	n.h.strict["x0"].ended(n.is)
 	if !resumes {
@@ -121,7 +125,7 @@ func (n *simNode) start(resumes bool) {
 	cfg := Config{
 		Store: n.store, Tenure: n,
 		Elapsed: n.elapsed, Boot: fmt.Sprint(n.boots), Address: n.address(), Pass: n.passTo,
-		Nonce:    func() string { n.nonce++; return fmt.Sprintf("%d-%d", n.id, n.nonce) },
+		Nonce:    func() string { n.nonce++; return fmt.Sprintf("%s-%d", n.name(), n.nonce) },
 		Parallel: 1, Retry: func(most time.Duration) time.Duration { return most / 2 }, Follow: n.h.heartbeat,
 	}
 	if n.h.tell != nil {
@@ -302,7 +306,7 @@ func (n *simNode) round() {
 	if n.busy || n == n.h.lazy && n.h.now < n.h.noticeBy-50 {
 		return
 	}
-	n.busy = true
+	n.busy, n.pace.round = true, n.is.now()
 	n.endSaving()
 	_ = n.is.Round(context.Background())
 	n.busy = false

@@ -3,6 +3,7 @@ package seq
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
@@ -21,6 +22,32 @@ type simStrict struct {
 	counts                       bool
 	then                         record.Record
 	answeredThen, unansweredThen int64
+}
+
+// simPace is what a history knows of how often a node writes a strict sequence. All times are ns of the node's AtMost.
+type simPace struct {
+	round int64 // when the last round began
+	begun int64 // when the last transaction was sent
+	until int64 // when the pause ends that the node makes at least after its last write
+}
+
+// checkPace checks that the write of a strict sequence which is about to be made does not come in a pause.
+func (n *simNode) checkPace(name string) {
+	if n.pace.begun < n.pace.until {
+		n.h.violated("pace", "node %d writes %s %s before its pause ends", n.id, name,
+			time.Duration(n.pace.until-n.pace.begun))
+	}
+}
+
+// beginPause notes that a node has written a strict sequence over the record of a writer. If that is another node, this
+// one leaves the sequence to it for about the time of the write. A node need not remember a writer for longer than
+// sharedFor.
+func (n *simNode) beginPause(writer string) {
+	now := n.is.now()
+	if writer == "" || writer == n.name() || now-n.pace.round >= int64(sharedFor) {
+		return
+	}
+	n.pace.until = now + min(now-n.pace.begun, int64(sharedFor)/2) // Config.Retry returns half of the longest pause
 }
 
 func (h *history) modeOf(name string) record.Mode {

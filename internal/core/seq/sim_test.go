@@ -60,8 +60,12 @@ type simCopy struct {
 	data *memzk.Snapshot
 }
 
-// simTaking is a block of n positions that was taken at a time. extra is what the ceiling does not count.
-type simTaking struct{ at, n, ceiling, extra int64 }
+// simTaking is a block of n positions that was taken at a time. extra is what the ceiling does not count. over is the
+// writer of the record that the write replaced, "" for none that counts.
+type simTaking struct {
+	at, n, ceiling, extra int64
+	over                  string
+}
 
 const simEpoch = int64(1_800_000_000_000)
 

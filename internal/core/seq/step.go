@@ -92,6 +92,7 @@ func (s *series) urgency(e mode.Situation) mode.Urgency {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	switch {
+	//mutant:strict-keeps-no-pause by seqsim -> case false:
 	case e.Sent < s.NotBefore:
 		return mode.Idle
 	case len(s.Waiting) > 0, s.Stale && s.owned() != nil: // the lease must not end
