@@ -172,8 +172,15 @@ func (i *Issuer) Take(
 			i.count(err)
 			return to, err
 		}
+		now, low := i.quick(), false
 		r := mode.Request{Wait: w, N: int64(n), Whole: whole, Wake: wake, Name: name, Lane: lane}
-		values, low, err := s.serve(r, i.quick(), i.progress.Load().knewAllAt, to)
+		s.Mu.Lock()
+		if err = s.rejects(r, now); err == nil && s.Known == nil {
+			to, low, err = s.Wait(r, now, to)
+		} else if err == nil {
+			to, low, err = s.Mode.Serve(r, now, i.progress.Load().knewAllAt, to)
+		}
+		s.Mu.Unlock()
 		if err == errForgotten {
 			continue
 		}
@@ -183,7 +190,7 @@ func (i *Issuer) Take(
 		if err != nil {
 			i.count(err)
 		}
-		return values, err
+		return to, err
 	}
 }
 

@@ -61,12 +61,22 @@ func (s *segment) Serve(r mode.Request, now, readAt int64, to []worker.Run) (_ [
 		s.Refuse(mode.NoBlock(textHold), now)
 		return s.Wait(r, now, to) // returns that refusal
 	}
-	to, ok := s.issue(r, to)
+	var room [4]positions.Block
+	blocks, ok := room[:0], true
+	if r.Whole {
+		room[0], ok = s.stock.TakeWhole(r.N)
+		blocks = room[:1]
+	} else {
+		blocks, ok = s.stock.Take(r.N, blocks)
+	}
 	if free := s.stock.Free(); !ok || free <= s.wakeBelow && free < s.stock.Left() {
 		s.journal.wake()
 	}
 	if !ok {
 		return s.await(r, now, to)
+	}
+	for _, b := range blocks {
+		to = mode.AppendRuns(to, &s.Values, b)
 	}
 	s.Issued += r.N
 	s.AskedAt = now
@@ -85,23 +95,6 @@ func (s *segment) await(r mode.Request, now int64, to []worker.Run) ([]worker.Ru
 	}
 	err := s.Queue(r, now, textDisk)
 	return to, r.N <= s.stock.Free() && err == sequence.ErrPending, err
-}
-
-// issue appends the values of a request to to, if the stock has them.
-func (s *segment) issue(r mode.Request, to []worker.Run) ([]worker.Run, bool) {
-	if r.Whole {
-		b, ok := s.stock.TakeWhole(r.N)
-		if ok {
-			to = mode.AppendRuns(to, &s.Values, b)
-		}
-		return to, ok
-	}
-	var room [4]positions.Block
-	blocks, ok := s.stock.Take(r.N, room[:0])
-	for _, b := range blocks {
-		to = mode.AppendRuns(to, &s.Values, b)
-	}
-	return to, ok
 }
 
 // isRecent reports whether the node may issue by what it knew at readAt (S5).

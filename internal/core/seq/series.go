@@ -11,7 +11,6 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
-	"github.com/flaked/flaked/worker"
 )
 
 // series is one sequence as a node knows it. The goroutine of Round does its I/O, and does not hold mu meanwhile.
@@ -52,23 +51,20 @@ type series struct {
 	kept, journaled *held
 }
 
-// serve issues the values of a request, refuses it, or makes it wait: see Mode.
-func (s *series) serve(r mode.Request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
+// rejects returns why the series does not serve a request, whatever its mode: nil if it does, or has yet to be read. Mu
+// is held.
+func (s *series) rejects(r mode.Request, now int64) error {
 	switch {
 	case s.forgotten.Load():
-		return to, false, errForgotten
+		return errForgotten
 	case r.Wait.Passed != nil && (s.absent(now) || !s.concerns(r.Wait.Passed)):
-		return to, false, ordered.NotOwner(s.Name)
+		return ordered.NotOwner(s.Name)
 	case s.absent(now), s.Known != nil && s.Known.Kind() != record.Sequence:
-		return to, false, noSequence(s.Name)
-	case s.Known == nil:
-		return s.Wait(r, now, to)
-	case r.Whole && s.Known.Keyed():
-		return to, false, noRange(s.Name)
+		return noSequence(s.Name)
+	case r.Whole && s.Known != nil && s.Known.Keyed():
+		return noRange(s.Name)
 	}
-	return s.Mode.Serve(r, now, readAt, to)
+	return nil
 }
 
 // errForgotten: the Issuer removes the series or has removed it, so nobody would serve a request that waits there.

@@ -96,7 +96,11 @@ func (c takeCase) run(t *testing.T) {
 	}
 	before := len(s.Waiting)
 	w := sequence.Wait{Since: c.since}
-	runs, low, err := s.serve(mode.Request{Wait: &w, N: c.n, Whole: c.whole, Wake: func() {}}, c.now, 1, nil)
+	i := &Issuer{quick: func() int64 { return c.now }}
+	i.byName = map[string]*series{s.Name: s}
+	i.progress.Store(&progress{knewAllAt: 1})
+	runs, err := i.Take(&w, []byte(s.Name), int(c.n), c.whole, func() {}, nil)
+	low := len(i.alarms.all) > 0 // a round should come soon
 	var refused *record.Refusal
 	switch errors.As(err, &refused); {
 	case c.want == "waits":
