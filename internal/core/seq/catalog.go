@@ -24,7 +24,7 @@ type catalog struct {
 	journal *journal
 	// node and families are what ordered sequences share.
 	node     *ordered.Node
-	families ordered.Families[series]
+	families families
 	trace    coordinator.Trace
 	ring     func(s *series, at int64) // Issuer.wakeAt
 }
@@ -114,13 +114,13 @@ func (i *Rounds) forget() {
 }
 
 // section returns the series of the section of a name, and the name's lane in it.
-func (c *catalog) section(f *ordered.Family[series], name []byte) (s *series, lane int) {
-	k, lane := f.Place(name)
-	if s = f.Series(k); s != nil && !s.forgotten.Load() {
+func (c *catalog) section(f *family, name []byte) (s *series, lane int) {
+	k, lane := f.place(name)
+	if s = f.series(k); s != nil && !s.forgotten.Load() {
 		return s, lane
 	}
-	s = c.named(f.Section(k))
-	f.Note(k, s)
+	s = c.named(f.section(k))
+	f.note(k, s)
 	return s, lane
 }
 

@@ -119,3 +119,47 @@ func TestFamilyIsNotCreatedAroundANewSequence(t *testing.T) {
 		t.Error(err, asked)
 	}
 }
+
+// The sections of all lives of a family are read when its record has changed. Only those of the present life have names.
+func TestFamiliesFollowTheirRecords(t *testing.T) {
+	var all families
+	life := func(gen int64, sections int) *record.Record { return &record.Record{Gen: gen, Sections: sections} }
+	deleted := life(3, 2)
+	deleted.DeletedAt = 1
+	three := []string{"m:*0", "m:*1", "m:*2"}
+	for _, step := range []struct {
+		name     string
+		r        *record.Record
+		changed  []string
+		sections int // of the family of m:a, 0 for none
+	}{
+		{"m:*", &record.Record{Gen: 1, MaxNames: 5}, nil, 0}, // a template
+		{"m:*", life(2, 2), three[:2], 2},
+		{"m:*", life(2, 2), nil, 2},
+		{"m:a", life(9, 0), nil, 2}, // no name of a family
+		{"m:*", deleted, three[:2], 0},
+		{"m:*", life(4, 3), three, 3},
+		{"m:*", life(5, 1), three, 1}, // the tombstones of the others stay
+		{"m:*", nil, three, 0},        // purged
+		{"m:*", nil, nil, 0},
+	} {
+		all.know(step.name, step.r)
+		sections, f := 0, all.of([]byte("m:a"))
+		if f != nil {
+			sections = f.count()
+		}
+		if changed := all.popChanged(); !slices.Equal(changed, step.changed) || sections != step.sections {
+			t.Errorf("%+v: %q and %d sections", step, changed, sections)
+		}
+	}
+	all.know("m:*", life(6, 2))
+	if all.of([]byte("m:")) != nil || all.of([]byte("n:a")) != nil {
+		t.Error("a name without the prefix, or without more, belongs to the family")
+	}
+	f := all.of([]byte("m:a"))
+	k, _ := f.place([]byte("m:a"))
+	one := new(series)
+	if f.note(k, one); f.series(k) != one || f.series(1-k) != nil {
+		t.Error("a section is not what was noted of it")
+	}
+}

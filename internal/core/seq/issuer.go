@@ -197,7 +197,7 @@ func (i *Issuer) Take(
 // seriesOf returns the series of a name, of which the node may not have heard before. The name of a family has a lane
 // in the series.
 func (i *Issuer) seriesOf(name []byte) (s *series, lane int, err error) {
-	if f := i.families.Of(name); f != nil {
+	if f := i.families.of(name); f != nil {
 		if err := sequence.CheckName(name); err != nil {
 			return nil, 0, &record.Refusal{Reason: record.NoSequence, Text: err.Error()}
 		}

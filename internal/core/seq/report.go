@@ -67,9 +67,9 @@ func (i *Issuer) Report() Report {
 // Use returns what the node knows of a sequence, or of the section that issues the values of a name of a family. ok is
 // false if it knows none of this name. It may be called by any goroutine.
 func (i *Issuer) Use(name string) (u mode.Use, ok bool) {
-	if f := i.families.Of([]byte(name)); f != nil {
-		k, _ := f.Place([]byte(name))
-		name = f.Section(k)
+	if f := i.families.of([]byte(name)); f != nil {
+		k, _ := f.place([]byte(name))
+		name = f.section(k)
 	}
 	s := i.find([]byte(name))
 	if s == nil {
@@ -111,9 +111,9 @@ func (i *Issuer) Show(w *sequence.Wait, name []byte, wake func()) (string, error
 			return "", err
 		}
 		line, err := s.show(mode.Request{Wait: w, Wake: wake, Name: name}, i.now())
-		if f := i.families.Of(name); f != nil && err == nil {
-			k, _ := f.Place(name)
-			line += fmt.Sprintf(" family=%s section=%d sections=%d", f.Name, k, f.Sections())
+		if f := i.families.of(name); f != nil && err == nil {
+			k, _ := f.place(name)
+			line += fmt.Sprintf(" family=%s section=%d sections=%d", f.name, k, f.count())
 		}
 		if err == errForgotten {
 			continue

@@ -107,7 +107,7 @@ func (i *Rounds) round(ctx context.Context, cluster ClusterInfo) error {
 	if err != nil || !current {
 		return err
 	}
-	if sections := i.families.PopChanged(); len(sections) > 0 { // an operator changes all of them with their family
+	if sections := i.families.popChanged(); len(sections) > 0 { // an operator changes all of them with their family
 		i.markChanged(sections, false)
 		i.unfinished = true
 		i.Wake()

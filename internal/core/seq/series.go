@@ -20,7 +20,7 @@ type series struct {
 	// sequences share, and ring is Issuer.wakeAt.
 	journal  *journal
 	node     *ordered.Node
-	families *ordered.Families[series]
+	families *families
 	ring     func(s *series, at int64)
 
 	forgotten atomic.Bool // see forget

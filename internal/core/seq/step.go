@@ -222,7 +222,7 @@ func (s *series) freeze(r *record.Refusal, at int64) (news bool) {
 func (s *series) vanish(at int64) {
 	s.Known, s.secret, s.keys, s.Mode, s.kept, s.journaled = nil, nil, nil, nil, nil, nil
 	s.Last, s.absentAt = mode.View{}, at
-	s.families.Know(s.Name, nil)
+	s.families.know(s.Name, nil)
 }
 
 // know takes over a record. Another node may have written it, or an operator.
@@ -233,7 +233,7 @@ func (s *series) know(r record.Record) {
 	s.Last = mode.View{}
 	s.Values = s.secret.valuesOf(r)
 	s.Known, s.highest = &r, max(s.highest, r.Next)
-	s.families.Know(s.Name, &r)
+	s.families.know(s.Name, &r)
 	s.restock()
 }
 

@@ -128,7 +128,7 @@ func (i *Rounds) readMore(ctx context.Context, v *view, w wants) error {
 		if r, err := record.Parse(found[k].Data); err != nil {
 			return record.DamagedAt(record.Path(name), err)
 		} else if r.Kind() == record.Family { // the requests that wait find it when they look again
-			i.families.Know(name, &r)
+			i.families.know(name, &r)
 			i.named(name).mark(true)
 			return nil
 			//mutant:s22-name-of-a-deleted-family by TestTemplateCreatesNoNameOfADeletedFamily -> } else if false {

@@ -1,4 +1,4 @@
-package ordered
+package seq
 
 import (
 	"strings"
@@ -10,48 +10,48 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
-// Family is a family as a node knows it. Its names have no records: each belongs to a section, which has one, and which
-// is a sequence of type S on the node.
-type Family[S any] struct {
-	Name     string // with the *
+// family is a family as a node knows it. Its names have no records: each belongs to a section, which has one, and which
+// is a series on the node.
+type family struct {
+	name     string // with the *
 	prefix   string
-	sections []atomic.Pointer[S] // none: it was deleted
+	sections []atomic.Pointer[series] // none: it was deleted
 	// most is the greatest number of sections in any of its lives, which are purged together, and gen the Gen of its
 	// record.
 	most int
 	gen  int64
 }
 
-// Families are those that a node knows. Any goroutine may call its methods.
-type Families[S any] struct {
+// families are those that a node knows. Any goroutine may call its methods.
+type families struct {
 	mu  sync.Mutex // guards writes of all, and changed
-	all atomic.Pointer[[]*Family[S]]
+	all atomic.Pointer[[]*family]
 	// changed are the sections of families whose records have changed.
 	changed []string
 }
 
-// Know takes over the record of a name that ends with *, nil for none. It is one of these:
+// know takes over the record of a name that ends with *, nil for none. It is one of these:
 //
 //   - A family. Its sections answer the names.
 //   - The tombstone of a family, or a template if the node missed the purge between the two. No name belongs to it. Its
 //     sections, also those of earlier lives, are read when this record has changed: they have tombstones of their own.
 //   - A template or its tombstone, and the name was never a family: nothing is noted.
 //   - None. The name was purged, and its sections with it: they are read once more.
-func (f *Families[S]) Know(name string, r *record.Record) {
+func (f *families) know(name string, r *record.Record) {
 	if f == nil || !positions.IsTemplate(name) {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	was, others := new(Family[S]), []*Family[S](nil)
+	was, others := new(family), []*family(nil)
 	for _, one := range f.list() {
-		if one.Name == name {
+		if one.name == name {
 			was = one
 		} else {
 			others = append(others, one)
 		}
 	}
-	now := &Family[S]{Name: name, prefix: strings.TrimSuffix(name, "*")}
+	now := &family{name: name, prefix: strings.TrimSuffix(name, "*")}
 	if r != nil {
 		now.most, now.gen = max(r.Sections, was.most), r.Gen
 	}
@@ -62,7 +62,7 @@ func (f *Families[S]) Know(name string, r *record.Record) {
 	}
 	if r.Kind() == record.Family {
 		if now.sections = was.sections; len(now.sections) != r.Sections {
-			now.sections = make([]atomic.Pointer[S], r.Sections)
+			now.sections = make([]atomic.Pointer[series], r.Sections)
 		}
 	}
 	if now.most > 0 {
@@ -71,23 +71,23 @@ func (f *Families[S]) Know(name string, r *record.Record) {
 	f.all.Store(&others)
 }
 
-func (f *Families[S]) list() []*Family[S] {
+func (f *families) list() []*family {
 	if all := f.all.Load(); all != nil {
 		return *all
 	}
 	return nil
 }
 
-// PopChanged returns the sections that must be read, each once.
-func (f *Families[S]) PopChanged() (sections []string) {
+// popChanged returns the sections that must be read, each once.
+func (f *families) popChanged() (sections []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	sections, f.changed = f.changed, nil
 	return sections
 }
 
-// Of returns the family of a name, nil if it belongs to none. No prefix begins with another one.
-func (f *Families[S]) Of(name []byte) *Family[S] {
+// of returns the family of a name, nil if it belongs to none. No prefix begins with another one.
+func (f *families) of(name []byte) *family {
 	for _, one := range f.list() {
 		if len(name) > len(one.prefix) && string(name[:len(one.prefix)]) == one.prefix && len(one.sections) > 0 {
 			return one
@@ -96,19 +96,19 @@ func (f *Families[S]) Of(name []byte) *Family[S] {
 	return nil
 }
 
-// Place returns the number of the section that issues the values of a name, and the name's lane in it.
-func (f *Family[S]) Place(name []byte) (section, lane int) {
+// place returns the number of the section that issues the values of a name, and the name's lane in it.
+func (f *family) place(name []byte) (section, lane int) {
 	return positions.Place(name, len(f.sections))
 }
 
-// Sections returns the number of sections.
-func (f *Family[S]) Sections() int { return len(f.sections) }
+// count returns the number of sections.
+func (f *family) count() int { return len(f.sections) }
 
-// Section returns the name of a section.
-func (f *Family[S]) Section(k int) string { return record.SectionName(f.Name, k) }
+// section returns the name of a section.
+func (f *family) section(k int) string { return record.SectionName(f.name, k) }
 
-// Series returns what was noted of a section, nil for nothing.
-func (f *Family[S]) Series(k int) *S { return f.sections[k].Load() }
+// series returns what was noted of a section, nil for nothing.
+func (f *family) series(k int) *series { return f.sections[k].Load() }
 
-// Note notes the sequence that a section is.
-func (f *Family[S]) Note(k int, s *S) { f.sections[k].Store(s) }
+// note notes the sequence that a section is.
+func (f *family) note(k int, s *series) { f.sections[k].Store(s) }
