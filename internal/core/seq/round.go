@@ -18,73 +18,26 @@ import (
 
 // Round does what is due: it follows the changes of operators, puts back what ZooKeeper has lost, and takes blocks. It
 // returns an error of the store, after which the next Round tries again.
-func (i *Rounds) Round(ctx context.Context) error {
-	for _, s := range i.alarms.rings(i.now()) { // also if there is nothing that this round may do for them
-		if !s.rung {
-			s.rung, i.rung = true, append(i.rung, s)
-		}
-	}
-	i.noteSession()
-	i.endSave()
-	cluster, joined := i.cfg.Tenure.Cluster()
-	i.connected = int64(cluster.Nodes)
-	i.node.Join(cluster.UUID)
-	if !joined {
-		i.refuseAll(mode.Confirming(startsIn))
-		i.forget()
+func (i *Rounds) Round(ctx context.Context) (err error) {
+	cluster, joined := i.begin()
+	defer func() { i.end(err) }()
+	switch {
+	case !joined:
 		return nil
+	case i.session == 0:
+		return store.ErrUnreachable
 	}
-	i.resume(cluster)
-	err := store.ErrUnreachable
-	if i.session != 0 {
-		err = i.round(ctx, cluster)
-	}
-	i.forget()
-	if errors.Is(err, store.ErrUnreachable) {
-		i.goOnAlone()
-	}
-	if err != nil {
-		i.refuseAll(noBlockAfter(err))
-	}
-	return err
-}
-
-// goOnAlone lets the node issue what an earlier process held, because ZooKeeper cannot be asked.
-func (i *Rounds) goOnAlone() {
-	for _, s := range i.list() {
-		s.Mu.Lock()
-		if m := s.stocked(); m != nil {
-			m.unread = false
-		}
-		s.Mu.Unlock()
-	}
-}
-
-// startsIn is when a node that has just started may have a worker.
-const startsIn = 100 * time.Millisecond
-
-func (i *Rounds) round(ctx context.Context, cluster ClusterInfo) error {
 	sent := i.now()
 	v, followed, err := i.follow(ctx, cluster)
 	if err != nil {
 		return err
 	}
 	if !i.current || i.known.owes() { // ZooKeeper has lost /seq, or the node may not create it yet
-		if i.known.seq() == nil {
-			//mutant:s35-late by TestJournalRaisesTheRecord ->
-			err = i.raiseKept(ctx, v)
-		}
-		i.refuseAll(mode.Confirming(max(i.unconfirmed(cluster), time.Second)))
-		return err
+		return i.waitForState(ctx, cluster, v)
 	}
 	current := followed // v has /seq as it is
 	if followed {       // at each heartbeat only: it looks at all series
-		lost := i.toPutBack()
-		i.boundRounds(cluster, lost)
-		told, err := i.tellInTime(ctx, v, lost)
-		if err == nil && i.known.mustMeet(i.cfg.Elapsed.Now(), cluster.ConfirmTime) {
-			err = i.meetAll(ctx)
-		}
+		told, err := i.tellAndMeet(ctx, cluster, v)
 		if err != nil {
 			return err
 		}
@@ -117,6 +70,74 @@ func (i *Rounds) round(ctx context.Context, cluster ClusterInfo) error {
 	}
 	return i.raiseTime(ctx, cluster, v)
 }
+
+// begin takes over what has come since the last round. joined is false if the node has no worker: then nothing more is
+// due.
+func (i *Rounds) begin() (cluster ClusterInfo, joined bool) {
+	for _, s := range i.alarms.rings(i.now()) { // also if there is nothing that this round may do for them
+		if !s.rung {
+			s.rung, i.rung = true, append(i.rung, s)
+		}
+	}
+	i.noteSession()
+	i.endSave()
+	cluster, joined = i.cfg.Tenure.Cluster()
+	i.connected = int64(cluster.Nodes)
+	i.node.Join(cluster.UUID)
+	if joined {
+		i.resume(cluster)
+	} else {
+		i.refuseAll(mode.Confirming(startsIn))
+	}
+	return cluster, joined
+}
+
+// end refuses the requests that wait if the round has failed.
+func (i *Rounds) end(failed error) {
+	i.forget()
+	if errors.Is(failed, store.ErrUnreachable) {
+		i.goOnAlone()
+	}
+	if failed != nil {
+		i.refuseAll(noBlockAfter(failed))
+	}
+}
+
+// waitForState does what can be done before the node knows /seq in this incarnation.
+func (i *Rounds) waitForState(ctx context.Context, cluster ClusterInfo, v view) (err error) {
+	if i.known.seq() == nil {
+		//mutant:s35-late by TestJournalRaisesTheRecord ->
+		err = i.raiseKept(ctx, v)
+	}
+	i.refuseAll(mode.Confirming(max(i.unconfirmed(cluster), time.Second)))
+	return err
+}
+
+// tellAndMeet tells the others what the node still puts back, and begins to read all records again when nobody puts any
+// back any more. told: /seq is no longer as v has it.
+func (i *Rounds) tellAndMeet(ctx context.Context, cluster ClusterInfo, v view) (told bool, err error) {
+	lost := i.toPutBack()
+	i.boundRounds(cluster, lost)
+	told, err = i.tellInTime(ctx, v, lost)
+	if err == nil && i.known.mustMeet(i.cfg.Elapsed.Now(), cluster.ConfirmTime) {
+		err = i.meetAll(ctx)
+	}
+	return told, err
+}
+
+// goOnAlone lets the node issue what an earlier process held, because ZooKeeper cannot be asked.
+func (i *Rounds) goOnAlone() {
+	for _, s := range i.list() {
+		s.Mu.Lock()
+		if m := s.stocked(); m != nil {
+			m.unread = false
+		}
+		s.Mu.Unlock()
+	}
+}
+
+// startsIn is when a node that has just started may have a worker.
+const startsIn = 100 * time.Millisecond
 
 // hasFollowed notes that the node knows all changes that were made before sent, ns of AtMost. Operators
 // hear of it only when the witness file has them: otherwise ZooKeeper and all processes could lose them at once.

@@ -98,7 +98,9 @@ func (i *Rounds) Run(ctx context.Context) {
 	})
 	var failing bool
 	for ctx.Err() == nil {
-		err := i.bounded(ctx, i.Round)
+		bounded, cancel := context.WithTimeout(ctx, limits.Round)
+		err := i.Round(bounded)
+		cancel()
 		if failing != (err != nil) && ctx.Err() == nil {
 			if failing = err != nil; failing {
 				i.cfg.Log.Warn("sequences: ZooKeeper failed, issuing what this node has", "error", err)
@@ -110,9 +112,13 @@ func (i *Rounds) Run(ctx context.Context) {
 	}
 	if err := i.inTime(func() error { <-journaled; return nil }); err != nil {
 		i.cfg.Log.Warn("sequences: the unused values were not given back", "error", err)
-	} else if err := i.bounded(context.WithoutCancel(ctx), i.giveBack); err != nil {
-		i.cfg.Log.Warn("sequences: not all unused values of this node were given back", "error", err,
-			"kept_for_restart", i.outlasts())
+	} else {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), limits.Round)
+		if err := i.giveBack(bounded); err != nil {
+			i.cfg.Log.Warn("sequences: not all unused values of this node were given back", "error", err,
+				"kept_for_restart", i.outlasts())
+		}
+		cancel()
 	}
 	i.saveLast()
 	i.node.Close()
@@ -140,12 +146,6 @@ func (i *Rounds) pause(ctx context.Context, failing bool) {
 	case <-wake:
 	case <-timer.C:
 	}
-}
-
-func (i *Rounds) bounded(ctx context.Context, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, limits.Round)
-	defer cancel()
-	return f(ctx)
 }
 
 // Wake makes Run call Round soon. It never blocks.

@@ -142,11 +142,31 @@ func (s *series) decide(v view, e mode.Situation) (st step, err error) {
 	}
 	s.change(func() {
 		s.takeOver(v, e, refusal)
-		if s.Known.Kind() == record.Sequence {
-			st = s.nextStep(v, e)
+		switch {
+		case s.Known.Kind() != record.Sequence:
+		//mutant:s21-no-key by TestNobodyKnowsTheKey -> case false:
+		case s.Known.HasSecret() && s.secret == nil: // under another key, positions would get values that others had (S21)
+			s.Refuse(lostKey(s.Name), e.Sent)
+		case e.Unconfirmed > 0 && s.owned() == nil:
+			s.waitUnconfirmed(e)
+		default:
+			if t := s.Mode.NextWrite(v.View, e); t != nil {
+				st = stepOf(*t, s.Name, v.View, e.Nonce, e.By)
+			}
 		}
 	})
 	return st, nil
+}
+
+// waitUnconfirmed refuses requests while the node may not take positions. Also if none needs any: until then, no round
+// could do anything for the series.
+func (s *series) waitUnconfirmed(e mode.Situation) {
+	var refusal *record.Refusal
+	if s.Mode.Lacks() {
+		refusal = mode.Confirming(e.Unconfirmed)
+	}
+	s.Refuse(refusal, e.Sent)
+	s.RetryAt = e.Sent + int64(min(e.Unconfirmed, time.Second))
 }
 
 // errReadBefore: what was read is older than what another step of this round has written, and must be read again. It
@@ -246,29 +266,6 @@ func (s *series) KnowWritten(t mode.Write, mono int64) {
 		s.Conflicts = 0
 		s.Blocks++
 	}
-}
-
-// nextStep returns the step that takes positions for the sequence known, if any.
-func (s *series) nextStep(v view, e mode.Situation) step {
-	//mutant:s21-no-key by TestNobodyKnowsTheKey -> if false {
-	if s.Known.HasSecret() && s.secret == nil { // under another key, positions would get values that others had (S21)
-		s.Refuse(lostKey(s.Name), e.Sent)
-		return step{}
-	}
-	if e.Unconfirmed > 0 && s.owned() == nil {
-		var refusal *record.Refusal
-		if s.Mode.Lacks() {
-			refusal = mode.Confirming(e.Unconfirmed)
-		}
-		s.Refuse(refusal, e.Sent)
-		// Also if nothing is refused: until then, no round could do anything for the series.
-		s.RetryAt = e.Sent + int64(min(e.Unconfirmed, time.Second))
-		return step{}
-	}
-	if t := s.Mode.NextWrite(v.View, e); t != nil {
-		return stepOf(*t, s.Name, v.View, e.Nonce, e.By)
-	}
-	return step{}
 }
 
 // template is a template as it was read.
