@@ -157,12 +157,12 @@ func (c *command) usage() string { return strings.TrimSpace(c.name + " " + c.arg
 
 func (s *session) get(_ context.Context, args [][]byte) *ids.ReplyError {
 	if len(args) == 0 {
-		s.begin(order{n: 1})
+		s.order = order{n: 1}
 		return nil
 	}
 	switch arg := args[0]; {
 	case isTag(arg):
-		s.begin(order{n: 1})
+		s.order = order{n: 1}
 		return nil
 	case len(bytes.Trim(arg, "0123456789+-.")) > 0:
 		return errTag
@@ -177,7 +177,7 @@ func (s *session) getMany(count []byte) *ids.ReplyError {
 	if !ok || n > int64(MaxBatch) {
 		return errCount
 	}
-	s.begin(order{n: int(n), many: true})
+	s.order = order{n: int(n), many: true}
 	return nil
 }
 
@@ -186,7 +186,7 @@ func (s *session) getMany(count []byte) *ids.ReplyError {
 func (s *session) getKey(_ context.Context, args [][]byte) *ids.ReplyError {
 	switch {
 	case len(args) <= 1:
-		s.begin(order{n: 1})
+		s.order = order{n: 1}
 		return nil
 	case len(args) < 3 || !equalFold(args[1], "COUNT"):
 		return errUsage(s.srv.table[getIndex].inRESP)
@@ -208,7 +208,7 @@ func (s *session) mgetKeys(_ context.Context, keys [][]byte) *ids.ReplyError {
 	if len(keys) > MaxBatch {
 		return replies.New(ids.ERR, fmt.Sprintf("MGET takes 1 to %d keys", MaxBatch))
 	}
-	s.begin(order{n: len(keys), many: true})
+	s.order = order{n: len(keys), many: true}
 	return nil
 }
 

@@ -192,7 +192,7 @@ func (c *conn) sleep(ctx context.Context) bool {
 // it. It reports whether the connection goes on.
 func (c *conn) step(ctx context.Context, eof bool, may int) (st status, ok bool) {
 	c.s.lend()
-	used, st := c.e.consume(ctx, &c.s, c.in[c.r:c.w], eof, may)
+	used, st := c.s.consume(ctx, c.in[c.r:c.w], eof, may)
 	c.r += used
 	if c.turn {
 		c.turn = false

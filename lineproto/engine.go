@@ -3,7 +3,6 @@ package lineproto
 import (
 	"context"
 	"net"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -106,20 +105,3 @@ const (
 	waitless       // connections no longer wait for sequences
 	cutting        // connections end at once
 )
-
-// failed is a status that the consume below adds: the connection must be closed and
-// nothing sent.
-const failed = needWake + 1
-
-// consume calls the session's consume. A panic in it ends the connection and nothing
-// else.
-func (e *engine) consume(ctx context.Context, s *session, in []byte, eof bool, may int) (used int, st status) {
-	defer func() {
-		if p := recover(); p != nil {
-			e.srv.cfg.Logger.Error("request panicked, closing its connection", "panic", p, "stack",
-				string(debug.Stack()))
-			used, st = len(in), failed
-		}
-	}()
-	return s.consume(ctx, in, eof, may)
-}

@@ -330,8 +330,11 @@ func talkInTurns(s *Server, may int, parts ...string) (out string, closed bool) 
 			in = in[used:]
 			all = append(all, ss.out...)
 			ss.out = ss.out[:0]
-			if st < needFlush {
+			switch {
+			case st < needFlush:
 				return st
+			case st == failed:
+				panic("a request panicked: see the log")
 			}
 			for st == needWake && !ss.awake() {
 				<-woken

@@ -109,7 +109,7 @@ func (l *loop) atOnce() int {
 func (l *loop) answer(ctx context.Context, c *loopConn, in []byte, may int) {
 	c.s.lend()
 	c.s.waited = l.waited
-	used, st := l.e.consume(ctx, &c.s, in, c.eof, may)
+	used, st := c.s.consume(ctx, in, c.eof, may)
 	if c.s.took > 0 {
 		l.waited = 0
 	}

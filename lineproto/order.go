@@ -19,7 +19,7 @@ type order struct {
 	// each marks n requests for one ID, which are answered as IDs come. Any other
 	// order is answered when all of its IDs are reserved.
 	each bool
-	// waits is set when the order did not get all of its IDs when it was read.
+	// waits is set when the order did not get all of its IDs in its first turn.
 	waits bool
 	// accepted is set while the server's backlog counts the IDs that the order lacks.
 	accepted bool
@@ -37,51 +37,92 @@ func (o *order) lacks() int { return o.n - o.got }
 // rank returns the line that the session waits in.
 func (s *session) rank() rank { return rankOf(s.order.lacks(), s.halfClosed) }
 
-// begin begins an order. An order for more than s.may IDs gets none yet and waits for
-// its turn.
-func (s *session) begin(o order) {
-	if s.order = o; o.n > s.may {
-		s.wait()
-	}
-}
-
-// wait ends the turn. The order waits for the next one.
-func (s *session) wait() {
-	s.order.waits = true
-	s.may = 0
-}
-
-// fill reserves IDs for the order and reports whether the order is done. If it is not, the
-// tick has run out or the slice is used up. The rest of the order waits for the next turn,
-// so no turn waits for more than one tick.
-func (s *session) fill(ctx context.Context) (done bool) {
-	if s.may == 0 {
-		return false
-	}
-	o := &s.order
-	e := s.accept()
-	for e == nil && o.lacks() > 0 && s.may > 0 {
-		e = s.take(ctx, min(o.lacks(), s.may))
-	}
+// stretch begins an order for count bare GETs.
+func (s *session) stretch(count int) {
+	s.order = order{n: count, index: getIndex, each: true}
 	switch {
-	case e != nil:
-		s.fail(e)
-	case o.lacks() == 0:
-		s.finish()
-	default:
-		s.wait()
-		return false
+	case s.locked():
+		s.fail(errNoAuth)
+	case s.wrongDB:
+		s.fail(errDB)
 	}
-	return true
 }
 
-// accept adds an order that has waited to the backlog, or returns the reason for
-// refusing it.
+// issue reserves IDs for the order under way, and answers the order when it has all of them. It reports whether the
+// order is done. Otherwise the tick has run out or the IDs of the turn are used up, and the rest of the order waits for
+// the next turn. So no turn waits for more than one tick, and in a loop issue never waits.
+func (s *session) issue(ctx context.Context) (done bool) {
+	o := &s.order
+	switch {
+	case !o.waits && o.n > s.may:
+		s.may = 0 // not at once: all of it waits for a turn
+	case o.waits && !o.accepted && s.may > 0:
+		if e := s.accept(); e != nil {
+			s.fail(e)
+			return true
+		}
+	}
+	for s.may > 0 {
+		var r worker.Run
+		var err error
+		n := min(o.lacks(), s.may)
+		if s.loop {
+			r, s.pause, err = s.srv.cfg.Backend.Try(n, s.waited)
+		} else {
+			r, err = s.srv.cfg.Backend.Reserve(ctx, n)
+		}
+		switch {
+		case err != nil:
+			s.fail(replies.Of(err))
+			return true
+		case r.Len == 0 && s.pause.For > 0:
+			s.may = 0
+			continue
+		case r.Len < 1 || r.Len > n:
+			s.fail(errReserved(r.Len, n))
+			return true
+		}
+		o.got += r.Len
+		s.took += r.Len
+		if s.may -= r.Len; r.Len < n && !s.loop {
+			s.may = 0 // the next reservation would wait
+		}
+		if o.accepted {
+			s.srv.backlog.Add(-int64(r.Len))
+		}
+		if o.each {
+			s.out = s.fr.ids(s.out, r)
+			s.counts.add(s, o.index, resultOK, int64(r.Len))
+			s.counts.issued(s, 1, int64(r.Len))
+		} else {
+			s.runs = joined(s.runs, r)
+		}
+		if o.lacks() == 0 {
+			s.finish()
+			return true
+		}
+	}
+	o.waits = true
+	return false
+}
+
+func errReserved(got, n int) *ids.ReplyError {
+	return replies.New(ids.NOTREADY, fmt.Sprintf(
+		"internal error: the node reserved %d of %d IDs. Try another node", got, n))
+}
+
+// joined appends r to runs. Joining neighbours keeps the runs few when a Backend's are short.
+func joined(runs []worker.Run, r worker.Run) []worker.Run {
+	if k := len(runs) - 1; k >= 0 && runs[k].Step == r.Step && runs[k].At(runs[k].Len) == r.First {
+		runs[k].Len += r.Len
+		return runs
+	}
+	return append(runs, r)
+}
+
+// accept adds the order to the backlog, or returns the reason for refusing it.
 func (s *session) accept() *ids.ReplyError {
 	o := &s.order
-	if !o.waits || o.accepted {
-		return nil
-	}
 	lacks, ceiling := int64(o.lacks()), s.srv.cfg.Backend.Ceiling()
 	if backlog := s.srv.backlog.Add(lacks) - lacks; !admits(backlog, lacks, ceiling, s.halfClosed) {
 		s.srv.backlog.Add(-lacks)
@@ -90,59 +131,6 @@ func (s *session) accept() *ids.ReplyError {
 	}
 	o.accepted = true
 	return nil
-}
-
-// take reserves up to n IDs for the order. If it ends the turn because the tick has run out,
-// it sets may to 0.
-func (s *session) take(ctx context.Context, n int) *ids.ReplyError {
-	r, e := s.reserve(ctx, n)
-	if e != nil || r.Len == 0 {
-		return e
-	}
-	o := &s.order
-	o.got += r.Len
-	s.may -= r.Len
-	s.took += r.Len
-	if r.Len < n && !s.loop {
-		s.may = 0 // the next reservation would wait
-	}
-	if o.accepted {
-		s.srv.backlog.Add(-int64(r.Len))
-	}
-	if o.each {
-		s.out = s.fr.ids(s.out, r)
-		s.counts.add(s, o.index, resultOK, int64(r.Len))
-		s.counts.issued(s, 1, int64(r.Len))
-		return nil
-	}
-	// Joining neighbours keeps the runs few when a Backend's are short.
-	if k := len(s.runs) - 1; k >= 0 && s.runs[k].Step == r.Step && s.runs[k].At(s.runs[k].Len) == r.First {
-		s.runs[k].Len += r.Len
-	} else {
-		s.runs = append(s.runs, r)
-	}
-	return nil
-}
-
-// reserve reserves up to n IDs and checks their number. In a loop it never waits: if there is no
-// ID now, it notes the pause, ends the turn and returns an empty Run.
-func (s *session) reserve(ctx context.Context, n int) (r worker.Run, e *ids.ReplyError) {
-	var err error
-	if s.loop {
-		r, s.pause, err = s.srv.cfg.Backend.Try(n, s.waited)
-	} else {
-		r, err = s.srv.cfg.Backend.Reserve(ctx, n)
-	}
-	switch {
-	case err != nil:
-		return r, replies.Of(err)
-	case r.Len == 0 && s.pause.For > 0:
-		s.may = 0
-	case r.Len < 1 || r.Len > n:
-		return r, replies.New(ids.NOTREADY, fmt.Sprintf(
-			"internal error: the node reserved %d of %d IDs. Try another node", r.Len, n))
-	}
-	return r, nil
 }
 
 // finish begins the reply to an order that has all of its IDs.

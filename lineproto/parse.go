@@ -75,6 +75,14 @@ func (p *plain) line(in []byte, eof bool) (line []byte, used int, v verdict) {
 	return line, used + i, lineOK
 }
 
+// framing returns the framing of a reply to the last line, which mirrors its ending.
+func (p *plain) framing() framing {
+	if p.crlf {
+		return linesCRLF
+	}
+	return linesLF
+}
+
 func cutCR(b []byte) (line []byte, cr bool) {
 	if n := len(b); n > 0 && b[n-1] == '\r' {
 		return b[:n-1], true

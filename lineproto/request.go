@@ -2,21 +2,25 @@ package lineproto
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 )
 
 // How a session answers one request that it has taken off the input.
 
-// mirror selects the line ending of the reply.
-func (s *session) mirror() {
-	if s.fr = linesLF; s.in.crlf {
-		s.fr = linesCRLF
+// line answers a plain request, or refuses a line that is none.
+func (s *session) line(ctx context.Context, line []byte, v verdict) {
+	s.fr = s.in.framing()
+	switch v {
+	case lineNUL:
+		s.refuse(replies.New(ids.ERR, "request contains a NUL byte"), line)
+		return
+	case lineTooLong:
+		s.refuse(replies.New(ids.ERR, fmt.Sprintf("line longer than %d bytes", maxLine)), line)
+		return
 	}
-}
-
-// line answers a plain request.
-func (s *session) line(ctx context.Context, line []byte) {
 	verb, rest := cutWord(line)
 	if len(verb) == 0 {
 		return
@@ -65,17 +69,6 @@ func (s *session) executed(index int, e *ids.ReplyError, size int) {
 		s.seq.index, s.seq.size = index, size
 	default:
 		s.counts.add(s, index, resultOK, 1)
-	}
-}
-
-// stretch begins an order for count bare GETs.
-func (s *session) stretch(count int) {
-	s.begin(order{n: count, index: getIndex, each: true})
-	switch {
-	case s.locked():
-		s.fail(errNoAuth)
-	case s.wrongDB:
-		s.fail(errDB)
 	}
 }
 

@@ -2,11 +2,9 @@ package lineproto
 
 import (
 	"context"
-	"fmt"
+	"runtime/debug"
 	"time"
 
-	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -26,6 +24,7 @@ const (
 	finished                // flush, then close
 	needFlush               // flush, then come back in turn
 	needWake                // flush, then come back when the session is woken
+	failed                  // close, and send nothing
 )
 
 // task is work that a session does before it takes the next request.
@@ -100,11 +99,18 @@ type session struct {
 // consume executes the requests in in, in order. used is how many bytes of in are
 // consumed: the next call must get in without them. eof means that nothing follows in.
 // consume stops when out holds outBound bytes, so it never waits for the client. It
-// takes up to may IDs, and stops at an order that needs more.
+// takes up to may IDs, and stops at an order that needs more. A panic ends the connection and nothing else.
 func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (used int, st status) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.srv.cfg.Logger.Error("request panicked, closing its connection", "panic", p, "stack",
+				string(debug.Stack()))
+			used, st = len(in), failed
+		}
+	}()
 	s.may, s.took, s.pause = may, 0, worker.Pause{}
 	for {
-		if s.order.n > 0 && !s.fill(ctx) {
+		if s.order.n > 0 && !s.issue(ctx) {
 			return used, needFlush
 		}
 		s.render()
@@ -131,7 +137,7 @@ func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (us
 		}
 		if count, n := s.in.bareGETs(input); count > 0 {
 			used += n
-			s.mirror()
+			s.fr = s.in.framing()
 			s.stretch(count)
 			continue
 		}
@@ -141,17 +147,9 @@ func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (us
 		switch v {
 		case lineMore:
 			return used, needInput
-		case lineArray:
-			continue // the next round takes it
-		}
-		s.mirror()
-		switch v {
-		case lineOK:
-			s.line(ctx, line)
-		case lineNUL:
-			s.refuse(replies.New(ids.ERR, "request contains a NUL byte"), line)
-		case lineTooLong:
-			s.refuse(replies.New(ids.ERR, fmt.Sprintf("line longer than %d bytes", maxLine)), line)
+		case lineArray: // the next round takes it
+		default:
+			s.line(ctx, line, v)
 		}
 	}
 }
