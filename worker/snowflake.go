@@ -85,24 +85,21 @@ func (g *snowflake) try(n int, waited time.Duration) (Run, Pause, error) {
 				return Run{}, Pause{}, ErrLimit
 			}
 		}
-		if run, ok := g.take(pos, first, n); ok {
-			return run, Pause{}, nil
+		//mutant:c1-no-tick-wait by sim -> take := int64(n)
+		take := min(int64(n), g.runMask+1-first&g.runMask)
+		if g.pos.CompareAndSwap(pos, first+take) {
+			return Run{First: g.id(first), Step: g.step, Len: int(take)}, Pause{}, nil
 		}
 	}
 }
 
-// take reserves up to n IDs from first on, if the position is still pos.
-func (g *snowflake) take(pos, first int64, n int) (Run, bool) {
-	//mutant:c1-no-tick-wait by sim -> take := int64(n)
-	take := min(int64(n), g.runMask+1-first&g.runMask)
-	if !g.pos.CompareAndSwap(pos, first+take) {
-		return Run{}, false
-	}
-	id := first>>g.shift<<g.idShift | g.identity | first&g.runMask<<(g.seqShift&63)
+// id returns the ID of a position.
+func (g *snowflake) id(pos int64) ID {
+	id := pos>>g.shift<<g.idShift | g.identity | pos&g.runMask<<(g.seqShift&63)
 	if g.segment > 0 {
-		id |= first & (g.seqMask &^ g.runMask) << (g.segShift & 63)
+		id |= pos & (g.seqMask &^ g.runMask) << (g.segShift & 63)
 	}
-	return Run{First: ID(id), Step: g.step, Len: int(take)}, true
+	return ID(id)
 }
 
 // tick returns the tick of a moment in Unix nanoseconds.

@@ -17,42 +17,43 @@ import (
 // Reserve takes between 1 and k IDs of one tick. It waits for the next tick if the present one
 // has no IDs left. It waits for a clock that went back if the cluster's rollback policy says
 // so. Its errors are *Refusal. If the context ends, the cause is CauseStopping.
-func (n *Node) Reserve(ctx context.Context, k int) (run worker.Run, err error) {
-	err = n.withGenerator(func(g *worker.Generator) (err error) {
-		run, err = g.Reserve(ctx, k)
-		return err
-	})
-	return run, err
+func (n *Node) Reserve(ctx context.Context, k int) (worker.Run, error) {
+	for {
+		t := n.serving.Load()
+		if t == nil {
+			return worker.Run{}, n.refusal.Load()
+		}
+		run, err := t.gen.Reserve(ctx, k)
+		if err == nil {
+			return run, nil
+		}
+		if !n.replaced(t, err) {
+			return run, n.explain(t, err)
+		}
+	}
 }
 
 // Try does what Reserve does, but where that waits it returns an empty Run and a Pause. waited is
 // how long requests have waited for a clock that went back.
-func (n *Node) Try(k int, waited time.Duration) (run worker.Run, pause worker.Pause, err error) {
-	err = n.withGenerator(func(g *worker.Generator) (err error) {
-		run, pause, err = g.Try(k, waited)
-		return err
-	})
-	return run, pause, err
-}
-
-// withGenerator calls reserve with the generator of the tenure that serves. It returns nil or a
-// *Refusal.
-func (n *Node) withGenerator(reserve func(*worker.Generator) error) error {
+func (n *Node) Try(k int, waited time.Duration) (worker.Run, worker.Pause, error) {
 	for {
 		t := n.serving.Load()
 		if t == nil {
-			return n.refusal.Load()
+			return worker.Run{}, worker.Pause{}, n.refusal.Load()
 		}
-		err := reserve(t.gen)
-		switch {
-		case err == nil:
-			return nil
-		case err == worker.ErrClosed && n.serving.Load() != t:
-			// Another tenure has replaced t while this request waited.
-		default:
-			return n.explain(t, err)
+		run, pause, err := t.gen.Try(k, waited)
+		if err == nil {
+			return run, pause, nil
+		}
+		if !n.replaced(t, err) {
+			return run, pause, n.explain(t, err)
 		}
 	}
+}
+
+// replaced reports whether another tenure has replaced t while a request waited for t.
+func (n *Node) replaced(t *tenure, err error) bool {
+	return err == worker.ErrClosed && n.serving.Load() != t
 }
 
 // explain returns the refusal for an error of a tenure's generator.
