@@ -42,7 +42,10 @@ func (s *session) line(ctx context.Context, line []byte, v verdict) {
 			s.args = append(s.args, arg)
 		}
 	}
-	e := s.exec(ctx, index, verb, s.args)
+	c, e := s.check(index, verb, s.args)
+	if e == nil {
+		e = c.run(s, ctx, s.args)
+	}
 	s.trim()
 	if e != nil && (e.Code == ids.ERR || e.Code == ids.NOAUTH) && (isHTTP(line) || otherProtocol(line) != nil) {
 		s.refuse(e, line)
@@ -106,32 +109,21 @@ func (s *session) answerArray(ctx context.Context, verb []byte, args [][]byte, s
 	if s.executing() {
 		size = 0 // the request is not in the input
 	}
-	if !s.queueing() {
-		s.executed(index, s.exec(ctx, index, verb, args), size)
+	c, e := s.check(index, verb, args)
+	if s.queueing() && (e != nil || c.inMulti != multiNow) {
+		if e == nil {
+			e = s.queue(c, verb, args)
+		}
+		if e != nil {
+			s.multi.broken, s.multi.requests = true, nil
+			s.executed(index, e, size)
+		}
 		return
 	}
-	c, e := s.check(index, verb, args)
-	switch {
-	case e == nil && c.inMulti == multiNow:
-		s.executed(index, c.run(s, ctx, args), size)
-		return
-	case e == nil:
-		e = s.queue(c, verb, args)
+	if e == nil {
+		e = c.run(s, ctx, args)
 	}
-	if e != nil {
-		s.multi.broken, s.multi.requests = true, nil
-		s.executed(index, e, size)
-	}
-}
-
-// exec executes a request of either framing. index is the result of lookup. Unless exec
-// returns an error, it has appended the reply or begun an order.
-func (s *session) exec(ctx context.Context, index int, verb []byte, args [][]byte) *ids.ReplyError {
-	c, e := s.check(index, verb, args)
-	if e != nil {
-		return e
-	}
-	return c.run(s, ctx, args)
+	s.executed(index, e, size)
 }
 
 // check returns the row of a request, or the error with which the request is refused unread.

@@ -195,35 +195,23 @@ func newSeqRequest(of waiter) *seqRequest {
 	return q
 }
 
-// repeats adds the requests at in[used:] that are the same as this one. used is how many
-// bytes are consumed, and now how many are consumed then. A pipeline of NEXT then costs one
-// call, and one commit if the sequence is strict.
-func (q *seqRequest) repeats(in []byte, used int) (now int) {
-	if (q.kind == seqNext || q.kind == seqIncr) && q.early == nil && !q.pending {
-		for q.size > 0 && len(in)-used >= q.size && q.times < maxBare &&
-			bytes.Equal(in[used:used+q.size], in[used-q.size:used]) {
-			used += q.size
-			q.times++
-		}
-	}
-	q.size = 0
-	return used
-}
-
-// serve answers the session's request for a sequence. It returns false if the request waits
-// for ZooKeeper.
-func (s *session) serve() bool {
+// serve answers the session's request for a sequence, and those like it that follow at in[used:]. It returns how many
+// bytes are consumed then. done is false if the request waits for ZooKeeper.
+func (s *session) serve(in []byte, used int) (now int, done bool) {
 	q := s.seq
 	if q.pending {
 		if !s.awake() {
-			return false // it has waited since before its turn
+			return used, false // it has waited since before its turn
 		}
 		q.pending = false
 		if woken := q.woken.Swap(false); q.stopped && !woken {
 			s.forsake()
-			return true
+			return used, true
 		}
+	} else {
+		used = q.repeats(in, used)
 	}
+	q.size = 0
 	for q.times > 0 {
 		k := q.times
 		if q.alone {
@@ -240,13 +228,28 @@ func (s *session) serve() bool {
 			}
 		case q.stopped:
 			s.forsake()
-			return true
+			return used, true
 		default:
 			q.pending = true
-			return false
+			return used, false
 		}
 	}
-	return true
+	return used, true
+}
+
+// repeats adds the requests at in[used:] that are the same as this one. used is how many
+// bytes are consumed, and now how many are consumed then. A pipeline of NEXT then costs one
+// call, and one commit if the sequence is strict.
+func (q *seqRequest) repeats(in []byte, used int) (now int) {
+	if q.kind != seqNext && q.kind != seqIncr || q.early != nil {
+		return used
+	}
+	for q.size > 0 && len(in)-used >= q.size && q.times < maxBare &&
+		bytes.Equal(in[used:used+q.size], in[used-q.size:used]) {
+		used += q.size
+		q.times++
+	}
+	return used
 }
 
 func isPending(err error) bool { return errors.Is(err, sequence.ErrPending) }
@@ -284,8 +287,36 @@ func (s *session) attempt(k int) error {
 		return replies.New(ids.NOTREADY, fmt.Sprintf(
 			"internal error: a sequence did not return %d values. Try another node", n))
 	}
-	s.values(runs)
+	switch q.kind {
+	case seqNext, seqKeyed:
+		for _, r := range runs {
+			s.out = s.fr.ids(s.out, r)
+		}
+	case seqIncr:
+		for _, r := range runs {
+			s.out = s.fr.integers(s.out, r)
+		}
+	case seqMany:
+		s.out = s.fr.begin(s.out, q.n)
+		s.left = rest{runs: runs}
+	default:
+		s.bounds(runs[0].First, runs[len(runs)-1])
+	}
 	return nil
+}
+
+// bounds answers a request for consecutive values with the first of them, which is first, and the last, which is that
+// of final.
+func (s *session) bounds(first worker.ID, final worker.Run) {
+	last := final.At(final.Len - 1)
+	switch s.seq.kind {
+	case seqRange:
+		s.out = s.fr.pair(s.out, int64(first), int64(last), "")
+	case seqPass:
+		s.out = s.fr.pair(s.out, int64(first), int64(last), s.seq.wait.Owner)
+	case seqIncrBy:
+		s.out = s.fr.integers(s.out, worker.Run{First: last, Len: 1})
+	}
 }
 
 // holds reports whether runs are n values. If whole is set, the runs must also follow each
@@ -298,31 +329,6 @@ func holds(runs []worker.Run, n int, whole bool) bool {
 		n -= r.Len
 	}
 	return n == 0 && len(runs) > 0
-}
-
-// values appends the reply that consists of runs.
-func (s *session) values(runs []worker.Run) {
-	final := runs[len(runs)-1]
-	last := final.At(final.Len - 1)
-	switch s.seq.kind {
-	case seqNext, seqKeyed:
-		for _, r := range runs {
-			s.out = s.fr.ids(s.out, r)
-		}
-	case seqIncr:
-		for _, r := range runs {
-			s.out = s.fr.integers(s.out, r)
-		}
-	case seqMany:
-		s.out = s.fr.begin(s.out, s.seq.n)
-		s.left = rest{runs: runs}
-	case seqRange:
-		s.out = s.fr.pair(s.out, int64(runs[0].First), int64(last), "")
-	case seqPass:
-		s.out = s.fr.pair(s.out, int64(runs[0].First), int64(last), s.seq.wait.Owner)
-	case seqIncrBy:
-		s.out = s.fr.integers(s.out, worker.Run{First: last, Len: 1})
-	}
 }
 
 // refuseSequence answers k requests for a sequence with an error.

@@ -101,13 +101,7 @@ type session struct {
 // consume stops when out holds outBound bytes, so it never waits for the client. It
 // takes up to may IDs, and stops at an order that needs more. A panic ends the connection and nothing else.
 func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (used int, st status) {
-	defer func() {
-		if p := recover(); p != nil {
-			s.srv.cfg.Logger.Error("request panicked, closing its connection", "panic", p, "stack",
-				string(debug.Stack()))
-			used, st = len(in), failed
-		}
-	}()
+	defer s.survive(in, &used, &st)
 	s.may, s.took, s.pause = may, 0, worker.Pause{}
 	for {
 		if s.order.n > 0 && !s.issue(ctx) {
@@ -117,11 +111,23 @@ func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (us
 		if len(s.out) >= outBound {
 			return used, needFlush
 		}
-		if s.task != taskNone {
-			if used, st = s.work(in, used); st != needInput {
-				return used, st
+		switch s.task {
+		case taskSequence:
+			var done bool
+			if used, done = s.serve(in, used); !done {
+				s.lookAhead(in[used:])
+				return used, needWake
 			}
+			s.task = taskNone
 			continue
+		case taskLines:
+			if !s.list() {
+				return used, needFlush
+			}
+			s.task = taskNone
+			continue
+		case taskEnd:
+			return used, finished
 		}
 		if s.executing() {
 			s.runQueued(ctx)
@@ -154,24 +160,13 @@ func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (us
 	}
 }
 
-// work does the session's task. in[:used] is consumed. If st is needInput, the task is done
-// and the session may take the next request. now is how many bytes are consumed then.
-func (s *session) work(in []byte, used int) (now int, st status) {
-	switch s.task {
-	case taskSequence:
-		if used = s.seq.repeats(in, used); !s.serve() {
-			s.lookAhead(in[used:])
-			return used, needWake
-		}
-	case taskLines:
-		if !s.list() {
-			return used, needFlush
-		}
-	case taskEnd:
-		return used, finished
+// survive makes a panic of consume end the connection.
+func (s *session) survive(in []byte, used *int, st *status) {
+	if p := recover(); p != nil {
+		s.srv.cfg.Logger.Error("request panicked, closing its connection", "panic", p, "stack",
+			string(debug.Stack()))
+		*used, *st = len(in), failed
 	}
-	s.task = taskNone
-	return used, needInput
 }
 
 // keeps returns how many bytes the session keeps for its client: of requests until they are whole,
