@@ -33,17 +33,16 @@ type conn struct {
 
 	// began is when the last read returned, in ns of Server.elapsed.
 	began int64
-	place place[chan struct{}]
-	turn  bool          // has the turn
-	woken chan struct{} // capacity 1: the session has been woken
+	place place
+	woken signal // the session has been woken, or has the turn
 
 	in   [connBuf]byte
 	r, w int // in[r:w] is read and not consumed
 }
 
 func newConn(e *engine, nc net.Conn) *conn {
-	c := &conn{e: e, nc: nc, s: session{srv: e.srv}, woken: make(chan struct{}, 1)}
-	c.s.conn = c
+	c := &conn{e: e, nc: nc, s: session{srv: e.srv}, woken: make(signal, 1)}
+	c.s.conn = c.woken
 	return c
 }
 
@@ -140,34 +139,31 @@ func (c *conn) answer(ctx context.Context, eof bool) bool {
 }
 
 // atOnce returns how many IDs may be taken without a turn.
-func (c *conn) atOnce() int { return c.e.srv.relay.atOnce(c.e.srv.cfg.Backend.Waits()) }
+func (c *conn) atOnce() int {
+	s := c.e.srv
+	if waits := s.cfg.Backend.Waits(); waits != s.waits.Load() {
+		s.waits.Store(waits)
+		s.turns.note(0, true)
+	}
+	return s.turns.atOnce()
+}
 
 // await waits for the turn and returns how many IDs may be taken in it. It returns
 // false if the client is gone or the server cuts its connections. The connection has no
 // output buffer while it waits.
 func (c *conn) await(ctx context.Context) (may int, ok bool) {
-	o, relay := &c.s.order, &c.e.srv.relay
-	may, err := relay.take(ctx, &c.place, o.lacks(), c.s.rank())
-	if err != nil {
+	o, turns := &c.s.order, &c.e.srv.turns
+	if turns.take(ctx, &c.place, c.woken, o.lacks(), c.s.halfClosed) != nil {
 		return 0, false
 	}
 	if o.n > smallOrder {
 		var gone bool
 		if c.s.halfClosed, gone = peerState(c.nc); gone {
-			relay.pass(0)
+			turns.pass(&c.place, 0)
 			return 0, false
 		}
 	}
-	c.turn = true
-	return may, true
-}
-
-// wake ends sleep.
-func (c *conn) wake() {
-	select {
-	case c.woken <- struct{}{}:
-	default:
-	}
+	return c.place.may, true
 }
 
 // sleep waits until the session is woken, or must no longer wait for a sequence. It returns
@@ -194,9 +190,8 @@ func (c *conn) step(ctx context.Context, eof bool, may int) (st status, ok bool)
 	c.s.lend()
 	used, st := c.s.consume(ctx, c.in[c.r:c.w], eof, may)
 	c.r += used
-	if c.turn {
-		c.turn = false
-		c.e.srv.relay.pass(c.s.took)
+	if c.place.may > 0 {
+		c.e.srv.turns.pass(&c.place, c.s.took)
 	}
 	if st == failed || !c.flush() {
 		return st, false // the buffer is not reused

@@ -34,8 +34,8 @@ package lineproto
 //     (conn.go).
 //
 // Turns: a connection reserves a slice of its IDs in each turn. turns.go decides which
-// connection is next and how many IDs it gets. Each event loop has a queue of its own
-// (looprun_linux.go). Connections with goroutines share one (relay.go).
+// connection is next and how many IDs it gets, for an event loop, and for all connections
+// with goroutines together.
 //
 // Named sequences: Config.Sequences never blocks. If a value is not there yet, the session
 // asks its engine to wake it, and consume returns needWake. Only that connection waits.

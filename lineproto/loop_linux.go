@@ -37,9 +37,7 @@ type loop struct {
 	surplus *surplus    // of the sweep
 	stage   stage       // of draining
 
-	queue turns[*loopConn] // connections with more work than a turn
-	// taken is how many IDs requests have got in this round when they were read.
-	taken int
+	turns turns // of connections with more work than a turn
 	// paused is set while no IDs can be made. waited is how long requests have waited for a
 	// clock that went back, since the last ID.
 	paused bool

@@ -108,10 +108,12 @@ func TestLoopTurns(t *testing.T) {
 	read()
 	turns := 1
 	for c.state == connMore {
-		if p, ok := l.queue.next(numRanks); !ok || p.owner != c || l.queue.waiting(numRanks) > 0 {
+		p := l.turns.next(numRanks)
+		if p != &c.place || l.turns.waiting(numRanks) > 0 {
 			t.Fatal("not in the queue once")
 		}
 		l.answer(t.Context(), c, c.rest, maxSlice)
+		l.turns.done(p, c.s.took, false)
 		if c.s.took > maxSlice {
 			t.Fatalf("a turn of %d IDs", c.s.took)
 		}
@@ -144,12 +146,12 @@ func TestLoopPollsAfterOneRoundOfWork(t *testing.T) {
 			c, client := l.connect(t)
 			l.sent(t, c, client, "GET 10000\n", 0)
 		}
-		if l.queue.waiting(numRanks) != 100 || b.last.Load() != 0 {
-			t.Fatalf("%s: %d wait, %d IDs were made", row.name, l.queue.waiting(numRanks), b.last.Load())
+		if l.turns.waiting(numRanks) != 100 || b.last.Load() != 0 {
+			t.Fatalf("%s: %d wait, %d IDs were made", row.name, l.turns.waiting(numRanks), b.last.Load())
 		}
 		l.giveTurns(t.Context())
-		if made := b.last.Load() - 999; made < row.from || made > row.to || l.queue.waiting(numRanks) != 100 {
-			t.Errorf("%s: %d IDs were made in a round, %d wait", row.name, made, l.queue.waiting(numRanks))
+		if made := b.last.Load() - 999; made < row.from || made > row.to || l.turns.waiting(numRanks) != 100 {
+			t.Errorf("%s: %d IDs were made in a round, %d wait", row.name, made, l.turns.waiting(numRanks))
 		}
 	}
 }
@@ -168,7 +170,7 @@ func TestScarceIDsDelayLargeRequestsOnly(t *testing.T) {
 		{"GET 1000\n", false, connReading}, {"GET 16\n", true, connReading}, {"GET\n", true, connReading},
 		{"GET 17\n", true, connMore}, {strings.Repeat("GET\n", 17), true, connMore},
 	} {
-		l.queue.scarce = row.scarce
+		l.turns.note(plenty, row.scarce)
 		c, client := l.connect(t)
 		l.sent(t, c, client, row.request, 0)
 		if n, _ := unix.Read(client, out); c.state != row.state || (n > 0) != (row.state == connReading) {
@@ -183,13 +185,13 @@ func TestLoopWatchesWaitingConnections(t *testing.T) {
 	l, c, client := newTestLoop(t, Config{Backend: tickOf(100)})
 	l.sent(t, c, client, "GET 10000\n", 0)
 	l.giveTurns(t.Context())
-	expect := func(what string, state connState, want uint32, in *line[*loopConn]) {
+	expect := func(what string, state connState, want uint32, in *line) {
 		t.Helper()
 		if c.state != state || c.want != want || c.place.in != in {
 			t.Fatalf("%s: state %d, asks for %#x, in line %v", what, c.state, c.want, c.place.in == in)
 		}
 	}
-	lines := &l.queue.lines
+	lines := &l.turns.lines
 	expect("waiting", connMore, awaitInput, &lines[large])
 	l.sent(t, c, client, "PING\n", 0)
 	expect("with more input", connMore, awaitEnd, &lines[large])
@@ -208,13 +210,13 @@ func TestLoopWatchesWaitingConnections(t *testing.T) {
 func TestHalfClosedClientWaitsBehindOthers(t *testing.T) {
 	l, c, client := newTestLoop(t, Config{})
 	l.sent(t, c, client, "GET 10000\n", unix.EPOLLRDHUP)
-	if c.place.in != &l.queue.lines[leaving] {
+	if c.place.in != &l.turns.lines[leaving] {
 		t.Error("it does not wait behind the others")
 	}
-	l.queue.scarce = true
+	l.turns.note(0, true)
 	c, client = l.connect(t)
 	l.sent(t, c, client, "GET 100\n", unix.EPOLLRDHUP)
-	if c.place.in != &l.queue.lines[small] {
+	if c.place.in != &l.turns.lines[small] {
 		t.Error("a small order does not wait where others do")
 	}
 }

@@ -21,7 +21,7 @@ type loopConn struct {
 	rest  []byte // received and not consumed
 	st    status // what the session wants when its output has been sent
 	sent  int    // bytes of s.out that have been sent
-	place place[*loopConn]
+	place place
 	s     session
 }
 

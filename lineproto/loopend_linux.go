@@ -22,7 +22,7 @@ func (l *loop) linger(c *loopConn) {
 // close closes a connection and takes it out of the queue.
 func (l *loop) close(c *loopConn) {
 	c.s.end()
-	c.place.quit()
+	l.turns.quit(&c.place)
 	c.state = connClosed
 	c.rest = nil
 	if c.s.buf != nil {

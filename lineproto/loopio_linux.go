@@ -56,7 +56,7 @@ func (l *loop) setAside(c *loopConn) {
 // goOn puts a connection in the queue.
 func (l *loop) goOn(c *loopConn) {
 	c.state = connMore
-	l.queue.join(&c.place, c.s.rank())
+	l.turns.join(&c.place, c.s.order.lacks(), c.s.halfClosed)
 }
 
 // watch handles an event of a connection that waits for its turn or for a sequence. It stops watching for
@@ -67,7 +67,7 @@ func (l *loop) watch(c *loopConn, events uint32) {
 	case events&lost != 0:
 		l.close(c)
 	case c.s.halfClosed:
-		l.queue.part(&c.place)
+		l.turns.part(&c.place)
 		l.ask(c, awaitLoss)
 	default:
 		l.ask(c, awaitEnd)
@@ -93,7 +93,7 @@ func (l *loop) read(ctx context.Context, c *loopConn) {
 	c.late = l.e.draining.Load()
 	c.began = l.woke
 	l.answer(ctx, c, l.in[:k+n], l.atOnce())
-	l.taken += c.s.took
+	l.turns.note(c.s.took, c.s.pause != worker.Pause{})
 }
 
 // atOnce returns how many IDs a connection may take when its request is read.
@@ -101,7 +101,7 @@ func (l *loop) atOnce() int {
 	if l.paused && l.waited > 0 { // a request that joins the wait for a clock waits to its end
 		return 0
 	}
-	return l.queue.atOnce(l.taken)
+	return l.turns.atOnce()
 }
 
 // answer executes the requests in in, up to one flush of output and up to may IDs. Then
@@ -116,7 +116,6 @@ func (l *loop) answer(ctx context.Context, c *loopConn, in []byte, may int) {
 	if c.s.pause != (worker.Pause{}) {
 		l.pause(c.s.pause)
 	}
-	l.queue.note(c.s.took, l.paused)
 	l.worked = c.s.took + len(c.s.out)/bytesOfWork
 	l.deliver(c, in[used:], st)
 }

@@ -46,18 +46,17 @@ const (
 
 // giveTurns gives turns to connections in the queue. It stops after a round of work.
 func (l *loop) giveTurns(ctx context.Context) {
-	l.taken = 0
 	for left := roundOfWork; left > 0; {
-		waiting := l.queue.waiting(numRanks)
-		p, ok := l.queue.next(l.serves())
-		if !ok {
+		p := l.turns.next(l.serves())
+		if p == nil {
 			if !l.paused {
 				l.waited = 0 // nobody waits for the clock any more
 			}
 			return
 		}
-		c := p.owner
-		l.answer(ctx, c, c.rest, slice(c.s.order.lacks(), waiting, l.queue.scarce))
+		c := p.owner.(*loopConn)
+		l.answer(ctx, c, c.rest, p.may)
+		l.turns.done(p, c.s.took, l.paused)
 		left -= max(l.worked, leastWork)
 	}
 }
@@ -88,7 +87,7 @@ func (l *loop) pause(p worker.Pause) {
 // does not block while connections wait for their turn or a sweep is unfinished.
 func (l *loop) wait() int {
 	n := rawsocket.Poll(l.epfd, l.events)
-	if n > 0 || l.queue.waiting(l.serves()) > 0 || l.swept < len(l.conns) {
+	if n > 0 || l.turns.waiting(l.serves()) > 0 || l.swept < len(l.conns) {
 		return n
 	}
 	return rawsocket.Wait(l.epfd, l.events, -1)

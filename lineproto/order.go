@@ -34,9 +34,6 @@ type rest struct {
 
 func (o *order) lacks() int { return o.n - o.got }
 
-// rank returns the line that the session waits in.
-func (s *session) rank() rank { return rankOf(s.order.lacks(), s.halfClosed) }
-
 // stretch begins an order for count bare GETs.
 func (s *session) stretch(count int) {
 	s.order = order{n: count, index: getIndex, each: true}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
+	"github.com/flaked/flaked/worker"
 )
 
 // Server answers the line protocol on any number of listeners. Make it with New.
@@ -30,7 +31,8 @@ type Server struct {
 	gathered atomic.Int64 // bytes of memory that hold unfinished requests and unread replies
 	backlog  atomic.Int64 // IDs that accepted orders lack
 	tcpPort  atomic.Int64 // of the first TCP listener, 0 if there is none
-	relay    relay        // turns of connections with goroutines
+	turns    turns        // of connections with goroutines
+	waits    atomic.Int64 // Backend.Waits when last read
 	refusing atomic.Int64 // connections being told BUSY
 
 	closeOnce sync.Once
@@ -127,6 +129,20 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		return fmt.Errorf("accept on %v: %w", l.Addr(), err)
 	}
 	return nil
+}
+
+// Reserve reserves between 1 and n IDs of the Backend for a caller that is not a
+// connection of this server. It waits for its turn among the connections that have
+// goroutines. It returns an *ids.ReplyError with BUSY if ctx ends before its turn.
+func (s *Server) Reserve(ctx context.Context, n int) (worker.Run, error) {
+	var p place
+	if err := s.turns.take(ctx, &p, make(signal, 1), n, false); err != nil {
+		return worker.Run{}, replies.New(ids.BUSY, "clients are waiting for too many IDs. Retry later")
+	}
+	var run worker.Run
+	defer func() { s.turns.pass(&p, run.Len) }() // even after a panic, which net/http survives
+	run, err := s.cfg.Backend.Reserve(ctx, min(n, p.may))
+	return run, err
 }
 
 // CloseListeners makes Serve close its listeners. Connections that were accepted are served until

@@ -1,12 +1,18 @@
 package lineproto
 
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
 // This file decides how connections share the IDs that can be made. Requests for a few
 // IDs are answered when they are read. While IDs are scarce, connections that ask for
 // more wait in a queue. A connection takes a slice of IDs in its turn, and then waits
 // again behind the others. So a connection that asks for 10,000 IDs, or asks a thousand
 // times, gets no more IDs in a round than its neighbours.
 //
-// The decisions do no I/O, hold no lock and read no clock.
+// An event loop gives turns to its own connections. Connections with goroutines hand one turn on to each other.
 
 const (
 	// tinyOrder is the most IDs of a request that is answered when it is read, even
@@ -86,53 +92,68 @@ func admits(backlog, n, ceiling int64, halfClosed bool) bool {
 	return n <= smallOrder || backlog == 0 || ceiling == 0 || backlog+n <= ceiling
 }
 
-// turns is the queue of the waiters. W is the type of a waiter.
-type turns[W any] struct {
-	lines  [numRanks]line[W]
+// turns gives the turn to one waiter after the other. It belongs to an event loop, or all goroutines of a Server share
+// it. Go's scheduler alone would give the IDs of a new tick to goroutines that have just had some. The zero value is ready.
+type turns struct {
+	// less is how many fewer IDs than maxSlice a request may take at once, when it is read.
+	less  atomic.Int64
+	total atomic.Int64 // waiters
+
+	mu     sync.Mutex // guards the rest, and the places
+	lines  [numRanks]line
 	passed [numRanks]int // turns of earlier lines while it waited
-	// scarce is set when a reservation has waited for a tick. It is cleared when
-	// nobody waits for a turn, and after plenty IDs without such a wait.
+	taken  bool          // a waiter has the turn
+	// scarce is set when a reservation has waited for a tick. It is cleared when a turn ends and
+	// nobody waits for the next one, and after plenty IDs without such a wait.
 	scarce bool
 	since  int // IDs since the last wait
 }
 
-// place is an owner's place in a queue. The zero value is in none.
-type place[W any] struct {
-	owner      W
-	in         *line[W]
-	prev, next *place[W]
+// place is a waiter's place among turns. The zero value is in no line.
+type place struct {
+	owner waiter
+	lacks int
+	may   int // IDs that the owner may take in the turn that it has. 0 means that it has none
+	in    *line
+
+	prev, next *place
 }
 
 // line is a doubly linked list, so that a connection that is closed leaves it at
 // once.
-type line[W any] struct {
-	first, last *place[W]
+type line struct {
+	first, last *place
 	length      int
 }
 
-// waiting returns how many places wait in the lines before a rank.
-func (t *turns[W]) waiting(before rank) (n int) {
-	for i := range t.lines[:before] {
-		n += t.lines[i].length
-	}
-	return n
-}
-
 // atOnce returns how many IDs a connection may take when its request is read. For more
-// it has to wait for its turn. taken is how many IDs other connections have had in this
-// way since turns were last given.
-func (t *turns[W]) atOnce(taken int) int {
+// it has to wait for its turn.
+func (t *turns) atOnce() int { return maxSlice - int(t.less.Load()) }
+
+// unlock sets less, and unlocks mu.
+func (t *turns) unlock() {
+	less := 0
 	switch {
-	case t.lines[tiny].length > 0:
-		return 0 // the others were first
-	case t.scarce && (t.waiting(numRanks) > 0 || taken >= roundOfIDs):
-		return tinyOrder
+	case t.scarce && (t.taken || t.lines[tiny].length > 0):
+		less = maxSlice // the others were first
+	case t.scarce:
+		less = maxSlice - tinyOrder
 	}
-	return maxSlice
+	t.less.Store(int64(less))
+	t.mu.Unlock()
 }
 
-// note counts the IDs of a turn, and whether it has waited for a tick.
-func (t *turns[W]) note(took int, waited bool) {
+// note counts IDs that were taken, and whether that has waited for a tick.
+func (t *turns) note(took int, waited bool) {
+	if !waited && t.less.Load() == 0 {
+		return // IDs are plenty
+	}
+	t.mu.Lock()
+	defer t.unlock()
+	t.count(took, waited)
+}
+
+func (t *turns) count(took int, waited bool) {
 	if t.since += took; waited {
 		t.scarce, t.since = true, 0
 	} else if t.since >= plenty {
@@ -140,26 +161,57 @@ func (t *turns[W]) note(took int, waited bool) {
 	}
 }
 
-// join puts p at the end of a line, unless p waits already.
-func (t *turns[W]) join(p *place[W], r rank) {
-	if p.in == nil {
-		t.lines[r].append(p)
+// waiting returns how many places wait in the lines before a rank.
+func (t *turns) waiting(before rank) int {
+	if t.total.Load() == 0 {
+		return 0
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := 0
+	for i := range t.lines[:before] {
+		n += t.lines[i].length
+	}
+	return n
+}
+
+// join puts p at the end of a line, unless p waits already. lacks is how many IDs it lacks.
+func (t *turns) join(p *place, lacks int, halfClosed bool) {
+	t.mu.Lock()
+	defer t.unlock()
+	t.add(p, lacks, rankOf(lacks, halfClosed))
 }
 
 // part moves p to the line leaving, if p waits with a large request.
-func (t *turns[W]) part(p *place[W]) {
+func (t *turns) part(p *place) {
+	t.mu.Lock()
+	defer t.unlock()
 	if p.in == &t.lines[large] {
-		p.quit()
-		t.lines[leaving].append(p)
+		t.remove(p)
+		t.add(p, p.lacks, leaving)
 	}
 }
 
-// next removes and returns the next waiter among the lines with a rank below before. A line
-// that was passed by passedBy times goes first, the one with the lowest priority if there are
-// several. Otherwise the first line that is not empty goes. If no line has a waiter, next
-// clears scarce.
-func (t *turns[W]) next(before rank) (p *place[W], ok bool) {
+// quit takes p out of its line, if it is in one.
+func (t *turns) quit(p *place) {
+	t.mu.Lock()
+	defer t.unlock()
+	t.remove(p)
+}
+
+// next begins the turn of the next waiter among the lines with a rank below before. It returns nil if there is none. A
+// line that was passed by passedBy times goes first, the one with the lowest priority if there are
+// several. Otherwise the first line that is not empty goes.
+func (t *turns) next(before rank) *place {
+	if t.total.Load() == 0 {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.unlock()
+	return t.begin(before)
+}
+
+func (t *turns) begin(before rank) *place {
 	chosen := -1
 	for i := range t.lines[:before] {
 		if t.lines[i].length > 0 && (chosen < 0 || t.passed[i] >= passedBy) {
@@ -167,8 +219,7 @@ func (t *turns[W]) next(before rank) (p *place[W], ok bool) {
 		}
 	}
 	if chosen < 0 {
-		t.scarce = t.scarce && t.waiting(numRanks) > 0
-		return nil, false
+		return nil
 	}
 	for i := chosen + 1; i < int(before); i++ {
 		if t.lines[i].length > 0 {
@@ -176,13 +227,87 @@ func (t *turns[W]) next(before rank) (p *place[W], ok bool) {
 		}
 	}
 	t.passed[chosen] = 0
-	p = t.lines[chosen].first
-	p.quit()
-	return p, true
+	p := t.lines[chosen].first
+	p.may = slice(p.lacks, int(t.total.Load()), t.scarce)
+	t.remove(p)
+	t.taken = true
+	return p
 }
 
-func (l *line[W]) append(p *place[W]) {
-	p.in, p.prev = l, l.last
+// done ends the turn of p, in which took IDs were taken. waited is set if there were none for a tick.
+func (t *turns) done(p *place, took int, waited bool) {
+	t.mu.Lock()
+	defer t.unlock()
+	t.end(p, took, waited)
+}
+
+func (t *turns) end(p *place, took int, waited bool) {
+	t.count(took, waited)
+	t.taken, p.may = false, 0
+	t.scarce = t.scarce && t.total.Load() > 0
+}
+
+// signal is the waiter of a goroutine, which receives from it. Its capacity is 1.
+type signal chan struct{}
+
+func (s signal) wake() {
+	select {
+	case s <- struct{}{}:
+	default:
+	}
+}
+
+// take waits for the turn of p, and sets p.may. If it returns an error, it is that of ctx. Otherwise the caller must
+// call pass. woken may get more signals than that of the turn.
+func (t *turns) take(ctx context.Context, p *place, woken signal, lacks int, halfClosed bool) error {
+	p.owner = woken
+	t.mu.Lock()
+	defer t.unlock()
+	t.add(p, lacks, rankOf(lacks, halfClosed))
+	t.handOn()
+	for p.may == 0 {
+		t.unlock()
+		select {
+		case <-woken:
+		case <-ctx.Done():
+		}
+		t.mu.Lock()
+		if err := ctx.Err(); err != nil {
+			if t.remove(p); p.may > 0 {
+				t.end(p, 0, false)
+				t.handOn()
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// pass ends the turn of p, in which took IDs were taken, and hands it on.
+func (t *turns) pass(p *place, took int) {
+	t.mu.Lock()
+	defer t.unlock()
+	t.end(p, took, false)
+	t.handOn()
+}
+
+// handOn begins the turn of the next waiter, unless another one has the turn. mu is held.
+func (t *turns) handOn() {
+	if t.taken {
+		return
+	}
+	if p := t.begin(numRanks); p != nil {
+		p.owner.wake()
+	}
+}
+
+// add appends p to a line, unless it is in one. mu is held.
+func (t *turns) add(p *place, lacks int, r rank) {
+	if p.in != nil {
+		return
+	}
+	l := &t.lines[r]
+	p.lacks, p.in, p.prev = lacks, l, l.last
 	if l.last == nil {
 		l.first = p
 	} else {
@@ -190,10 +315,11 @@ func (l *line[W]) append(p *place[W]) {
 	}
 	l.last = p
 	l.length++
+	t.total.Add(1)
 }
 
-// quit takes p out of its queue, if it is in one.
-func (p *place[W]) quit() {
+// remove takes p out of its line, if it is in one. mu is held.
+func (t *turns) remove(p *place) {
 	l := p.in
 	if l == nil {
 		return
@@ -209,5 +335,6 @@ func (p *place[W]) quit() {
 		p.next.prev = p.prev
 	}
 	l.length--
+	t.total.Add(-1)
 	p.in, p.prev, p.next = nil, nil, nil
 }

@@ -1,10 +1,16 @@
 package lineproto
 
 import (
+	"context"
 	"slices"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/replies"
 )
 
 func TestSlice(t *testing.T) {
@@ -30,23 +36,26 @@ func TestSlice(t *testing.T) {
 
 func TestAtOnce(t *testing.T) {
 	for _, row := range []struct {
-		name    string
-		waiting []rank
-		taken   int
-		scarce  bool
-		want    int
+		name          string
+		waiting       []int // how many IDs they lack
+		taken, scarce bool
+		want          int
 	}{
-		{"IDs are plenty", []rank{large, small}, 100_000, false, maxSlice},
-		{"nobody waits", nil, roundOfIDs - 1, true, maxSlice},
-		{"a round has been taken", nil, roundOfIDs, true, tinyOrder},
-		{"somebody waits", []rank{large}, 0, true, tinyOrder},
-		{"somebody with few IDs waits", []rank{large, tiny}, 0, true, 0},
+		{"IDs are plenty", []int{5000, 100}, true, false, maxSlice},
+		{"nobody waits", nil, false, true, tinyOrder},
+		{"somebody waits", []int{5000, 5000}, false, true, tinyOrder},
+		{"somebody with few IDs waits", []int{5000, 1}, false, true, 0},
+		{"the only one has the turn", []int{5000}, true, true, 0},
 	} {
-		q := turns[int]{scarce: row.scarce}
-		for _, r := range row.waiting {
-			q.join(&place[int]{}, r)
+		var q turns
+		for _, lacks := range row.waiting {
+			q.join(&place{}, lacks, false)
 		}
-		if got := q.atOnce(row.taken); got != row.want {
+		if row.taken {
+			q.next(numRanks)
+		}
+		q.note(0, row.scarce)
+		if got := q.atOnce(); got != row.want {
 			t.Errorf("%s: %d, want %d", row.name, got, row.want)
 		}
 	}
@@ -88,13 +97,24 @@ func TestRankOf(t *testing.T) {
 	}
 }
 
+// member is a waiter.
+type member int
+
+func (member) wake() {}
+
 // owners returns those who wait, in order.
-func (l *line[W]) owners() (all []W) {
+func (l *line) owners() (all []int) {
 	for p := l.first; p != nil; p = p.next {
-		all = append(all, p.owner)
+		all = append(all, int(p.owner.(member)))
 	}
 	return all
 }
+
+// lacking has a number of IDs for each rank of a client that sends on, and for leaving one of a client that does not.
+var lacking = [numRanks]int{other: 0, tiny: 1, small: 100, large: 5000, leaving: 5000}
+
+// line lets p wait in the line of a rank.
+func (t *turns) line(p *place, r rank) { t.join(p, lacking[r], r == leaving) }
 
 // waiters are the lines of a queue as slices.
 type waiters [numRanks][]int
@@ -115,10 +135,10 @@ func (w *waiters) remove(who int) (from int) {
 func TestTurnsKeepTheirOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const members = 8
-		var q turns[int]
-		places := make([]*place[int], members)
+		var q turns
+		places := make([]*place, members)
 		for i := range places {
-			places[i] = &place[int]{owner: i}
+			places[i] = &place{owner: member(i)}
 		}
 		var model waiters
 		for range rapid.IntRange(0, 200).Draw(t, "steps") {
@@ -129,15 +149,15 @@ func TestTurnsKeepTheirOrder(t *testing.T) {
 				if from := model.remove(who); from >= 0 {
 					r = rank(from) // it waits already, and keeps its place
 					model[r] = append(model[r], who)
-					places[who].quit()
+					q.quit(places[who])
 				}
 				if model[r] == nil || !slices.Contains(model[r], who) {
 					model[r] = append(model[r], who)
 				}
-				q.join(places[who], r)
-				q.join(places[who], tiny)
+				q.line(places[who], r)
+				q.line(places[who], tiny)
 			case 1:
-				places[who].quit()
+				q.quit(places[who])
 				model.remove(who)
 			case 2:
 				if q.part(places[who]); slices.Contains(model[large], who) {
@@ -145,18 +165,19 @@ func TestTurnsKeepTheirOrder(t *testing.T) {
 					model[leaving] = append(model[leaving], who)
 				}
 			case 3:
-				p, ok := q.next(numRanks)
-				if !ok {
+				p := q.next(numRanks)
+				if p == nil {
 					if slices.Concat(model[:]...) != nil {
 						t.Fatalf("nobody is next of %v", model)
 					}
 					continue
 				}
-				first := func(line []int) bool { return len(line) > 0 && line[0] == p.owner }
+				first := func(line []int) bool { return len(line) > 0 && line[0] == int(p.owner.(member)) }
 				if !slices.ContainsFunc(model[:], first) {
 					t.Fatalf("%d is next of %v", p.owner, model)
 				}
-				model.remove(p.owner)
+				model.remove(int(p.owner.(member)))
+				q.done(p, 0, false)
 			}
 			for r := range model {
 				if got := q.lines[r].owners(); !slices.Equal(got, model[r]) || q.lines[r].length != len(model[r]) {
@@ -171,25 +192,27 @@ func TestTurnsKeepTheirOrder(t *testing.T) {
 // get the same number of turns.
 func TestEveryLineGetsTurns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var q turns[int]
+		var q turns
 		ranks := rapid.SliceOfN(rapid.IntRange(0, numRanks-1), 1, 12).Draw(t, "ranks")
-		places := make([]*place[int], len(ranks))
+		places := make([]*place, len(ranks))
 		for i, r := range ranks {
-			places[i] = &place[int]{owner: i}
-			q.join(places[i], rank(r))
+			places[i] = &place{owner: member(i)}
+			q.line(places[i], rank(r))
 		}
 		had := make([]int, len(ranks))
 		since := map[int]int{} // turns since a line had one
 		for range 500 {
-			p, _ := q.next(numRanks)
-			had[p.owner]++
+			p := q.next(numRanks)
+			who := int(p.owner.(member))
+			had[who]++
 			for _, r := range ranks {
 				if since[r]++; since[r] > len(ranks)*(passedBy+numRanks) {
 					t.Fatalf("line %d has waited for %d turns", r, since[r])
 				}
 			}
-			since[ranks[p.owner]] = 0
-			q.join(p, rank(ranks[p.owner]))
+			since[ranks[who]] = 0
+			q.line(p, rank(ranks[who]))
+			q.done(p, 0, false)
 		}
 		for i, r := range ranks {
 			for j, other := range ranks {
@@ -202,7 +225,7 @@ func TestEveryLineGetsTurns(t *testing.T) {
 }
 
 func TestScarcityEndsWithPlenty(t *testing.T) {
-	var q turns[int]
+	var q turns
 	for _, row := range []struct {
 		took   int
 		waited bool
@@ -216,12 +239,18 @@ func TestScarcityEndsWithPlenty(t *testing.T) {
 }
 
 func TestScarcityEndsWhenNobodyWaits(t *testing.T) {
-	q := turns[int]{scarce: true}
-	q.join(&place[int]{}, large)
+	var q turns
+	q.note(0, true)
+	var first, last place
+	q.join(&first, 5000, false)
+	q.join(&last, 5000, false)
+	if q.done(q.next(numRanks), 1, false); !q.scarce {
+		t.Error("it ended although one waits")
+	}
 	if q.next(numRanks); !q.scarce {
 		t.Error("it ended with the last turn, before that is over")
 	}
-	if _, ok := q.next(numRanks); ok || q.scarce {
+	if q.done(&last, 1, false); q.scarce {
 		t.Error("it has not ended")
 	}
 }
@@ -237,24 +266,26 @@ type played struct {
 // play gives turns to connections that lack IDs, until last of them have all of theirs.
 // The generator makes roundOfIDs in a tick.
 func play(lacks []int, last int) []played {
-	q := turns[int]{scarce: true}
+	var q turns
+	q.note(0, true)
 	all := make([]played, len(lacks))
 	for i, n := range lacks {
-		q.join(&place[int]{owner: i}, rankOf(n, false))
+		q.join(&place{owner: member(i)}, n, false)
 	}
 	for made, most := 0, 0; last > 0; {
-		waiting := q.waiting(numRanks)
-		p, _ := q.next(numRanks)
-		mine := &all[p.owner]
-		lack := lacks[p.owner] - mine.got
-		k := min(lack, slice(lack, waiting, true), roundOfIDs-made%roundOfIDs) // a tick runs out
+		p := q.next(numRanks)
+		mine := &all[p.owner.(member)]
+		lack := p.lacks
+		k := min(lack, p.may, roundOfIDs-made%roundOfIDs) // a tick runs out
 		made += k
 		mine.got += k
 		most = max(most, mine.got)
 		if k < lack {
-			q.join(p, rankOf(lack-k, false))
+			q.join(p, lack-k, false)
+			q.done(p, k, true)
 			continue
 		}
+		q.done(p, k, true)
 		mine.made, mine.most = made, most
 		last--
 	}
@@ -278,4 +309,140 @@ func TestIDsAreSharedByConnections(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Goroutines have the turn one at a time, in the order of turns.
+func TestGoroutinesHandOnTheTurnInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q turns
+		q.note(0, true)
+		type got struct {
+			name string
+			p    *place
+		}
+		order := make(chan got)
+		wait := func(name string, lacks int) {
+			go func() {
+				var p place
+				if err := q.take(t.Context(), &p, make(signal, 1), lacks, false); err != nil {
+					t.Error(err)
+				}
+				order <- got{name, &p}
+			}()
+			synctest.Wait()
+		}
+		wait("the first", 5000)
+		had := <-order
+		if had.p.may != maxSlice || q.atOnce() != 0 {
+			t.Errorf("%d IDs in the turn; while it lasts, %d at once", had.p.may, q.atOnce())
+		}
+		wait("a large order", 5000)
+		wait("another", 5000)
+		wait("a tiny one", 1)
+		for _, want := range []string{"a tiny one", "a large order", "another"} {
+			select {
+			case got := <-order:
+				t.Fatalf("%s does not wait", got.name)
+			default:
+			}
+			q.pass(had.p, 1)
+			if had = <-order; had.name != want {
+				t.Fatalf("%s is next, want %s", had.name, want)
+			}
+			synctest.Wait()
+		}
+		if q.pass(had.p, 1); q.taken || q.atOnce() != maxSlice {
+			t.Error("the turn is not free at the end")
+		}
+	})
+}
+
+// While IDs are plenty, no request waits for the goroutine that has the turn.
+func TestTurnDelaysNobodyWhileIDsArePlenty(t *testing.T) {
+	var q turns
+	var p place
+	take := func() {
+		t.Helper()
+		if err := q.take(t.Context(), &p, make(signal, 1), 5000, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if take(); q.atOnce() != maxSlice {
+		t.Error("a request waits")
+	}
+	if q.pass(&p, 1); q.atOnce() != maxSlice {
+		t.Error("a request waits for nobody")
+	}
+	if q.note(0, true); q.atOnce() != tinyOrder {
+		t.Error("a large request takes no turn, while others wait for a tick")
+	}
+	take()
+	if q.pass(&p, 1); q.atOnce() != maxSlice {
+		t.Error("IDs are scarce although nobody has waited since")
+	}
+}
+
+// A goroutine that is cancelled just as it gets the turn hands the turn on. Signals for something else give no turn.
+func TestCancelledWaiterHandsOnTheTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var q turns
+		var first, gone, last place
+		woken := make(signal, 1)
+		if err := q.take(t.Context(), &first, woken, 5000, false); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 2)
+		wait := func(ctx context.Context, p *place, woken signal) {
+			go func() { done <- q.take(ctx, p, woken, 5000, false) }()
+			synctest.Wait()
+		}
+		wait(ctx, &gone, make(signal, 1))
+		wait(t.Context(), &last, woken)
+		woken.wake()
+		if synctest.Wait(); len(done) > 0 {
+			t.Fatal("somebody has the turn of another")
+		}
+		q.mu.Lock()
+		cancel()
+		q.end(&first, 0, false)
+		q.handOn()
+		q.unlock()
+		synctest.Wait()
+		if len(done) != 2 {
+			t.Fatalf("%d of 2 have come to an end", len(done))
+		}
+		if a, b := <-done, <-done; a == b || a != nil && b != nil {
+			t.Errorf("%v and %v, want that one has the turn", a, b)
+		}
+		if gone.may != 0 || last.may == 0 || gone.in != nil {
+			t.Errorf("the cancelled one may take %d IDs, the other %d", gone.may, last.may)
+		}
+	})
+}
+
+// Server.Reserve takes turns with the connections.
+func TestReserveTakesTurns(t *testing.T) {
+	b := &fakeBackend{maxRun: 4096}
+	s := newTestServer(t, Config{Backend: b})
+	if run, err := s.Reserve(t.Context(), 10_000); err != nil || run.Len != maxSlice || run.First != 1000 {
+		t.Errorf("%+v, %v", run, err)
+	}
+	if run, err := s.Reserve(t.Context(), 5); err != nil || run.Len != 5 || s.turns.taken {
+		t.Errorf("%+v, %v", run, err)
+	}
+	var p place
+	if err := s.turns.take(t.Context(), &p, make(signal, 1), 5000, false); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if run, err := s.Reserve(ctx, 10_000); replies.Of(err).Code != ids.BUSY {
+		t.Errorf("%+v, %v, want BUSY: somebody else has the turn", run, err)
+	}
+	s.turns.pass(&p, 1)
+	b.reserve = func(context.Context, int) error { return replies.New(ids.FENCED, "lease lost") }
+	if _, err := s.Reserve(t.Context(), 10_000); err == nil || s.turns.taken {
+		t.Errorf("%v, taken %v", err, s.turns.taken)
+	}
 }
