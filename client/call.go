@@ -28,6 +28,14 @@ type query struct {
 
 var forIDs = query{verb: "GET"}
 
+// least is the least number that a reply can have: IDs begin at 1, and values at 0.
+func (q query) least() int64 {
+	if q.ofSequence() {
+		return 0
+	}
+	return 1
+}
+
 // ofSequence reports whether the query is about a named sequence.
 func (q query) ofSequence() bool { return q.name != "" }
 

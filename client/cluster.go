@@ -83,10 +83,7 @@ func (c *Client) askCluster(ctx context.Context, n *node, deadline time.Time) er
 		return err
 	}
 	defer conn.close()
-	if err := conn.send(deadline); err != nil {
-		return err
-	}
-	return conn.met()
+	return conn.send(deadline)
 }
 
 // twoClusters returns the error of all calls: a node belongs to another cluster than the first one, by its error.

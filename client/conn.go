@@ -1,17 +1,13 @@
 package client
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"strconv"
 	"time"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/worker"
 )
@@ -23,21 +19,21 @@ const maxLine = 4 << 10
 type conn struct {
 	addr string
 	nc   net.Conn
-	in   *bufio.Reader
+	in   *dialog.Reader
 	out  []byte
 	used time.Time
 	// stop cancels the function that closes the connection when the client is closed. It
 	// returns false if that function has started, which closes cut when it ends.
 	stop func() bool
 	cut  chan struct{}
-	// cluster is asked for before the first request. known: the node belongs to it. asked: its reply is due.
-	cluster      *cluster
-	known, asked bool
+	// cluster is asked for before the first request. known: the node belongs to it.
+	cluster *cluster
+	known   bool
 	// broken means that replies may still come, which would be taken for replies to the
 	// next request. The connection must be closed.
 	broken bool
-	// silent means that not one byte came in reply to the last requests.
-	silent bool
+	// before is the number of bytes that had come when the last requests were sent.
+	before int64
 }
 
 // dial connects and authenticates before deadline. The end of ctx closes the connection,
@@ -54,7 +50,7 @@ func (c *Client) dial(ctx context.Context, n *node, deadline time.Time) (*conn, 
 	case err != nil:
 		return nil, dialog.InWords(n.addr, err)
 	}
-	cn := &conn{addr: n.addr, nc: nc, cluster: c.cluster, in: bufio.NewReaderSize(nc, maxLine),
+	cn := &conn{addr: n.addr, nc: nc, cluster: c.cluster, in: dialog.NewReader(nc, n.addr, maxLine),
 		cut: make(chan struct{}), used: time.Now()}
 	cn.stop = context.AfterFunc(ctx, func() { defer close(cn.cut); _ = nc.Close() })
 	return cn, nil
@@ -84,11 +80,13 @@ func (c *conn) get(ids []worker.ID, q query, want, batch int, share time.Duratio
 		for rest := n; rest > 0; rest -= batch {
 			c.request(q, min(rest, batch))
 		}
-		if err := c.send(time.Now().Add(share)); err != nil {
-			return ids, err
+		err := c.send(time.Now().Add(share))
+		for rest := n; err == nil && rest > 0; rest -= batch {
+			if ids, err = dialog.Numbers(c.in, ids, min(rest, batch), q.least()); isRefusal(err) && rest <= batch {
+				c.done() // no other reply is due
+			}
 		}
-		var err error
-		if ids, err = c.numbers(ids, n, q, n <= batch); err != nil {
+		if err != nil {
 			return ids, err
 		}
 	}
@@ -106,36 +104,15 @@ func (c *conn) request(q query, n int) {
 	c.out = append(c.out, '\n')
 }
 
-// numbers appends the numbers in the next n lines to ids, or returns the refusal in their place. alone: the
-// lines are the reply to the only request that was sent.
-func (c *conn) numbers(ids []worker.ID, n int, q query, alone bool) ([]worker.ID, error) {
-	for i := range n {
-		line, err := c.line()
-		if err != nil {
-			return ids, err
-		}
-		id, ok := number(line)
-		if !ok && !(q.ofSequence() && string(line) == "0") {
-			return ids, c.refusal(line, alone && i == 0)
-		}
-		ids = append(ids, id)
-	}
-	return ids, nil
-}
-
 // getWhole sends one request, and appends the want numbers of its line of reply to ids.
 func (c *conn) getWhole(ids []worker.ID, q query, want int, share time.Duration) ([]worker.ID, error) {
 	line, err := c.ask(q.verb, time.Now().Add(share))
 	if err != nil {
 		return ids, err
 	}
-	words := bytes.Split(line, []byte{' '})
-	for _, word := range words {
-		id, ok := number(word)
-		if !ok && string(word) != "0" || len(words) != want || len(ids) > 0 && id < ids[0] {
-			return ids, c.refusal(line, true)
-		}
-		ids = append(ids, id)
+	ids, rest, ok := dialog.Row(ids, line, want)
+	if !ok || len(rest) > 0 {
+		return ids, c.refusal(line)
 	}
 	c.done()
 	return ids, nil
@@ -147,7 +124,7 @@ func (c *conn) ready(deadline time.Time) error {
 	if err != nil || string(line) == "OK" {
 		return err
 	}
-	return c.refusal(line, true)
+	return c.refusal(line)
 }
 
 // ask sends a request, and returns the line of its reply.
@@ -156,30 +133,30 @@ func (c *conn) ask(request string, deadline time.Time) ([]byte, error) {
 	if err := c.send(deadline); err != nil {
 		return nil, err
 	}
-	return c.line()
+	return c.in.Line()
 }
 
 // done ends an exchange whose replies have come.
 func (c *conn) done() { c.broken, c.used = c.in.Buffered() > 0, time.Now() }
 
+// send writes the requests. On a new connection it reads which cluster the node belongs to, and returns an error unless
+// it is the one that is wanted.
 func (c *conn) send(deadline time.Time) error {
-	c.broken, c.silent = true, true
+	c.broken, c.before = true, c.in.Bytes()
 	if err := c.nc.SetDeadline(deadline); err != nil {
 		return dialog.InWords(c.addr, err)
 	}
 	out := c.out
-	if c.asked = !c.known; c.asked {
+	if !c.known {
 		out = append([]byte(c.cluster.Request()), out...)
 	}
 	if _, err := c.nc.Write(out); err != nil {
 		return dialog.InWords(c.addr, err)
 	}
-	return nil
-}
-
-// met reads the reply to the question for the node's cluster, and returns an error unless it is the one that is wanted.
-func (c *conn) met() error {
-	line, err := c.read()
+	if c.known {
+		return nil
+	}
+	line, err := c.in.Line()
 	if err == nil {
 		err = c.cluster.Check(c.addr, string(line))
 	}
@@ -187,43 +164,14 @@ func (c *conn) met() error {
 	return err
 }
 
-// line returns the next line of the replies.
-func (c *conn) line() ([]byte, error) {
-	if c.asked {
-		c.asked = false
-		if err := c.met(); err != nil {
-			return nil, err
-		}
-	}
-	return c.read()
-}
+// isSilent reports whether not one byte came in reply to the last requests.
+func (c *conn) isSilent() bool { return c.in.Bytes() == c.before }
 
-func (c *conn) read() ([]byte, error) {
-	line, err := c.in.ReadSlice('\n')
-	c.silent = c.silent && len(line) == 0
-	switch {
-	case errors.Is(err, bufio.ErrBufferFull):
-		return nil, fmt.Errorf("%s: %w", c.addr, dialog.ErrReply)
-	case err != nil:
-		return nil, dialog.InWords(c.addr, err)
-	}
-	return bytes.TrimSuffix(line[:len(line)-1], []byte{'\r'}), nil
-}
-
-// refusal returns the error for a line that is not an ID. whole means that no other reply
-// is expected after the line, so that the connection can be used again.
-func (c *conn) refusal(line []byte, whole bool) error {
-	if len(line) < 2 || line[0] != '-' {
-		return fmt.Errorf("%s: %.60q: %w", c.addr, line, dialog.ErrReply)
-	}
-	if whole {
+// refusal returns the error for the only line that was due, which is not the wanted reply.
+func (c *conn) refusal(line []byte) error {
+	err := c.in.Refusal(line)
+	if isRefusal(err) {
 		c.done()
 	}
-	return replies.Parse(c.addr, string(line))
-}
-
-// number parses an ID as nodes write it: 1 to 2^63-1, decimal, without leading zeros.
-func number(line []byte) (worker.ID, bool) {
-	id, err := strconv.ParseInt(string(line), 10, 64)
-	return worker.ID(id), err == nil && line[0] >= '1' && line[0] <= '9'
+	return err
 }

@@ -116,7 +116,7 @@ func (l *connWorker) ask() error {
 		delete(l.conns, n)
 		if time.Since(conn.used) < maxIdle {
 			err := l.exchange(conn)
-			if err == nil || !conn.silent || errors.Is(err, os.ErrDeadlineExceeded) {
+			if err == nil || !conn.isSilent() || errors.Is(err, os.ErrDeadlineExceeded) {
 				return err
 			}
 			// The node closed the connection before it answered, most likely because the

@@ -21,3 +21,9 @@ func code(err error) ids.Code {
 	}
 	return ""
 }
+
+// isRefusal reports whether a node has refused the request.
+func isRefusal(err error) bool {
+	_, ok := errors.AsType[*ids.ReplyError](err)
+	return ok
+}

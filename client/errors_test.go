@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/flaked/flaked/internal/core/replies"
+	"github.com/flaked/flaked/internal/dialog"
 )
 
 // A node whose layout is used up refuses everything until somebody acts. A sequence that is used up concerns
@@ -16,7 +16,7 @@ func TestLasting(t *testing.T) {
 		"-NOAUTH":                            true,
 		"-NOTREADY starting reason=starting": false,
 	} {
-		if err := fmt.Errorf("x: %w", replies.Parse("a", line)); lasting(err) != want {
+		if err := fmt.Errorf("x: %w", dialog.Refusal("a", line)); lasting(err) != want {
 			t.Errorf("%s: %v", line, !want)
 		}
 	}

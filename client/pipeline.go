@@ -1,11 +1,10 @@
 package client
 
 import (
-	"errors"
 	"slices"
 	"time"
 
-	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -62,16 +61,15 @@ func (c *conn) getAll(j *job) ([]worker.ID, error) {
 		m.ids, m.err = nil, nil
 		c.request(m.query, m.want)
 	}
-	var failed error // the connection
-	if failed = c.send(time.Now().Add(j.share)); failed != nil {
-		return nil, failed
+	if err := c.send(time.Now().Add(j.share)); err != nil {
+		return nil, err
 	}
+	var failed error // the connection
 	for _, m := range append([]*job{j}, j.more...) {
 		if m.err = failed; failed == nil {
-			m.ids, m.err = c.numbers(make([]worker.ID, 0, m.want), m.want, m.query, false)
+			m.ids, m.err = dialog.Numbers(c.in, make([]worker.ID, 0, m.want), m.want, 0)
 		}
-		// A node that refuses to say its cluster may still answer what was sent behind.
-		if _, refused := errors.AsType[*ids.ReplyError](m.err); m.err != nil && (!refused || !c.known) {
+		if m.err != nil && !isRefusal(m.err) {
 			failed = m.err
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/core/replies"
+	"github.com/flaked/flaked/internal/dialog"
 )
 
 // queued returns a client of two nodes, with calls for one value of each of these sequences in its queue.
@@ -50,7 +50,7 @@ func TestCallsThatWereRefusedShareTheNextRequest(t *testing.T) {
 		c := queued(t, "order", "order", "order")
 		j := filled(c, 0)
 		first, last := j.calls[0], j.calls[2]
-		c.unsettle(j, replies.Parse("a.invalid", text))
+		c.unsettle(j, dialog.Refusal("a.invalid", text))
 		if len(c.queue) != 3 || c.queue[0] != first || c.queue[2] != last {
 			t.Fatalf("%s: the queue has %d calls, or in another order", text, len(c.queue))
 		}

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -15,7 +15,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/dialog"
 )
 
@@ -70,14 +69,13 @@ func (a nodeAt) ask(ctx context.Context, request string, n int) ([]string, error
 		return nil, refused
 	case err != nil:
 		return nil, unanswered(a.addr, a.timeout, err)
-	case strings.HasPrefix(lines[0], "-"):
-		return nil, replies.Parse(a.addr, lines[0])
 	case strings.HasPrefix(lines[0], "HTTP/"):
 		return nil, unanswered(a.addr, a.timeout, errHTTP)
 	}
 	return lines, nil
 }
 
+// exchange sends a request on a new connection, and returns the n lines of its reply.
 func exchange(ctx context.Context, creds dialog.Client, network, address, request string, n int) ([]string, error) {
 	conn, err := creds.Dial(ctx, network, address)
 	if err != nil {
@@ -89,25 +87,20 @@ func exchange(ctx context.Context, creds dialog.Client, network, address, reques
 	if _, err := io.WriteString(conn, request+"\n"); err != nil {
 		return nil, err
 	}
-	return readLines(conn, n)
-}
-
-// readLines reads n lines, but only one if that is an error reply.
-func readLines(from io.Reader, n int) (lines []string, err error) {
-	limited := &io.LimitedReader{R: from, N: maxReply}
-	for r := bufio.NewReader(limited); len(lines) < n; {
-		line, err := r.ReadString('\n')
+	lines := make([]string, 0, n)
+	for in := dialog.NewReader(conn, address, maxReply); len(lines) < n; {
+		line, err := in.Line()
 		switch {
-		case err != nil && limited.N == 0:
-			return nil, errLong
 		case errors.Is(err, io.EOF) && len(lines) > 0:
 			return nil, fmt.Errorf("the connection was closed after line %d of the reply", len(lines))
 		case err != nil:
 			return nil, err
+		case in.Bytes() > maxReply:
+			return nil, dialog.ErrLong
+		case len(lines) == 0 && bytes.HasPrefix(line, []byte{'-'}): // it replaces all lines
+			return nil, in.Refusal(line)
 		}
-		if lines = append(lines, strings.TrimRight(line, "\r\n")); strings.HasPrefix(lines[0], "-") {
-			break
-		}
+		lines = append(lines, string(line))
 	}
 	return lines, nil
 }
@@ -125,13 +118,13 @@ func (e *silentError) Unwrap() error { return e.err }
 
 const startOne = "Start a node with `flaked serve`, or give another with --addr (FLAKED_ADDR)"
 
-var (
-	errHTTP = errors.New("what answers there speaks HTTP, as a node does at its --admin address")
-	errLong = fmt.Errorf("its reply is longer than %d bytes", maxReply)
-)
+var errHTTP = errors.New("what answers there speaks HTTP, as a node does at its --admin address")
 
 // unanswered returns the error for a node that did not answer: the reason, and what to do.
 func unanswered(addr string, timeout time.Duration, err error) error {
+	if network, ok := errors.AsType[*dialog.NetworkError](err); ok {
+		err = network.Err // it names the address
+	}
 	why, advice := plain(err.Error()), "Check --addr (FLAKED_ADDR)"
 	tls, insecure := tlsAdvice(err)
 	switch {
@@ -144,8 +137,8 @@ func unanswered(addr string, timeout time.Duration, err error) error {
 		why, advice = "connection refused", startOne
 	case errors.Is(err, os.ErrNotExist):
 		why, advice = "socket not found", startOne
-	case errors.Is(err, errLong):
-		advice = "Check that it is a flaked node"
+	case errors.Is(err, dialog.ErrLong):
+		why, advice = fmt.Sprintf("its reply is longer than %d bytes", maxReply), "Check that it is a flaked node"
 	case errors.Is(err, errHTTP):
 		advice = "Give the node's --listen address, whose port is " + dialog.DefaultPort + " by default"
 	case errors.Is(err, io.EOF):

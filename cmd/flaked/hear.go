@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/internal/ops/view"
@@ -202,7 +201,7 @@ func (h *hearing) askOne(ctx context.Context, r *reply) []coordinator.Peer {
 // refused returns the error in the reply to the second request, nil for none.
 func (r reply) refused() error {
 	if strings.HasPrefix(r.line, "-") {
-		return replies.Parse(r.address, r.line)
+		return dialog.Refusal(r.address, r.line)
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/dialog"
 )
 
 // mostNumbers is the most numbers of one request.
@@ -35,7 +36,7 @@ func printNumbers(c *cli.Context, request, what string, n int, advice func(*ids.
 		return err
 	}
 	for _, line := range lines {
-		if v, err := strconv.ParseInt(line, 10, 64); err != nil || v < 0 {
+		if _, ok := dialog.Number([]byte(line)); !ok {
 			return failure("%s answered %.60q, which is not %s. Check that it is a flaked node", node.addr, line, what)
 		}
 	}

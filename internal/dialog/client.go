@@ -5,11 +5,8 @@ import (
 	"crypto/tls"
 	"io"
 	"net"
-	"strings"
 	"sync"
 	"time"
-
-	"github.com/flaked/flaked/internal/core/replies"
 )
 
 // Client connects to a node. The zero Client is for nodes without TLS and tokens.
@@ -26,7 +23,7 @@ type Client struct {
 // Dial returns a connection on which requests may be sent: it has connected, completed the
 // TLS handshake, sent the token and compared the cluster. The end of ctx stops Dial, but does
 // not close a connection that Dial has returned. If the node refuses the token, the error is
-// an *ids.ReplyError without an address.
+// an *ids.ReplyError.
 func (c Client) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	nc, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {
@@ -72,42 +69,32 @@ func (c Client) greet(ctx context.Context, nc net.Conn, address string) error {
 	if _, err := io.WriteString(nc, request); err != nil {
 		return err
 	}
+	in := NewReader(nc, address, maxReply)
 	if c.Token != "" {
-		line, err := readLine(nc)
+		line, err := in.Line()
+		if err == nil && string(line) != "OK" {
+			err = in.Refusal(line)
+		}
 		if err != nil {
 			return err
-		}
-		if line != "OK" {
-			return replies.Parse("", line)
 		}
 	}
 	if c.Cluster != nil {
-		line, err := readLine(nc)
+		line, err := in.Line()
 		if err == nil {
-			err = c.Cluster.Check(address, line)
+			err = c.Cluster.Check(address, string(line))
 		}
 		if err != nil {
 			return err
 		}
+	}
+	if in.Buffered() > 0 { // a reply without a request
+		return notReply(address, "")
 	}
 	if !end() {
 		return ctx.Err()
 	}
 	return nil
-}
-
-// readLine reads a line byte by byte, which leaves what follows the line for the caller.
-func readLine(nc net.Conn) (string, error) {
-	var line []byte
-	for b := make([]byte, 1); len(line) < maxReply; line = append(line, b[0]) {
-		if _, err := io.ReadFull(nc, b); err != nil {
-			return "", err
-		}
-		if b[0] == '\n' {
-			break
-		}
-	}
-	return strings.TrimRight(string(line), "\r"), nil
 }
 
 // Interrupt makes reads and writes of nc fail once ctx is done. The function that it returns ends that, and reports

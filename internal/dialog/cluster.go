@@ -10,9 +10,6 @@ import (
 	"github.com/flaked/flaked/internal/core/replies"
 )
 
-// ErrReply means that the bytes received are not a reply of a flaked node.
-var ErrReply = errors.New("reply is not from a flaked node. Check the address")
-
 // CorrectAddresses ends the text of the error for a node of another cluster.
 const CorrectAddresses = ". Correct the addresses"
 
@@ -39,7 +36,7 @@ func (c *Cluster) Request() string {
 // Check returns an error unless line is the reply of a node of the cluster. If the node belongs to another one, the
 // error is an *ids.ReplyError with the code WRONGNODE, which names both.
 func (c *Cluster) Check(addr, line string) error {
-	e, refused := replies.Parse(addr, line), strings.HasPrefix(line, "-")
+	e, refused := errors.AsType[*ids.ReplyError](Refusal(addr, line))
 	if refused && e.Code != ids.WRONGNODE && e.Code != ids.ERR {
 		return e
 	}
@@ -51,7 +48,7 @@ func (c *Cluster) Check(addr, line string) error {
 	}
 	name, uuid := fields["cluster"], fields["cluster_uuid"]
 	if uuid == "" || refused && e.Code != ids.WRONGNODE {
-		return fmt.Errorf("%s: %.60q: %w", addr, line, ErrReply)
+		return notReply(addr, line)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

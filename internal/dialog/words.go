@@ -21,8 +21,11 @@ func (e *NetworkError) Error() string { return e.Text }
 func (e *NetworkError) Unwrap() error { return e.Err }
 
 // InWords returns err, which ended an exchange with the node at addr, with a text for people.
-// If it does not know err, the text is the address and the innermost error.
+// If it does not know err, the text is the address and the innermost error. An ErrReply is returned as it is.
 func InWords(addr string, err error) error {
+	if errors.Is(err, ErrReply) {
+		return err
+	}
 	var text string
 	dns, isDNS := errors.AsType[*net.DNSError](err)
 	switch {

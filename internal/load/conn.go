@@ -1,19 +1,20 @@
 package load
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"net"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/dialog"
 )
+
+// maxLine is longer than any line of a reply.
+const maxLine = 16 << 10
 
 // redialAfter is the wait before a lost connection is opened again.
 const redialAfter = 100 * time.Millisecond
@@ -23,7 +24,7 @@ type conn struct {
 	*run
 	number int
 	net    net.Conn
-	in     *bufio.Reader
+	in     *dialog.Reader
 	block  string // Pipeline requests
 	size   int    // bytes of one request
 
@@ -44,7 +45,7 @@ func newConn(r *run, number int, nc net.Conn) *conn {
 }
 
 func (c *conn) open(nc net.Conn) {
-	c.net, c.in, c.last = nc, bufio.NewReaderSize(nc, 16<<10), 0
+	c.net, c.in, c.last = nc, dialog.NewReader(nc, "the node", maxLine), 0
 }
 
 // serve sends requests until the run is over. It opens the connection again if it is lost.
@@ -111,7 +112,7 @@ func (c *conn) talk(ctx context.Context) error {
 			}
 		}
 		if c.in.Buffered() > 0 { // a reply without a request
-			return c.lost([]int64{c.now()}, errReply)
+			return c.lost([]int64{c.now()}, dialog.ErrReply)
 		}
 	}
 }
@@ -171,39 +172,19 @@ func (c *conn) dueAt(k int64) int64 {
 	return int64(float64(k*int64(c.cfg.Conns)+int64(c.number)) * 1e9 / c.cfg.Rate)
 }
 
-// errReply means that bytes are no reply.
-var errReply = errors.New("received bytes that are not a reply")
-
 // reply reads the reply to a request: a line for each ID, or one line with an error.
-func (c *conn) reply(start int64) error {
-	c.ids = c.ids[:0]
-	code := ""
-	for len(c.ids) < c.cfg.Batch && code == "" {
-		line, err := c.in.ReadSlice('\n')
-		if errors.Is(err, bufio.ErrBufferFull) {
-			return errReply
-		}
-		if err != nil {
-			return err
-		}
-		line = bytes.TrimRight(line, "\r\n")
-		if len(line) > 1 && line[0] == '-' && len(c.ids) == 0 {
-			word, _, _ := bytes.Cut(line[1:], []byte{' '})
-			code = string(word)
-			continue
-		}
-		id, err := strconv.ParseUint(string(line), 10, 63)
-		if err != nil {
-			return errReply
-		}
-		c.ids = append(c.ids, int64(id))
+func (c *conn) reply(start int64) (err error) {
+	c.ids, err = dialog.Numbers(c.in, c.ids[:0], c.cfg.Batch, 1)
+	refused, ok := errors.AsType[*ids.ReplyError](err)
+	if err != nil && !ok {
+		return err
 	}
 	now := c.now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.record(start, now, 1)
-	if code != "" {
-		c.fail(code, 1)
+	if refused != nil {
+		c.fail(string(refused.Code), 1)
 		return nil
 	}
 	for _, id := range c.ids {
@@ -239,7 +220,7 @@ func codeOf(err error) string {
 	switch {
 	case errors.Is(err, io.EOF):
 		return codeClosed
-	case errors.Is(err, errReply):
+	case errors.Is(err, dialog.ErrReply):
 		return codeProtocol
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		return codeTimeout

@@ -1,4 +1,4 @@
-// Package replies makes and reads the error replies that nodes, their ports and their clients share. An
+// Package replies makes the error replies that nodes and their ports share, and has the table of their codes. An
 // *ids.ReplyError is an error reply.
 package replies
 
@@ -44,12 +44,6 @@ func Of(err error) *ids.ReplyError {
 		return e
 	}
 	return New(ids.NOTREADY, err.Error())
-}
-
-// Parse returns the error reply of the node at addr. line has no line ending.
-func Parse(addr, line string) *ids.ReplyError {
-	code, text, _ := strings.Cut(strings.TrimPrefix(line, "-"), " ")
-	return &ids.ReplyError{Addr: addr, Code: ids.Code(code), Text: text}
 }
 
 // OneLine replaces the line breaks of a text by blanks: an error reply is one line, and so is a reason in a log.

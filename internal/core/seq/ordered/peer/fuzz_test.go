@@ -1,15 +1,16 @@
 package peer
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 	"testing/iotest"
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/seq/ordered"
+	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -22,14 +23,13 @@ func FuzzReplies(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, said string) {
 		var before []*call
-		for _, in := range []*bufio.Reader{bufio.NewReader(strings.NewReader(said)),
-			bufio.NewReader(iotest.OneByteReader(strings.NewReader(said)))} {
+		for _, in := range []io.Reader{strings.NewReader(said), iotest.OneByteReader(strings.NewReader(said))} {
 			var calls []*call
 			for _, n := range []int64{1, 5, 1} {
 				calls = append(calls, &call{Ask: ordered.Ask{N: n, Of: sequence.Ownership{Owner: "o"}}, done: make(chan struct{})})
 			}
 			l := &link{address: "a:1", wake: make(chan struct{}, 1), sent: append([]*call(nil), calls...)}
-			ended := l.read(in)
+			ended := l.read(dialog.NewReader(in, "a:1", maxLine))
 			answered := len(calls) - len(l.sent)
 			l.finish(ended, nil) // panics if a call has ended
 			for i, k := range calls {

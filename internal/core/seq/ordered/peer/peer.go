@@ -3,13 +3,10 @@
 package peer
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"runtime"
 	"strconv"
@@ -17,7 +14,6 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/dialog"
 )
@@ -121,6 +117,8 @@ const (
 	endTicks   = int(6 * time.Second / tick)
 	// writeTime is the longest time of one write.
 	writeTime = 5 * time.Second
+	// maxLine is longer than any line of a reply.
+	maxLine = 4 << 10
 	// maxWrite is the number of bytes after which a write gets no more requests.
 	maxWrite = 64 << 10
 )
@@ -217,14 +215,14 @@ func (l *link) isEnded() bool {
 }
 
 func (l *link) run(ctx context.Context, creds func() dialog.Client) {
-	nc, in, err := dial(ctx, creds(), l.address, l.cluster)
+	nc, err := dial(ctx, creds(), l.address, l.cluster)
 	if err != nil {
 		l.finish(err, notAsked(err))
 		return
 	}
 	var reading sync.WaitGroup
 	reading.Go(func() {
-		err := l.read(in)
+		err := l.read(dialog.NewReader(nc, l.address, maxLine))
 		l.mu.Lock()
 		l.failed = err
 		l.mu.Unlock()
@@ -238,7 +236,7 @@ func (l *link) run(ctx context.Context, creds func() dialog.Client) {
 
 // Try returns nil if the node at address answers, belongs to this cluster, and accepts this node.
 func Try(ctx context.Context, creds dialog.Client, address, cluster string) error {
-	nc, _, err := dial(ctx, creds, address, cluster)
+	nc, err := dial(ctx, creds, address, cluster)
 	if err == nil {
 		err = nc.Close()
 	}
@@ -247,36 +245,19 @@ func Try(ctx context.Context, creds dialog.Client, address, cluster string) erro
 
 // dial returns a connection to a node that has said that it belongs to this cluster. So it is not one that is full,
 // that stands still, or that does not accept this node.
-func dial(ctx context.Context, creds dialog.Client, address, cluster string) (net.Conn, *bufio.Reader, error) {
+func dial(ctx context.Context, creds dialog.Client, address, cluster string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTime)
 	defer cancel()
+	//mutant:o10-any-peer by TestNodeOfAnotherClusterIsNotAsked -> creds.Cluster = dialog.Want("")
+	creds.Cluster = dialog.Want(cluster)
 	nc, err := creds.Dial(ctx, "tcp", address)
 	if refused, ok := errors.AsType[*ids.ReplyError](err); ok {
-		return nil, nil, replies.Parse(address, refused.Line())
+		return nil, dialog.Refusal(address, refused.Line())
 	}
 	if err != nil {
-		return nil, nil, dialog.InWords(address, err)
+		return nil, dialog.InWords(address, err)
 	}
-	in := bufio.NewReaderSize(nc, 16<<10)
-	end := dialog.Interrupt(ctx, nc)
-	var line []byte
-	if _, err = io.WriteString(nc, "WORKER "+cluster+"\n"); err == nil {
-		line, err = in.ReadSlice('\n')
-	}
-	inTime := end()
-	switch {
-	case err != nil:
-		err = dialog.InWords(address, err)
-	//mutant:o10-any-peer by TestNodeOfAnotherClusterIsNotAsked -> case !bytes.Contains(line, []byte(" cluster_uuid=")):
-	case !bytes.Contains(line, []byte(" cluster_uuid="+cluster)):
-		err = reply(address, line)
-	case !inTime:
-		err = dialog.InWords(address, ctx.Err())
-	default:
-		return nc, in, nil
-	}
-	_ = nc.Close()
-	return nil, nil, err
+	return nc, nil
 }
 
 // write sends what is in the queue, until the connection must end.
@@ -398,15 +379,12 @@ func (l *link) endQueue(err error) {
 	l.queue = nil
 }
 
-// errReply means that the bytes received are not replies of a flaked node.
-var errReply = errors.New("the reply is not from a flaked node. Check the address")
-
 // read gives the replies to the calls, until the connection ends.
-func (l *link) read(in *bufio.Reader) error {
+func (l *link) read(in *dialog.Reader) error {
 	for {
-		line, err := in.ReadSlice('\n')
+		line, err := in.Line()
 		if err != nil {
-			return dialog.InWords(l.address, err)
+			return err
 		}
 		if err := l.answer(line); err != nil {
 			return err
@@ -419,11 +397,11 @@ func (l *link) answer(line []byte) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.sent) == 0 {
-		return notReply(l.address, line)
+		return fmt.Errorf("%s: %.60q: %w", l.address, line, dialog.ErrReply)
 	}
 	k := l.sent[0]
 	got, err := k.parse(l.address, line)
-	if errors.Is(err, errReply) {
+	if errors.Is(err, dialog.ErrReply) {
 		return err
 	}
 	l.sent[0] = nil
@@ -439,18 +417,16 @@ func (l *link) answer(line []byte) error {
 // parse returns the answer in a reply, or the error that it is: an *ids.ReplyError if the node refuses the request, and
 // an ordered.ErrNotAsked if it refuses this node or does not understand it.
 func (k *call) parse(address string, line []byte) (got ordered.Answer, err error) {
-	line = bytes.TrimRight(line, "\r\n")
-	a, rest, _ := bytes.Cut(line, []byte(" "))
-	b, owner, _ := bytes.Cut(rest, []byte(" "))
-	first, err := strconv.ParseInt(string(a), 10, 64)
-	last, wrong := strconv.ParseInt(string(b), 10, 64)
-	if err == nil && wrong == nil && first >= 0 && last >= first && last-first >= k.N-1 && (k.N > 1 || last == first) &&
-		len(owner) > 0 {
-		return ordered.Answer{First: first, Owner: k.nonce(owner)}, nil
+	var buffer [2]int64
+	values, owner, ok := dialog.Row(buffer[:0], line, 2)
+	if ok && len(owner) > 0 {
+		if first, wide := values[0], values[1]-values[0]; wide >= k.N-1 && (k.N > 1 || wide == 0) {
+			return ordered.Answer{First: first, Owner: k.nonce(owner)}, nil
+		}
 	}
-	err = reply(address, line)
-	e, ok := errors.AsType[*ids.ReplyError](err)
-	if ok && (e.Code == ids.NOPERM || e.Reason() == "" && e.Code != ids.NOTREADY) {
+	err = dialog.Refusal(address, string(line))
+	e, refused := errors.AsType[*ids.ReplyError](err)
+	if refused && (e.Code == ids.NOPERM || e.Reason() == "" && e.Code != ids.NOTREADY) {
 		return got, notAsked(e)
 	}
 	return got, err
@@ -462,16 +438,4 @@ func (k *call) nonce(owner []byte) string {
 		return k.Of.Owner
 	}
 	return string(owner)
-}
-
-// reply returns the *ids.ReplyError in a line that is not a good reply, or an errReply.
-func reply(address string, line []byte) error {
-	if line = bytes.TrimRight(line, "\r\n"); len(line) > 1 && line[0] == '-' {
-		return replies.Parse(address, string(line))
-	}
-	return notReply(address, line)
-}
-
-func notReply(address string, line []byte) error {
-	return fmt.Errorf("%s: %.60q: %w", address, line, errReply)
 }
