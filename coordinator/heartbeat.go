@@ -113,7 +113,7 @@ func (c *Coordinator) readBeat(ctx context.Context) (recorded, error) {
 func (c *Coordinator) report(ctx context.Context, v recorded, r Report) (Beat, error) {
 	h := c.hold
 	c.saw(*v.cl)
-	e := c.gather().withReport(r)
+	e := c.gather(r.Agreed)
 	d := h.plan(v, e, r)
 	switch d.action {
 	case giveUp:
@@ -122,7 +122,9 @@ func (c *Coordinator) report(ctx context.Context, v recorded, r Report) (Beat, e
 		confirm, err := c.writeNextTerm(ctx, v, r.Lease)
 		return Beat{Floor: h.Floor, Clock: c.reading, Wait: confirm}.frozenBy(v, e), err
 	}
-	h.sent(d)
+	// From here on, because the write may arrive whether or not it is acknowledged.
+	//mutant:c4-unacknowledged-bound by sim -> h.confirmAt, h.LeaseUntil = d.confirmAt, d.slot.LeaseUntil
+	h.confirmAt = d.confirmAt
 	// The record says what this node has compared in its session, so it must not be written in the next one.
 	after, written, err := c.write(store.OnSession(ctx, e.session), d, v, h.Worker)
 	if written && err != nil {
@@ -143,8 +145,9 @@ func (c *Coordinator) report(ctx context.Context, v recorded, r Report) (Beat, e
 	return beat.frozenBy(v, e), nil
 }
 
-// gather returns the present evidence. A raise of the horizon counts from here on, if it is due.
-func (c *Coordinator) gather() evidence {
+// gather returns the present evidence. agreed is Report.Agreed, zero outside of heartbeats. A raise of the horizon counts
+// from here on, if it is due.
+func (c *Coordinator) gather(agreed Reading) evidence {
 	session := c.Store.SessionID() // first: self is of this session, or of a later one
 	self := Slot{RTTMs: c.rtt, HeartbeatMs: c.Interval.Milliseconds(), Labels: c.Labels}
 	if c.Followed != nil {
@@ -154,7 +157,7 @@ func (c *Coordinator) gather() evidence {
 	c.horizon = c.horizon.at(at.Least, c.mine.ConfirmTime())
 	return evidence{
 		now: c.Now(), session: session, at: at, horizon: c.horizon, beat: c.Interval, mine: c.mine,
-		reading: c.reading, self: self,
+		reading: c.reading, agreed: agreed != Reading{} && agreed == c.reading, self: self,
 	}
 }
 
@@ -195,18 +198,13 @@ func (b Beat) frozenBy(v recorded, e evidence) Beat {
 // end is the end of what was issued under a lease that had run out, Unix ms, 0 if none had. The caller must have ended
 // that before: the claim's new lease bound is not for it.
 func (c *Coordinator) Accept(b Beat, end int64) error {
-	h := c.hold
-	claim := h.accepts(b, end)
-	if !b.Confirmed {
-		h.Claim = claim
-		h.becomeConfirming(h.confirmAt)
-		return nil
-	}
-	if h.stage != Confirmed {
-		if _, err := c.Ledger.Save(claim); err != nil {
+	accepted := *c.hold
+	accepted.becomeAccepted(b, end)
+	if accepted.stage == Confirmed && c.hold.stage != Confirmed {
+		if _, err := c.Ledger.Save(accepted.Claim); err != nil {
 			return err
 		}
 	}
-	h.becomeConfirmed(claim)
+	*c.hold = accepted
 	return nil
 }

@@ -212,7 +212,7 @@ func (c *Coordinator) restore(ctx context.Context, v recorded, r Report, why str
 		return Beat{}, c.leaves(ctx, why+", and the lease has expired", true)
 	}
 	// Another holder may have frozen long ago. By the leader's clock now, check whether that freeze is long enough.
-	e := c.gather().withReport(r) // before the ticket: hasPassed asks how far our clock was ahead
+	e := c.gather(r.Agreed) // before the ticket: hasPassed asks how far our clock was ahead
 	clock, err := c.touchTicket(ctx, &h.Claim)
 	//mutant:c21-found-freeze-ends-early by TestFoundFreezeIsLongByTheLeadersClock -> early := cl.FrozenUntil < mine.FreezeEnd(clock.Stamp)-1
 	early := cl.FrozenUntil < mine.FreezeEnd(clock.Stamp)
@@ -247,7 +247,7 @@ func (c *Coordinator) putBack(ctx context.Context, cl Cluster, v recorded, r Rep
 	if err := c.pend(h, old); err != nil {
 		return Beat{}, err
 	}
-	e := c.gather()
+	e := c.gather(Reading{})
 	slot := h.pendingRecord(e, cl, old, r.Lease, true)
 	slot.State = r.State
 	version, err := int32(0), error(nil)

@@ -65,30 +65,6 @@ type listVersion struct {
 // The records are then older by a round trip than the write that they are compared with. No rule rests on that: a
 // reading may be as old as three heartbeats.
 func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
-	readings, err := c.readPeers(ctx, own)
-	if err == nil {
-		c.seen = PeersSeen{Live: c.roster.live, RelyIn: c.hold.hearing.first.Session, RelyAfter: c.Waits(),
-			OthersTake: c.hold.othersTake()}
-	}
-	return readings, err
-}
-
-// PeersSeen has what the last call of Peers has read about the other nodes. It stays when the node gets another slot.
-type PeersSeen struct {
-	// Live is the number of connected nodes of the cluster. 0: not known.
-	Live int
-	// RelyIn is the ZooKeeper session in which the node waits until its peers have compared their records: see Hearing.
-	// RelyAfter is the time until the node must ask again. 0: it relies on ZooKeeper's data in that session.
-	RelyIn    int64
-	RelyAfter time.Duration
-	// OthersTake: a peer may take values of named sequences, as far as this node has read. Then this node may leave
-	// them to that peer for a while, before it says that it is ready. It is true until the node has read all slots in
-	// its session, and false if more than manyTake take values.
-	OthersTake bool
-}
-
-// readPeers does what Peers says. It also serves a start, which has no hold that could rely on the peers.
-func (c *Coordinator) readPeers(ctx context.Context, own int) ([]Reading, error) {
 	if c.Waits() > 0 {
 		if err := c.hearPeers(ctx); err != nil {
 			return nil, err
@@ -118,7 +94,23 @@ func (c *Coordinator) readPeers(ctx context.Context, own int) ([]Reading, error)
 	}
 	readings := c.readings(found.records)
 	c.roster.fewReadings = 2*len(readings) < len(found.records)
+	c.seen = PeersSeen{Live: c.roster.live, RelyIn: c.hold.hearing.first.Session, RelyAfter: c.Waits(),
+		OthersTake: c.hold.othersTake()}
 	return readings, nil
+}
+
+// PeersSeen has what the last call of Peers has found out about the other nodes.
+type PeersSeen struct {
+	// Live is the number of connected nodes of the cluster. 0: not known.
+	Live int
+	// RelyIn is the ZooKeeper session in which the node waits until its peers have compared their records: see Hearing.
+	// RelyAfter is the time until the node must ask again. 0: it relies on ZooKeeper's data in that session.
+	RelyIn    int64
+	RelyAfter time.Duration
+	// OthersTake: a peer may take values of named sequences, as far as this node has read. Then this node may leave
+	// them to that peer for a while, before it says that it is ready. It is true until the node has read all slots in
+	// its session, and false if more than manyTake take values.
+	OthersTake bool
 }
 
 // list reads the list of live workers. version is the list's version before that.

@@ -15,7 +15,7 @@ import (
 // proof has the facts that this process has proved about its slot. These are: which record of the slot is in ZooKeeper,
 // that ZooKeeper has lost no write of the slot since, and that no other node can have held the slot meanwhile. By these
 // facts a proof decides what the process writes next, above all whether that write confirms the slot. A proof does no
-// I/O: a heartbeat reads, calls plan, writes, and reports the outcome of the write to sent and acked.
+// I/O: a heartbeat reads, calls plan, writes, and reports an acknowledged write to acked.
 //
 //	Seeking ──a write of the slot is acknowledged──> Confirming
 //	Seeking ──GoAlone──> Alone ──the restart is reported──> Confirming
@@ -26,7 +26,7 @@ import (
 // A restart that goes on in its chain writes its record confirmed. It is in the stage Confirming all the same, until
 // the first heartbeat has been accepted.
 //
-// Invariant: only becomeConfirmed raises the lease bound of the claim, after the acknowledgement (C4). IDs are issued
+// Invariant: only becomeAccepted raises the lease bound of the claim, after the acknowledgement (C4). IDs are issued
 // only under a confirmed claim, from its floor up to its lease bound. In the stages Alone and Confirming that is the
 // bound of an earlier process, or of the lease before.
 type proof struct {
@@ -122,8 +122,17 @@ func (p *proof) breakChain() { p.Chain = brokenAt(p.Chain.Version) }
 // becomeConfirming: ZooKeeper has the record, which may be confirmed from a time on, ns of AtLeast.
 func (p *proof) becomeConfirming(from int64) { p.stage, p.confirmAt = Confirming, from }
 
-// becomeConfirmed: ZooKeeper has the confirmed record, and the claim that says so is saved.
-func (p *proof) becomeConfirmed(claim Claim) { p.stage, p.Claim = Confirmed, claim }
+// becomeAccepted: the heartbeat b counts, and what was issued before it up to end, Unix ms, has ended. If b has confirmed
+// the slot, the claim's lease bound rises. That happens here only, after the acknowledgement (C4).
+func (p *proof) becomeAccepted(b Beat, end int64) {
+	p.Floor = max(b.Floor, end)
+	if !b.Confirmed {
+		p.becomeConfirming(p.confirmAt)
+		return
+	}
+	p.stage = Confirmed
+	p.EverConfirmed, p.LeaseUntil, p.Ends = true, b.LeaseUntil, cmp.Or(b.ends, p.Ends)
+}
 
 // becomeExpired: the leader's clock has shown that the lease had run out. ours is our clock then.
 func (p *proof) becomeExpired(ours, leaders int64) {
@@ -203,14 +212,8 @@ type evidence struct {
 	beat    time.Duration    // from one heartbeat to the next
 	mine    Cluster          // as this node knows it
 	reading Reading          // our clock against the leader's when that was last read; zero: never
-	agreed  bool             // most voters agree with that reading
+	agreed  bool             // most voters agree with that reading; false outside of heartbeats
 	self    Slot             // the fields about this node that each of our records has
-}
-
-// withReport returns the evidence with what the report says of our clock.
-func (e evidence) withReport(r Report) evidence {
-	e.agreed = r.Agreed != Reading{} && r.Agreed == e.reading
-	return e
 }
 
 // confirmAt returns the end of a confirming time that begins now, ns of AtLeast.
@@ -349,12 +352,6 @@ func (c Claim) record(e evidence, cl Cluster, old Slot, lease time.Duration, hor
 	return s
 }
 
-// sent: the write that was decided may arrive from now on, whether or not it is acknowledged.
-func (p *proof) sent(d decision) {
-	//mutant:c4-unacknowledged-bound by sim -> p.confirmAt, p.LeaseUntil = d.confirmAt, d.slot.LeaseUntil
-	p.confirmAt = d.confirmAt
-}
-
 // unstamped: the write has made this version of the slot, but the leader's stamp of it could not be read.
 func (p *proof) unstamped(version int32) { p.Chain = brokenAt(version) }
 
@@ -423,15 +420,6 @@ func (p *proof) confirmedFloor(cl Cluster, e evidence) int64 {
 		floor = max(floor, p.expiry.floor)
 	}
 	return floor
-}
-
-// accepts returns the claim after a heartbeat that counts: see Coordinator.Accept.
-func (p proof) accepts(b Beat, end int64) Claim {
-	claim := p.Claim // its bound rises here only, after the acknowledgement (C4)
-	if claim.Floor = max(b.Floor, end); b.Confirmed {
-		claim.EverConfirmed, claim.LeaseUntil, claim.Ends = true, b.LeaseUntil, cmp.Or(b.ends, claim.Ends)
-	}
-	return claim
 }
 
 // continuesChain reports whether a process that starts again need not wait: its next write continues the chain of the

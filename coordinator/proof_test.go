@@ -190,7 +190,7 @@ func TestStages(t *testing.T) {
 		p.becomeConfirming(e.at.Least)
 	}
 	confirm := func(p *proof) {
-		p.becomeConfirmed(p.accepts(Beat{Confirmed: true, LeaseUntil: v.slot.LeaseUntil, Floor: planNow}, 0))
+		p.becomeAccepted(Beat{Confirmed: true, LeaseUntil: v.slot.LeaseUntil, Floor: planNow}, 0)
 	}
 	p := seek(Claim{Owner: Owner{"me", 3}})
 	for _, step := range []struct {

@@ -90,7 +90,7 @@ func (c *Coordinator) register(ctx context.Context, h *proof, cl Cluster, lease 
 // checkClocks calls check with the clocks of the leader and of the peers. own is our worker, -1 when we have none.
 func (c *Coordinator) checkClocks(ctx context.Context, own int, check ClockCheck) error {
 	c.roster.sampled = nil // a heartbeat before has read it
-	peers, err := c.readPeers(ctx, own)
+	peers, err := c.Peers(ctx, own)
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (c *Coordinator) grow(ctx context.Context, v recorded, worker int) error {
 func (c *Coordinator) writeAcquired(ctx context.Context, h *proof, worker int, v recorded, now int64,
 	lease time.Duration,
 ) error {
-	cl, old := v.cl.withHorizon(c.gather().earliest(), lease), *v.slot
+	cl, old := v.cl.withHorizon(c.gather(Reading{}).earliest(), lease), *v.slot
 	// The floor is above all that earlier holders may have used (C2).
 	//mutant:c2-floor-at-now by sim -> floor := now
 	floor := max(now, old.LeaseUntil)
@@ -231,7 +231,7 @@ func (c *Coordinator) writeAcquired(ctx context.Context, h *proof, worker int, v
 	if err := c.pend(h, old); err != nil {
 		return err
 	}
-	e := c.gather()
+	e := c.gather(Reading{})
 	slot := h.pendingRecord(e, cl, old, lease, false)
 	//mutant:c8-acquire-over-any-version by sim -> version := store.AnyVersion
 	version := v.stat.Version

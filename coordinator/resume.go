@@ -105,7 +105,7 @@ func (c *Coordinator) writeNextTerm(ctx context.Context, v recorded, lease time.
 	if err := c.pend(h, *v.slot); err != nil {
 		return 0, err
 	}
-	e := c.gather() // after the disk, which may take long
+	e := c.gather(Reading{}) // after the disk, which may take long
 	confirmed := h.continuesChain(v, e)
 	if !confirmed {
 		h.breakChain()
@@ -121,7 +121,7 @@ func (c *Coordinator) writeNextTerm(ctx context.Context, v recorded, lease time.
 	before := e
 	before.at = stamped.Sent
 	// Again, with the reading that this write has given.
-	e = c.gather()
+	e = c.gather(Reading{})
 	// Scenario: the process stands still between its look at the clock and its write, as by SIGSTOP. Others act
 	// meanwhile, and ZooKeeper gets data back in which the record has the version that the late write expects (C13).
 	inTime := confirmed && h.continuesChain(v, e)

@@ -309,8 +309,14 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 		n.giveUp(a, o)
 	case moveRegister: // with the present identity
 	}
+	// The cluster's record is as joinCluster has just read it.
+	confirm, err := n.coord.Register(ctx, n.peek().cluster, n.lease(), n.checkClock)
+	if err != nil {
+		a.usable = n.coord.Pending() // the slot may have been written all the same: the next attempt resumes it if so
+		return err
+	}
 	a.usable = false
-	return n.register(ctx, a)
+	return n.granted(confirm, "registered")
 }
 
 // giveUp ends an identity that held a slot, and makes the node a newcomer.
@@ -352,17 +358,6 @@ func (n *Node) resume(ctx context.Context, a *attempt) outcome {
 		}
 	}
 	return o
-}
-
-// register gets a slot for a node that has none.
-func (n *Node) register(ctx context.Context, a *attempt) error {
-	cl := n.peek().cluster // as joinCluster has just read it
-	confirm, err := n.coord.Register(ctx, cl, n.lease(), n.checkClock)
-	if err != nil {
-		a.usable = n.coord.Pending() // the slot may have been written all the same: the next attempt resumes it if so
-		return err
-	}
-	return n.granted(confirm, "registered")
 }
 
 // granted begins to hold a slot whose write was acknowledged. confirm is its confirming time, and how the log message.
