@@ -101,6 +101,20 @@ func (n *Node) recall(loaded localcache.Loaded, rec LocalRecord) {
 	n.resumed, n.journal = true, rec.Journal
 }
 
+// checkClock returns a *ClockError if most voters find this clock wrong. The coordinator calls
+// it before it writes a slot, so that the times of a wrong clock do not get into the record.
+func (n *Node) checkClock(own coordinator.Reading, peers []coordinator.Reading) error {
+	offset, voters := compare(own, peers)
+	verdict := timeguard.Judge(offset, voters, limits.ClocksAgree)
+	n.noteVerdict(own, offset, verdict)
+	if verdict.Wrong() {
+		return &ClockError{fmt.Sprintf("the clock differs by %s from ZooKeeper and peers (%d of %d voters say so, "+
+			"%s is allowed). Set it right (NTP) and start again",
+			offset.Ahead.Round(time.Millisecond), verdict.Against, verdict.Voters, limits.ClocksAgree)}
+	}
+	return nil
+}
+
 // checkStart returns a *ClockError if the clock is behind floor (Unix ms) by more than a start
 // waits for. A predecessor may have issued everything below floor.
 func (n *Node) checkStart(floor int64) error {
@@ -368,35 +382,6 @@ func (n *Node) granted(confirm time.Duration, how string) error {
 	claim := n.coord.Claim()
 	n.log.Info(how, "worker", claim.Worker, "term", claim.Term, "node", claim.Node, "confirm_time_s", confirm.Seconds())
 	return n.beginTenure()
-}
-
-// beginTenure creates the tenure of the slot. The tenure issues nothing until publish has put it into serving.
-func (n *Node) beginTenure() error {
-	claim := n.coord.Claim()
-	if err := n.checkEra(); err != nil {
-		return err
-	}
-	if err := n.checkStart(claim.Floor); err != nil {
-		return err
-	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	gen, err := worker.NewGenerator(worker.GeneratorConfig{
-		Layout: n.layout, Datacenter: n.cluster.Datacenter, Worker: int64(claim.Worker),
-		Floor: n.layout.CeilTick(claim.Floor),
-		Clock: n.clock, Rollback: n.onRollback, CountRollbacks: n.onRollback.Counts(), Borrow: n.borrow,
-		SequenceStart: n.sequenceStart, SegmentStart: n.segmentStart, Rand: n.cfg.Rand, Counts: &n.meter.worker,
-	})
-	if err != nil {
-		return err
-	}
-	if next := n.view.Load().Next; next != nil {
-		n.reservedUntil = next.ReservedUntil
-	}
-	n.follow()
-	n.cfg.Trace.Step("tenure", "worker", claim.Worker, "floor", claim.Floor)
-	n.held = &tenure{Owner: claim.Owner, floor: claim.Floor, gen: gen}
-	return nil
 }
 
 // lease returns how far ahead of the clock the next write pushes the lease bound. It is 0 while

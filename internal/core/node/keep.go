@@ -149,41 +149,6 @@ func (n *Node) noteBeat(beat coordinator.Beat) {
 	n.cluster.HighestSlot = used
 }
 
-// closeIfLapsed closes the held tenure if the slot has a higher floor: the lease had run out, and another node may have
-// held the slot since. It reports whether it has closed the tenure, now or in a heartbeat that could not begin the next
-// one, and returns the end of what that has issued, Unix ms.
-func (n *Node) closeIfLapsed(floor int64) (end int64, lapsed bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	old := n.held
-	if old == nil || floor <= old.floor && !old.lapsed {
-		return 0, false
-	}
-	if n.view.Load().Claim.EverConfirmed { // else the tenure never issued, and its refusal stays
-		n.refuseLocked(Refusal{Phase: Confirming, Cause: CauseLeaseExpiredAway})
-	}
-	old.lapsed = true
-	end = n.end(old)
-	return end, true // the next tenure begins above it (C26)
-}
-
-// publishView makes what coord holds now count for IDs. The next extension of the reserved bound stores its claim.
-func (n *Node) publishView() {
-	n.mu.Lock()
-	was := n.view.Load()
-	n.follow()
-	is := n.view.Load()
-	n.applyBounds()
-	if n.shortOfBound() > n.cfg.extendEvery() {
-		wake(n.wakeDisk) // the lease bound held the reserved bound back, and has moved on
-	}
-	n.mu.Unlock()
-	confirmed := was.Stage != coordinator.Confirmed && is.Stage == coordinator.Confirmed
-	if confirmed || was.Claim.Incarnation != is.Claim.Incarnation {
-		n.cfg.WakeSequences() // after a loss of data, sequences wait for a heartbeat (S24)
-	}
-}
-
 // noteStore records the result of a round. It logs when rounds begin to fail, when the lease
 // expires meanwhile, and when rounds succeed again.
 func (n *Node) noteStore(err error) {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/timeguard"
-	"github.com/flaked/flaked/worker"
 )
 
 // Node is one flaked node. Call Run once. All other methods may be called at any time, from any goroutine.
@@ -179,25 +178,6 @@ func (n *Node) peek() moment {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return moment{n.state, n.view.Load()}
-}
-
-// follow makes what coord holds now count, for IDs and for the next local record. mu is held.
-func (n *Node) follow() { n.view.Store(n.coord.View()) }
-
-// tenure is one holding of one slot by this process. A request may still be using a tenure
-// after another has replaced it, so a tenure that has ended must have its generator closed.
-type tenure struct {
-	coordinator.Owner
-	floor  int64 // the first timestamp, above all of earlier holders (C2), Unix ms
-	gen    *worker.Generator
-	lapsed bool // its lease had run out, so its generator is closed
-}
-
-// end closes a tenure, and returns the end of what it has issued, Unix ms.
-func (n *Node) end(t *tenure) int64 {
-	end := n.layout.Start(t.gen.Close())
-	n.cfg.Trace.Step("ended", "worker", t.Worker, "end", end)
-	return end
 }
 
 // Phase is what a node is doing.
