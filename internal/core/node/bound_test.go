@@ -91,7 +91,7 @@ func TestReservedBoundFollowsTheLease(t *testing.T) {
 			n := starting(t, func(c *Config) { c.Reserve, c.Clock = 3*time.Second, still{} })
 			n.coord.Recall(coordinator.Claim{LeaseUntil: n.now() + row.lease.Milliseconds()})
 			n.reservedUntil = n.now() + row.bound.Milliseconds()
-			n.publishView()
+			n.publish()
 			if got := len(n.wakeDisk) == 1; got != row.want {
 				t.Errorf("the bound is pushed: %v", got)
 			}

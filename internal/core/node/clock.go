@@ -161,7 +161,7 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 func (n *Node) mayRotate() (old *tenure, behind time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	// A tenure that was not published has issued nothing. It waits for its floor.
+	// A tenure that does not serve yet has issued nothing. It waits for its floor.
 	if n.held == nil || n.serving.Load() != n.held {
 		return nil, 0
 	}

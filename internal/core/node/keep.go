@@ -42,13 +42,13 @@ func (n *Node) keep(ctx context.Context) error {
 // store.ErrLocalSession. Other failures are only noted: the node serves on within its lease.
 func (n *Node) round(ctx context.Context) error {
 	n.turns.keep.Store(n.mono())
-	n.publish()
+	n.startServing()
 	err := n.beat(ctx)
 	if _, fenced := errors.AsType[*coordinator.FencedError](err); fenced {
 		return err
 	}
 	if err != nil {
-		n.publishView() // a grant may be pending now, and must be in the next local record
+		n.publish() // a grant may be pending now, and must be in the next local record
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
@@ -57,7 +57,7 @@ func (n *Node) round(ctx context.Context) error {
 		return err // a new node does not start with a ZooKeeper that cannot show who is connected
 	}
 	n.noteStore(err)
-	n.publish()
+	n.startServing()
 	n.releaseOld(ctx)
 	return n.rotateIfBehind(ctx)
 }
@@ -90,7 +90,7 @@ func (n *Node) beat(ctx context.Context) error {
 	if err := n.coord.Accept(beat, end); err != nil {
 		return err
 	}
-	n.publishView()
+	n.publish()
 	if lapsed {
 		if err := n.beginTenure(); err != nil {
 			return err

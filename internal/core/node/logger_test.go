@@ -34,10 +34,10 @@ func TestBlockedLoggerStopsNoAnswers(t *testing.T) {
 			defer n.unlock()
 			n.noteDisk(io.EOF)
 		},
-		"mayPublish": func(n *Node) {
+		"mayServe": func(n *Node) {
 			n.held = &tenure{floor: n.now() + 9000}
 			n.changeClaim(func(c *coordinator.Claim) { c.EverConfirmed, c.LeaseUntil = true, n.now()+99_000 })
-			n.publish()
+			n.startServing()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -134,7 +134,7 @@ func kept(cl coordinator.Cluster, c coordinator.Claim) coordinator.Cluster {
 	return cl
 }
 
-// extendLoop keeps the reserved bound on the local disk ahead of the clock until the context ends. It also publishes a
+// extendLoop keeps the reserved bound on the local disk ahead of the clock until the context ends. It also starts a
 // tenure that waits for its floor, since keep may be waiting for ZooKeeper at that moment.
 func (n *Node) extendLoop(ctx context.Context) {
 	timer := time.NewTimer(n.cfg.extendEvery())
@@ -153,7 +153,7 @@ func (n *Node) extendLoop(ctx context.Context) {
 		stored := n.extend(0)
 		n.turns.extend.Store(n.mono()) // a write may take long
 		last = now
-		n.publish()
+		n.startServing()
 		timer.Reset(n.untilExtend(stored))
 	}
 }

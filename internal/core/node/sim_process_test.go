@@ -297,7 +297,7 @@ func (s *sim) extend(p *process) {
 		p.extended = s.now
 		p.n.addServed(time.Duration(elapsed))
 		p.n.extend(0)
-		p.n.publish()
+		p.n.startServing()
 	})
 }
 

@@ -16,7 +16,7 @@ type tenure struct {
 	lapsed bool // its lease had run out, so its generator is closed
 }
 
-// beginTenure creates the tenure of the slot. The tenure issues nothing until publish has put it into serving.
+// beginTenure creates the tenure of the slot. The tenure issues nothing until startServing has put it into serving.
 func (n *Node) beginTenure() error {
 	claim := n.coord.Claim()
 	if err := n.checkEra(); err != nil {
@@ -45,8 +45,8 @@ func (n *Node) beginTenure() error {
 	return nil
 }
 
-// publishView makes what coord holds now count for IDs. The next extension of the reserved bound stores its claim.
-func (n *Node) publishView() {
+// publish makes what coord holds now count for IDs. The next extension of the reserved bound stores its claim.
+func (n *Node) publish() {
 	n.mu.Lock()
 	was := n.view.Load()
 	n.follow()
@@ -81,10 +81,11 @@ func (n *Node) applyBounds() {
 	n.held.gen.Extend(limit)
 }
 
-// publish starts serving if the tenure may serve and a bound above its floor is on disk. Otherwise it sets the refusal.
-func (n *Node) publish() {
+// startServing puts the tenure into serving if it may serve and a bound above its floor is on disk. Otherwise startServing
+// sets the refusal.
+func (n *Node) startServing() {
 	n.mu.Lock()
-	t, ready := n.held, n.mayPublish()
+	t, ready := n.held, n.mayServe()
 	n.unlock()
 	if !ready {
 		return
@@ -92,7 +93,7 @@ func (n *Node) publish() {
 	n.extend(0)
 	n.mu.Lock()
 	defer n.unlock()
-	if n.held != t || !n.mayPublish() { // this took time, and the other loop may have published
+	if n.held != t || !n.mayServe() { // this took time, and the other loop may have done it
 		return
 	}
 	if n.disk.err != nil && t.gen.Limit() <= n.layout.CeilTick(t.floor) {
@@ -110,11 +111,10 @@ func (n *Node) publish() {
 	n.say(n.log.Info, "serving", "worker", t.Worker, "term", claim.Term, "lease_left_s", n.leaseLeftS(claim))
 }
 
-// mayPublish sets the refusal of a tenure that waits to be published and may not serve, unless another refusal stands
-// already: while the clock is wrong, and after the lease had run out until a new tenure has replaced this one. If the
-// clock is below the floor, it wakes the disk loop, which looks again in time. mayPublish reports whether the tenure
-// may serve. mu is held.
-func (n *Node) mayPublish() bool {
+// mayServe reports whether the tenure waits to serve, and may. If it waits and may not, mayServe sets the refusal. Another
+// refusal stands already while the clock is wrong, and after the lease had run out until a new tenure has replaced this
+// one. If the clock is below the floor, mayServe wakes the disk loop, which looks again in time. mu is held.
+func (n *Node) mayServe() bool {
 	t, claim, now := n.held, n.view.Load().Claim, n.now()
 	switch {
 	case t == nil || n.serving.Load() == t || n.phase == Stopping:
