@@ -23,8 +23,8 @@ type minuteView struct {
 	Cells []string
 }
 
-// shown describes a chart of the page.
-type shown struct {
+// series describes a chart of the page.
+type series struct {
 	id, title, about string
 	none             string // instead of values
 	of               int    // the value
@@ -70,8 +70,8 @@ func perSecond(v float64) string { return rate(v) + "/s" }
 
 // chartsOf returns the charts of a node. longest is the last end of the buckets of durations. A development node
 // compares its clock with no other.
-func chartsOf(longest float64, dev bool) []shown {
-	all := []shown{
+func chartsOf(longest float64, dev bool) []series {
+	all := []series{
 		{"requests", "Requests", "Requests a second over the line protocol.", "", ofRequests, rateScale, perSecond},
 		{"ids", "IDs", "IDs a second.", "", ofIDs, rateScale, perSecond},
 		{"refused", "Refused", "Requests a second that got an error.", "", ofRefused, rateScale, perSecond},
@@ -89,7 +89,7 @@ func chartsOf(longest float64, dev bool) []shown {
 }
 
 // cell formats a value that may be unknown.
-func (c shown) cell(v float64) string {
+func (c series) cell(v float64) string {
 	if math.IsNaN(v) {
 		return "–"
 	}
@@ -97,7 +97,7 @@ func (c shown) cell(v float64) string {
 }
 
 // draw returns the chart of the values. clock returns the time of day at which the interval of a value ends.
-func (c shown) draw(line []float64, clock func(i int) string) chart {
+func (c series) draw(line []float64, clock func(i int) string) chart {
 	out := chart{ID: c.id, Title: c.title, About: c.about}
 	lowest, highest, at := rangeOf(line)
 	switch now := line[len(line)-1]; {
