@@ -141,10 +141,12 @@ func PartText(done, all int64) string {
 	return fmt.Sprintf("%.1f%%", percent)
 }
 
-// RateText returns a number of values a second.
+// RateText returns a number of values or requests a second.
 func RateText(perSecond float64) string {
 	switch {
-	case perSecond < 0.1:
+	case perSecond == 0:
+		return "0/s"
+	case perSecond < 0.05:
 		return "<0.1/s"
 	case perSecond < 10:
 		return fmt.Sprintf("%.1f/s", perSecond)

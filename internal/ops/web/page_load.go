@@ -14,7 +14,7 @@ const loadFor = time.Minute
 // loadView has the node's rates and latencies over the last minute, as text.
 type loadView struct {
 	Over                 string // the time over which the rates are averaged
-	Requests, IDs, Fails string // a second; Fails is empty for none
+	Requests, IDs, Fails string // a second, with the unit; Fails is empty for none
 	Median, P99          string
 }
 
@@ -29,21 +29,13 @@ func loadOf(samples []sample, now sample) loadView {
 	v, longest := between(before, now), longestOf(now)
 	out := loadView{
 		Over:     view.Brief(max(0, time.Duration(now.at-before.at).Milliseconds())),
-		Requests: rate(v[ofRequests]), IDs: rate(v[ofIDs]),
+		Requests: view.RateText(v[ofRequests]), IDs: view.RateText(v[ofIDs]),
 		Median: latency(quantile(before.durations, now.durations, 0.5), longest), P99: latency(v[ofLatency], longest),
 	}
 	if v[ofRefused] > 0 {
-		out.Fails = rate(v[ofRefused])
+		out.Fails = view.RateText(v[ofRefused])
 	}
 	return out
-}
-
-// rate formats a number per second.
-func rate(v float64) string {
-	if v > 0 && v < 10 {
-		return fmt.Sprintf("%.1f", v)
-	}
-	return view.Thousands(fmt.Sprintf("%.0f", v))
 }
 
 // longestOf returns the last end of the buckets of durations, in seconds.

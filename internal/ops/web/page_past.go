@@ -66,15 +66,13 @@ func describePast(p []sample, began, boot int64, now time.Time, dev bool) (v pas
 	return v
 }
 
-func perSecond(v float64) string { return rate(v) + "/s" }
-
 // chartsOf returns the charts of a node. longest is the last end of the buckets of durations. A development node
 // compares its clock with no other.
 func chartsOf(longest float64, dev bool) []series {
 	all := []series{
-		{"requests", "Requests", "Requests a second over the line protocol.", "", ofRequests, rateScale, perSecond},
-		{"ids", "IDs", "IDs a second.", "", ofIDs, rateScale, perSecond},
-		{"refused", "Refused", "Requests a second that got an error.", "", ofRefused, rateScale, perSecond},
+		{"requests", "Requests", "Requests a second over the line protocol.", "", ofRequests, rateScale, view.RateText},
+		{"ids", "IDs", "IDs a second.", "", ofIDs, rateScale, view.RateText},
+		{"refused", "Refused", "Requests a second that got an error.", "", ofRefused, rateScale, view.RateText},
 		{"latency", "Latency p99", "99 of 100 requests took no longer. No line: no requests.", "no requests", ofLatency,
 			latencyScale, func(v float64) string { return latency(v, longest) }},
 		{"offset", "Clock offset", fmt.Sprintf("Offset of the clock from that of ZooKeeper's leader, above 0 if it is "+

@@ -155,7 +155,7 @@ func TestLoadIsThatOfTheLastMinute(t *testing.T) {
 		requests int64
 		want     string
 	}{
-		{9, 60, "10 over 6.0s"}, {65, 300, "4.8 over 1m2s"}, {70, 400, "5.0 over 1m0s"}, {85, 400, "3.1 over 1m5s"},
+		{9, 60, "10/s over 6.0s"}, {65, 300, "4.8/s over 1m2s"}, {70, 400, "5.0/s over 1m0s"}, {75, 101, "<0.1/s over 1m5s"}, {85, 400, "3.1/s over 1m5s"},
 	} {
 		if v := loadOf(samples, at(row.now, row.requests)); v.Requests+" over "+v.Over != row.want {
 			t.Errorf("%d: %s over %s, want %s", row.now, v.Requests, v.Over, row.want)
