@@ -135,6 +135,8 @@ func TestPastSaysSinceWhen(t *testing.T) {
 		{"no requests", ">0/s all the time<", idle(at(990, 0), at(1000, 0)), 3, false, 5},
 		{"no latency", ">no requests<", idle(at(990, 0), at(1000, 0)), 3, false, 5},
 		{"no ZooKeeper", ">not compared<", idle(at(990, 0), at(1000, 0)), 3, false, 5},
+		{"ZooKeeper has gone", "not compared now, lowest &#43;1.5ms, highest &#43;1.5ms at 10:31<",
+			append([]sample{at(970, 0), at(980, 0)}, idle(at(990, 0), at(1000, 0))...), 3, false, 5},
 		{"it sleeps since long", ">no samples<", []sample{at(10, 0), at(20, 0)}, 3, false, 5},
 		{"a refusal", "now 1.0/s, lowest 1.0/s, highest 2.0/s at 10:31<",
 			[]sample{at(980, 0), at(990, 20), at(1000, 30)}, 3, false, 5},

@@ -98,15 +98,19 @@ func (c series) cell(v float64) string {
 func (c series) draw(line []float64, clock func(i int) string) chart {
 	out := chart{ID: c.id, Title: c.title, About: c.about}
 	lowest, highest, at := rangeOf(line)
-	switch now := line[len(line)-1]; {
+	now, none := line[len(line)-1], cmp.Or(c.none, "no samples")
+	said := "now " + c.cell(now)
+	if math.IsNaN(now) {
+		said = none + " now"
+	}
+	switch {
 	case at < 0:
 		lowest, highest = 0.001, 0.001 // for a scale without a line
-		out.Text = cmp.Or(c.none, "no samples")
+		out.Text = none
 	case lowest == highest && now == highest:
 		out.Text = c.text(now) + " all the time"
 	default:
-		out.Text = fmt.Sprintf("now %s, lowest %s, highest %s at %s", c.cell(now), c.text(lowest), c.text(highest),
-			clock(at))
+		out.Text = fmt.Sprintf("%s, lowest %s, highest %s at %s", said, c.text(lowest), c.text(highest), clock(at))
 	}
 	s := c.scale(lowest, highest)
 	out.Ticks, out.Path = s.ticks(), s.path(line)
