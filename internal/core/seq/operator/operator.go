@@ -17,9 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-
-	"golang.org/x/sync/errgroup"
+	"time"
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/seq/record"
@@ -266,160 +264,170 @@ func (o Sequences) forgetKeys(ctx context.Context, r record.Record) {
 	}
 }
 
-// List returns the sequences whose names begin with prefix, and the tombstones, by name. The sections of a family are
-// part of it. It returns ErrNoState if no node has served sequences yet.
-func (o Sequences) List(ctx context.Context, prefix string) ([]record.Named, record.State, error) {
-	st, err := o.State(ctx)
-	if err != nil {
-		return nil, record.State{}, err
-	}
-	buckets, err := o.Store.Children(ctx, record.RecordsDir)
-	if errors.Is(err, store.ErrNoNode) {
-		return nil, st, nil
-	}
-	if err != nil {
-		return nil, record.State{}, err
-	}
-	found := make([][]record.Named, len(buckets))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(16)
-	for k, bucket := range buckets {
-		group.Go(func() (err error) {
-			found[k], err = o.inBucket(ctx, record.RecordsDir+"/"+bucket, prefix)
-			return err
-		})
-	}
-	if err := group.Wait(); err != nil {
-		return nil, record.State{}, err
-	}
-	all := slices.Concat(found...)
-	slices.SortFunc(all, func(a, b record.Named) int {
-		of, k, is := record.SectionOf(a.Name)
-		other, l, both := record.SectionOf(b.Name)
-		if is && both && of == other {
-			return k - l
-		}
-		return strings.Compare(a.Name, b.Name)
-	})
-	return foldSections(all), st, nil
+// GuardTime is the longest time that a jump waits for the nodes. A jump is a change that the skip after a loss of data
+// does not cover: a creation, a deletion, or a raised next value.
+const GuardTime = 30 * time.Second
+
+// NotFollowedError: not all nodes that should know a change know it.
+type NotFollowedError struct {
+	// Made: the change was made, and these nodes have not followed it. Else nothing was changed, and they have not
+	// followed the last change of the name, or could not follow this one.
+	Made bool
+	// Behind are connected. Absent are not, and may come back with their leases.
+	Behind, Absent []coordinator.Entry
 }
 
-func (o Sequences) inBucket(ctx context.Context, dir, prefix string) ([]record.Named, error) {
-	children, err := o.Store.Children(ctx, dir)
-	if err != nil {
-		return nil, err
+func (e *NotFollowedError) Error() string {
+	switch {
+	case e.Made:
+		return "the change was made, but not all nodes have followed it"
+	case len(e.Absent) > 0:
+		return "not all nodes that hold a worker are connected"
 	}
-	var names, paths []string
-	for _, child := range children {
-		if name := record.NameOf(child); strings.HasPrefix(name, prefix) {
-			names, paths = append(names, name), append(paths, dir+"/"+child)
-		}
-	}
-	found, err := o.Store.GetAll(ctx, paths...)
-	if err != nil {
-		return nil, err
-	}
-	var all []record.Named
-	for k, f := range found {
-		if !f.Found {
-			continue // purged meanwhile
-		}
-		r, err := record.Parse(f.Data)
-		all = append(all, record.Named{Name: names[k], Record: r, Written: f.Stat.Mtime, Err: record.DamagedAt(paths[k], err)})
-	}
-	return all, nil
+	return "not all nodes have followed the last change"
 }
 
-// foldSections moves sections into their families, each of which comes before its sections.
-func foldSections(all []record.Named) (folded []record.Named) {
-	for len(all) > 0 {
-		n, end := all[0], 1
-		for ; end < len(all) && n.Record.Sections > 0; end++ {
-			if of, _, is := record.SectionOf(all[end].Name); !is || of != n.Name {
-				break
-			}
-		}
-		folded, all = append(folded, withSections(n, all[1:end])), all[end:]
-	}
-	return folded
+// ErrMade: a far jump was made, and the command has ended before it knew whether all nodes have followed.
+var ErrMade = errors.New("the change was made, but it is not known whether all nodes have followed it")
+
+// Clock is the time that an operator goes by.
+type Clock interface {
+	Now() time.Time
+	// Sleep blocks for d, or until ctx ends. Then it returns the error of ctx.
+	Sleep(ctx context.Context, d time.Duration) error
 }
 
-// withSections returns a family with those of its sections that exist. If one of them is damaged, the family is.
-func withSections(n record.Named, sections []record.Named) record.Named {
-	var entries []entry
-	for _, s := range sections {
+type machineClock struct{}
+
+func (machineClock) Now() time.Time { return time.Now() }
+
+func (machineClock) Sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+// Now returns the time of the operator's clock, Unix milliseconds.
+func (o Sequences) Now() int64 { return o.clock().Now().UnixMilli() }
+
+// Sleep blocks for d by the operator's clock, or until ctx ends. Then it returns the error of ctx.
+func (o Sequences) Sleep(ctx context.Context, d time.Duration) error { return o.clock().Sleep(ctx, d) }
+
+func (o Sequences) clock() Clock {
+	if o.Clock == nil {
+		return machineClock{}
+	}
+	return o.Clock
+}
+
+// guard blocks until all connected nodes have followed the last change of a name, or until GuardTime has passed (S29).
+// Only a node that knows of a jump can put it back. So two jumps of a name must not follow each other unseen: ZooKeeper
+// could lose both. v has the record of the name and /seq, as they were read. far: the change will be a far jump.
+func (o Sequences) guard(ctx context.Context, name string, v seen, far bool) error {
+	if v.Record == nil && !slices.Contains(v.State.Changed, name) {
+		return nil // there is no last change
+	}
+	// If the last changes do not have the name, lastChange returns a later one of another name: the wait may be longer.
+	at := coordinator.Change{Number: v.State.LastChange(name), Incarnation: v.Incarnation()}
+	return o.await(ctx, at, far, false)
+}
+
+// await blocks until no node is late, or until GuardTime has passed. made: the operator has made the change of at.
+// Before that, it does not wait for absent nodes.
+func (o Sequences) await(ctx context.Context, at coordinator.Change, far, made bool) error {
+	began, said := o.clock().Now(), false
+	for {
+		late, err := o.late(ctx, at, far, made)
+		waited := o.clock().Now().Sub(began)
 		switch {
-		case s.Err != nil:
-			n.Err = s.Err
-		case s.Exists():
-			n.Sections, entries = append(n.Sections, s), append(entries, entry{record: &s.Record})
-			if s.Written >= n.Written {
-				n.Written, n.By = s.Written, s.By
-			}
+		case err != nil && (waited > GuardTime || !errors.Is(err, store.ErrUnreachable)):
+			return err
+		//mutant:s29-no-guard by internal/core/seq:TestJumpsWaitForConnectedNodes -> case err == nil:
+		case err == nil && len(late.Behind)+len(late.Absent) == 0:
+			return nil
+		case err == nil && (waited > GuardTime || len(late.Absent) > 0 && !made):
+			return &late
+		case !said && waited > time.Second && o.Waiting != nil:
+			said = true
+			o.Waiting()
+		}
+		if err := o.clock().Sleep(ctx, 200*time.Millisecond); err != nil {
+			return err
 		}
 	}
-	if n.Record.Kind() == record.Family {
-		n.Record = asOne(n.Record, entries)
-	}
-	return n
 }
 
-// Nodes returns the addresses of the nodes that may own ordered sequences. Nodes are on the list while they know an
-// ordered sequence, and have an address.
-func (o Sequences) Nodes(ctx context.Context) ([]string, error) {
-	nodes, err := o.Store.Children(ctx, record.NodesDir)
-	if errors.Is(err, store.ErrNoNode) {
-		return nil, nil
-	}
-	return nodes, err
-}
-
-// State returns the state of all sequences. It returns ErrNoState if no node has served sequences yet, and ErrDamaged.
-func (o Sequences) State(ctx context.Context) (st record.State, err error) {
-	if err := o.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
-		return record.State{}, err
-	}
-	found, err := o.Store.GetAll(ctx, record.ClusterPath, record.StatePath)
+// late returns the nodes that have not followed the changes as far as at. Of a far jump that is about to be made, all
+// absent nodes are late. One that has reported shortly before may only reconnect: it counts as behind for so long.
+func (o Sequences) late(
+	ctx context.Context, at coordinator.Change, far, made bool,
+) (late NotFollowedError, err error) {
+	all, err := coordinator.Operator{Store: o.Store, Now: o.Now, By: o.By}.Roster(ctx)
 	if err != nil {
-		return record.State{}, err
+		return late, err
 	}
-	v, err := record.ParseFound(found)
-	switch {
-	case err != nil:
-		return record.State{}, fmt.Errorf("%w: %w", record.ErrDamaged, err)
-	case v.State == nil:
-		return record.State{}, ErrNoState
+	late.Made, late.Behind = made, all.NotFollowed(at)
+	//mutant:s34-absent by internal/core/seq:TestFarJumpsNeedAllNodes -> if !far || !made {
+	if !far {
+		return late, nil
 	}
-	return *v.State, nil
-}
-
-// Show returns the record of a sequence, or of its tombstone, and the state of all sequences. It
-// returns ErrNotFound if there is none.
-func (o Sequences) Show(ctx context.Context, name string) (record.Record, record.State, error) {
-	n, st, err := o.Find(ctx, name)
-	return n.Record, st, err
-}
-
-// Find is Show with the time at which the record was written.
-func (o Sequences) Find(ctx context.Context, name string) (record.Named, record.State, error) {
-	v, _, err := o.look(ctx, name)
-	_, hasPath := errors.AsType[record.DamagedError](err)
-	switch {
-	case hasPath: // of a section
-		return record.Named{}, record.State{}, err
-	case errors.Is(err, record.ErrDamaged), errors.Is(err, record.ErrUnknownMode):
-		return record.Named{}, record.State{}, record.DamagedAt(record.Path(name), err)
-	case err != nil:
-		return record.Named{}, record.State{}, err
-	case v.Record == nil:
-		return record.Named{}, *v.State, ErrNotFound
-	}
-	var sections []record.Named
-	for _, e := range v.sections {
-		if e.record != nil {
-			sections = append(sections, record.Named{Name: e.name, Record: *e.record, Written: e.written})
+	for _, e := range all.Absent() {
+		reports := all.Reports(e)
+		switch {
+		case slices.Contains(o.Without, e.Worker), made && (reports || e.Slot.Followed.Reaches(at)):
+		//mutant:s34-lock-is-missing by internal/core/seq:TestFarJumpsWaitForNodesThatReconnect -> case false:
+		case reports && e.Slot.Followed.Reaches(at): // else NotFollowed has it
+			late.Behind = append(late.Behind, e)
+		case !reports:
+			late.Absent = append(late.Absent, e)
 		}
 	}
-	n := record.Named{Name: name, Record: *v.Record, Written: v.Stat.Mtime}
-	return withSections(n, sections), *v.State, nil
+	return late, nil
+}
+
+// Absent returns the workers whose nodes are not connected, but may come back with their leases. They do not hear of a
+// far jump, unless they are connected in time.
+func (o Sequences) Absent(ctx context.Context) ([]coordinator.Entry, error) {
+	late, err := o.late(ctx, coordinator.Change{}, true, false)
+	return late.Absent, err
+}
+
+// far reports whether a change is a far jump: see jumpsFar. So is a name that begins anew a short time after it
+// was purged: other nodes may know the record before.
+func (v seen) far(name string, after changed) bool {
+	//mutant:s34-purged by internal/core/seq:TestPurgeNeedsAllNodes -> purged := false
+	purged := v.Record == nil && slices.Contains(v.State.Changed, name)
+	return purged || jumpsFar(v.Record, after.own) || slices.ContainsFunc(after.sections, func(s changedSection) bool {
+		return jumpsFar(s.record, s.after)
+	})
+}
+
+// AllHave blocks until all nodes have followed the last change of a name, or until GuardTime has passed. Then it
+// returns a *NotFollowedError. It returns nil for a record that makes no far jumps.
+func (o Sequences) AllHave(ctx context.Context, n record.Named, st record.State) error {
+	if !n.Record.GoesOnAlone() {
+		return nil
+	}
+	at := coordinator.Change{Number: st.LastChange(n.Name), Incarnation: st.Incarnation}
+	return o.await(ctx, at, true, true)
+}
+
+// Far reports whether a change that makes after of n is a far jump, for which no node may be absent: see
+// Sequences.Without.
+func Far(n, after record.Named) bool {
+	far := jumpsFar(&n.Record, after.Record)
+	for k, s := range n.Sections {
+		far = far || k < len(after.Sections) && Far(s, after.Sections[k])
+	}
+	return far
+}
+
+// jumpsFar reports whether values jump beyond what the skip after a loss of data covers: a raised next value, or
+// another life. If ZooKeeper loses the jump, and only nodes are left that do not know it, they come to the new values
+// and give them again (S34). r is the record before, nil for none: such a name needs a start after a loss.
+func jumpsFar(r *record.Record, after record.Record) bool {
+	return r != nil && r.GoesOnAlone() && after.DeletedAt == 0 && (after.ID != r.ID || after.Next > r.Next)
 }
