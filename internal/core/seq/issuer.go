@@ -1,10 +1,35 @@
+// Package seq serves named sequences from records in ZooKeeper. A node takes blocks of positions by conditional writes,
+// and issues from memory. docs/sequences.md says what is promised and why it holds. Marks like (S7) name its rules.
+//
+// The invariant: no position of a sequence is issued twice. Each write that takes positions checks that all it was
+// decided by is unchanged. After a loss of data, the next block skips what may have been issued since, or an operator
+// says where the sequence goes on.
+//
+// Three types to read:
+//
+//   - Issuer is all sequences of a node. Take issues values, or makes a request wait. Rounds keep it: all I/O of
+//     ZooKeeper happens in Rounds.Round. For each series, work reads what a decision needs, decides, and makes one write.
+//   - series is one sequence on the node: its record as last known, and the requests that wait. Its mode issues the
+//     values: segment from a stock of positions, strict after each write, ordered while this node is the owner. decide
+//     returns the step that is due, without I/O.
+//   - knowledge is what the node knows of losses of data, as named phases.
+//
+// What stands in ZooKeeper, and the decisions that need nothing else, are in package record. Package ordered says who may
+// count of an ordered sequence, and package mode what rounds and modes know of each other. The commands of people are in
+// package operator, which a serving node does not link.
+//
+// The simulation (TestSimulation) plays random histories of nodes, operators and losses of data, and checks
+// that no value is issued twice.
 package seq
 
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -260,60 +285,156 @@ func (l *lookups) allow(now int64) bool {
 // now returns the present time of AtMost.
 func (i *Issuer) now() int64 { return i.cfg.Elapsed.AtMost() }
 
-// progress is how far a node has read what all its sequences share. It does not change: the goroutine of rounds
-// publishes a new one, and any goroutine loads it. It answers three questions, each for somebody else:
-//
-//   - Requests ask knewAllAt: the hold counts from it (S5).
-//   - Nodes that wait for this one ask comparison (S12).
-//   - Operators ask followed (S25). A disk that hangs keeps only them waiting.
-type progress struct {
-	// knowsState: the node has read /seq in this cluster, or remembers it.
-	knowsState bool
-	// compared is how far the node had read when it had last compared all records that it knows, nil if it has not.
-	compared *following
-	// saved is the same when the disk had it, too, and the node had read all records since the last loss of data.
-	saved *following
-	// knewAllAt is when the last read of /seq was sent after which the node knew all changes, in ns of AtMost. longAgoNs:
-	// there was none.
-	knewAllAt int64
+// Report is what a node knows of its sequences at one moment, for people and for metrics.
+type Report struct {
+	// Sequences are those that exist, as far as the node knows, without templates. They are in no order.
+	Sequences []mode.Use
+	// FrozenTemplates is the number of templates that create nothing until an operator confirms them.
+	FrozenTemplates int
+	// State is /seq as it was when the node last knew all changes.
+	State record.State
+	// Changes is the number of changes that the node has followed: see State. It is 0 if the node has not read /seq in
+	// this session.
+	Changes int64
+	// ReadAgo is the time since the node last knew all changes. It is negative if it never did.
+	ReadAgo time.Duration
+	// Issued is the number of values that the process has issued, Blocks that of the blocks that it has taken, and
+	// Waits that of the requests that waited for ZooKeeper.
+	Issued, Blocks, Waits int64
+	// Refused is the number of requests that this node refused, by reason. It has all reasons. Requests that were
+	// passed on and that the owner refused are not among them.
+	Refused map[record.Reason]int64
 }
 
-// following is how far a node has followed the changes of operators.
-type following struct {
-	coordinator.Change
-	session int64
-	state   record.State // as it was read
-}
-
-// noProgress is that of a node that has read nothing.
-func noProgress() progress { return progress{knewAllAt: longAgoNs} }
-
-// comparison says whether the node has compared all records that it knows in this session: in is the incarnation, nil if
-// it has not. compares: it has some to compare. In a new cluster a node has none: else all would wait for each other.
-func (p *progress) comparison(session int64) (in *int64, compares bool) {
-	if f := p.compared; f != nil && f.session == session {
-		return &f.Incarnation, false
+// Report returns what the node knows now. It may be called by any goroutine.
+func (i *Issuer) Report() Report {
+	now := i.now()
+	r := Report{Changes: i.Followed().Last.Number, ReadAgo: -1, Refused: make(map[record.Reason]int64)}
+	p := i.progress.Load()
+	if p.saved != nil {
+		r.State = p.saved.state
 	}
-	return nil, p.knowsState
-}
-
-// followed returns the last change that the node has followed in this session. Before the session, ZooKeeper may have
-// lost changes.
-func (p *progress) followed(session int64) coordinator.Change {
-	if f := p.saved; f != nil && f.session == session {
-		return f.Change
+	if p.knewAllAt != longAgoNs {
+		r.ReadAgo = time.Duration(now - p.knewAllAt)
 	}
-	return coordinator.Change{}
+	all, sum := i.counted()
+	for _, s := range all {
+		s.Mu.Lock()
+		sum.Add(s.Totals)
+		switch s.Known.Kind() {
+		case record.Sequence:
+			r.Sequences = append(r.Sequences, s.use(now))
+		case record.Template:
+			if s.Known.Incarnation < r.State.Incarnation {
+				r.FrozenTemplates++
+			}
+		}
+		s.Mu.Unlock()
+	}
+	r.Issued, r.Blocks, r.Waits = sum.Issued, sum.Blocks, sum.Waits
+	for k, reason := range record.Reasons {
+		r.Refused[reason] = i.refused[k].Load()
+	}
+	return r
 }
 
-// isIn reports whether a witness file that was written after saved has what f reports: the changes, and the
-// last jump of the sequence time (S24).
-func (f following) isIn(saved *following) bool {
-	return saved != nil && f.Change == saved.Change && f.jumpedWith(saved.state)
+// Use returns what the node knows of a sequence, or of the section that issues the values of a name of a family. ok is
+// false if it knows none of this name. It may be called by any goroutine.
+func (i *Issuer) Use(name string) (u mode.Use, ok bool) {
+	if f := i.families.of([]byte(name)); f != nil {
+		k, _ := f.place([]byte(name))
+		name = f.section(k)
+	}
+	s := i.find([]byte(name))
+	if s == nil {
+		return u, false
+	}
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if s.Known.Kind() != record.Sequence {
+		return u, false
+	}
+	return s.use(i.now()), true
 }
 
-// jumpedWith reports whether f is of the cluster of st, and has its last jump of the sequence time.
-func (f following) jumpedWith(st record.State) bool {
-	//mutant:s25-of-another-cluster by TestWitnessOfAnotherCluster -> return f.state.Jumped == st.Jumped
-	return f.state.Jumped == st.Jumped && f.state.Cluster == st.Cluster
+// use returns what is known of the series. Mu is held.
+func (s *series) use(now int64) mode.Use {
+	u := mode.Use{Name: s.Name, Record: *s.Known, PerSecond: s.window.rate(s.Issued, now)}
+	s.Mode.Report(&u)
+	if now < s.RetryAt || len(s.Waiting) > 0 {
+		u.Refusal = s.Refusal.Why()
+	}
+	return u
+}
+
+// count counts a refusal.
+func (i *Issuer) count(err error) {
+	r, ok := err.(*record.Refusal)
+	for k, reason := range record.Reasons {
+		if ok && r.Reason == reason {
+			i.refused[k].Add(1)
+		}
+	}
+}
+
+// Show returns a line that describes a sequence, and sequence.ErrPending or a *Refusal as Take does.
+func (i *Issuer) Show(w *sequence.Wait, name []byte, wake func()) (string, error) {
+	for {
+		s, _, err := i.seriesOf(name)
+		if err != nil {
+			return "", err
+		}
+		line, err := s.show(mode.Request{Wait: w, Wake: wake, Name: name}, i.now())
+		if f := i.families.of(name); f != nil && err == nil {
+			k, _ := f.place(name)
+			line += fmt.Sprintf(" family=%s section=%d sections=%d", f.name, k, f.count())
+		}
+		if err == errForgotten {
+			continue
+		}
+		if err == sequence.ErrPending {
+			i.wakeAt(s, mode.Soon)
+		}
+		return line, err
+	}
+}
+
+// show returns the line of SEQ, or makes the request wait.
+func (s *series) show(r mode.Request, now int64) (line string, err error) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	switch {
+	case s.forgotten.Load():
+		return "", errForgotten
+	case s.Known.Kind() == record.Sequence:
+		return s.describe(string(r.Name)), nil
+	case s.Known != nil, s.absent(now):
+		return "", noSequence(s.Name)
+	}
+	_, _, err = s.Wait(r, now, nil)
+	return "", err
+}
+
+// List returns a line for each sequence that this node knows, whose name begins with prefix, and that rights include.
+func (i *Issuer) List(prefix []byte, rights *sequence.Rights) (lines []string) {
+	for _, s := range i.list() {
+		if !rights.MayUse([]byte(s.Name)) {
+			continue
+		}
+		s.Mu.Lock()
+		if s.Known.Kind() == record.Sequence && strings.HasPrefix(s.Name, string(prefix)) {
+			lines = append(lines, s.describe(s.Name))
+		}
+		s.Mu.Unlock()
+	}
+	slices.Sort(lines)
+	return lines
+}
+
+// describe returns the line of SEQ. Mu is held.
+func (s *series) describe(name string) string {
+	r := s.Known
+	return fmt.Sprintf("name=%s mode=%s start=%d increment=%d max=%d used_percent=%.1f taken=%d map=%s %s",
+		name, r.Mode, r.Start, r.Increment, r.Max, 100*r.Used(r.Next), max(r.Next, s.highest), r.MapName(),
+		s.Mode.Report(new(mode.Use)))
 }

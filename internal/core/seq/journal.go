@@ -7,14 +7,13 @@ import (
 	"errors"
 	"io/fs"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-	"golang.org/x/sync/errgroup"
-
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/timeguard"
@@ -381,92 +380,158 @@ func (p *pace) second(issued, now int64) int64 {
 	return max(n, p.last)
 }
 
-// A node may have lost its witness file, but not its journal. Or its witness file is older, because the disk had no
-// room for it. A block in the journal shows that the record had a higher next position: perhaps an operator had raised
-// it, which no skip covers. So the node puts the record above that block (S35). The skip from there covers what other
-// nodes have taken.
+// A node that stops keeps what it issues in keepSeconds, and at least keepValues of a sequence that is used now
+// and then. So it finds values in its journal when it starts again. The rest goes back to ZooKeeper.
+const keepSeconds, keepValues = 15, 15
 
-// raise returns the step that puts the record above the blocks in the journal, if ZooKeeper has lost them. It returns a
-// *lostError if nobody has noticed that loss. A record that the node knows better is put back before: see
-// series.restore. Mu is held.
-func (s *series) raise(v view, nonce, by string) (step, error) {
-	h := s.journaled
-	//mutant:s35-journal-raises-nothing by TestJournalRaisesTheRecord -> if true {
-	if h == nil || v.Record.Kind() != record.Sequence || v.Record.ID != h.ID || v.Record.Next >= h.Last.End {
-		return step{}, nil
-	}
-	//mutant:s35-older-witness by TestJournalRaisesTheRecord -> if s.Known == nil && v.Incarnation() <= h.Incarnation {
-	if v.Incarnation() <= max(h.Incarnation, s.incarnation) {
-		return step{}, &lostError{reason: "the record of sequence " + s.Name + " is older than the journal"}
-	}
-	r := v.Record.Raised(h.Last.End).Written(nonce, by)
-	return step{kind: restoreStep, ops: record.SetOps(s.Name, r, v.Stat.Version), done: func(log hclog.Logger) {
-		log.Warn("ZooKeeper has lost blocks of a sequence that are in this node's journal. This node has put the next "+
-			"position above them", "sequence", s.Name, "next_position", r.Next)
-	}}, nil
+// giveBack ends the sequences of a node that stops. The journal keeps what the next process needs in its first
+// seconds. The rest goes back to ZooKeeper, where nobody has taken a block since: first out of the journal, then into
+// ZooKeeper (S33). Requests must have ended before.
+func (i *Rounds) giveBack(ctx context.Context) error {
+	left := i.endOwnerships(ctx)
+	return errors.Join(left, i.giveBackRests(ctx))
 }
 
-// raiseKept makes the steps of series.raise while the node knows no /seq and waits for the confirming time: nobody
-// takes positions yet. v is what was read of /seq. Without it there are no records.
-//
-// Until all is compared, the node says in its slot that it still compares its records: see Issuer.Followed. It must not
-// wait for its peers meanwhile, because they may wait for it.
-func (i *Rounds) raiseKept(ctx context.Context, v view) error {
-	if i.journal == nil {
-		return nil
+func (i *Rounds) giveBackRests(ctx context.Context) error {
+	rests := i.collectRests()
+	views, err := i.lookAtRests(ctx, rests)
+	if err != nil && i.outlasts() { // nothing goes back: all of it stays in the journal
+		for k := range rests {
+			rests[k].returns = nil
+		}
 	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(i.cfg.Parallel)
-	began, left := i.now(), false
-	for _, s := range i.list() {
-		if v.State == nil || !s.mayRaise(i.known.incarnation) {
+	if saved := i.saveRests(rests); saved != nil {
+		return errors.Join(saved, err)
+	}
+	for k, r := range rests {
+		if ctx.Err() != nil { // the time is over: the journal keeps the rest
+			rests[k].returns = nil
+		}
+		if rests[k].returns == nil {
 			continue
 		}
-		left = true // the next round sees what was done in this one
-		group.Go(func() error {
-			if i.now()-began >= int64(i.roundTime) {
-				i.Wake()
-				return nil
-			}
-			return i.raiseOne(ctx, s)
-		})
+		again, failed := i.commit(ctx, r.s, views[k], *r.returns)
+		err = errors.Join(err, failed)
+		if again || failed != nil && !errors.Is(failed, store.ErrUnreachable) { // nothing was written
+			rests[k].returns = nil
+		}
 	}
-	i.journal.raises.Store(left)
-	err := group.Wait()
-	if sign := (*lostError)(nil); errors.As(err, &sign) {
-		i.report(sign.reason)
-		return nil
-	}
-	return err
+	return errors.Join(err, i.saveRests(rests)) // it has again what could not be given back
 }
 
-// mayRaise reports whether the record must be compared with the journal, in this incarnation.
-func (s *series) mayRaise(incarnation int64) bool {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	return s.journaled != nil && s.Known == nil && s.incarnation < incarnation
+// rest is what a node that stops holds of a sequence.
+type rest struct {
+	s    *series
+	keep held
+	give record.Remainder
+	// may: the node could give that back. returns is the step that does so. nil: the journal keeps it.
+	may     bool
+	returns *step
 }
 
-func (i *Rounds) raiseOne(ctx context.Context, s *series) error {
-	v, err := i.look(ctx, s, true)
-	//mutant:s35-damaged by TestJournalRaisesBesideADamagedRecord -> if false {
-	if errors.Is(err, record.ErrDamaged) || errors.Is(err, record.ErrUnknownMode) { // nobody takes positions of it
+// outlasts reports whether what the node holds outlasts the process.
+func (i *Issuer) outlasts() bool { return i.journal != nil && !i.cfg.Tenure.Leaves() }
+
+// collectRests takes what the node holds out of all sequences.
+func (i *Rounds) collectRests() (all []rest) {
+	seconds, values := int64(0), int64(0)
+	if i.outlasts() {
+		seconds, values = keepSeconds, keepValues
+	}
+	now := i.now()
+	for _, s := range i.list() {
 		s.Mu.Lock()
-		s.incarnation = i.known.incarnation
+		if s.kept != nil {
+			all = append(all, rest{s: s, keep: *s.kept})
+		} else if m := s.stocked(); m != nil {
+			keep, any := m.held(m.stock.After(0))
+			split := m.stock.After(seconds * m.pace.second(m.Issued, now))
+			if now-m.AskedAt < int64(time.Minute) { // it is used, now and then
+				split = max(split, m.stock.After(values))
+			}
+			if any { // requests have ended: what is left was not issued
+				m.traceBound(m.stock.After(0))
+			}
+			give, may := m.takeRest()
+			give.Block.First = max(give.Block.First, split)
+			if any {
+				all = append(all, rest{s: s, keep: keep, give: give, may: may && give.Block.Len() > 0})
+			}
+		}
 		s.Mu.Unlock()
+	}
+	return all
+}
+
+// lookAtRests reads the records, and decides which rests can be given back.
+func (i *Rounds) lookAtRests(ctx context.Context, rests []rest) (views []view, err error) {
+	views = make([]view, len(rests))
+	if !slices.ContainsFunc(rests, func(r rest) bool { return r.may }) {
+		return views, nil
+	}
+	cluster, joined := i.cfg.Tenure.Cluster()
+	if i.cfg.Store.SessionID() == 0 {
+		return views, errors.New("ZooKeeper is not connected")
+	}
+	if i.noteSession(); !joined || i.known.seq() == nil || i.known.owes() || i.unconfirmed(cluster) > 0 {
+		return views, errors.New("this node may not write now")
+	}
+	for k, r := range rests {
+		if !r.may {
+			continue
+		}
+		v, err := i.look(ctx, r.s, true)
+		if err != nil {
+			return views, err
+		}
+		if i.known.judge(v) != record.Good || v.Record == nil {
+			continue
+		}
+		if after, possible := v.Record.ReturnOf(r.give, v.Incarnation()); possible {
+			st := stepOf(mode.Write{Write: record.Write{Record: after}}, r.s.Name, v.View, i.cfg.Nonce(), i.cfg.By)
+			rests[k].returns, views[k] = &st, v
+		}
+	}
+	return views, nil
+}
+
+// saveRests writes what the node keeps into the journal: all that is not given back.
+func (i *Rounds) saveRests(rests []rest) error {
+	j := i.journal
+	if j == nil {
 		return nil
 	}
-	if err != nil || v.State == nil || i.known.judge(v) != record.Good { // the next round sees it
-		return err
+	if i.cfg.Tenure.Leaves() {
+		return i.inTime(j.remove)
 	}
-	s.Mu.Lock()
-	st, err := s.raise(v, i.cfg.Nonce(), i.cfg.By)
-	if err == nil && st.kind == noStep {
-		s.incarnation = v.Incarnation()
+	all := make([]held, 0, len(rests))
+	for _, r := range rests {
+		//mutant:s33-given-back-and-kept by seqsim -> if false {
+		if r.returns != nil { // out of the journal before it is returned (S33)
+			r.keep = r.keep.below(r.give.Block.First)
+		}
+		if len(r.keep.Blocks) > 0 {
+			all = append(all, r.keep)
+		}
 	}
-	s.Mu.Unlock()
-	if err == nil && st.kind != noStep {
-		_, err = i.commit(ctx, s, v, st) // the next round sees whether it was made
+	j.mu.Lock()
+	node, begun := j.node, j.begun
+	j.mu.Unlock()
+	if !begun || node == "" {
+		return nil
 	}
-	return err
+	return i.inTime(func() error { return i.writeJournal(all, node, i.progress.Load().knewAllAt) })
+}
+
+// below returns the part of h below p.
+func (h held) below(p int64) held {
+	h.Last.End = min(h.Last.End, p)
+	var blocks []positions.Block
+	for _, b := range h.Blocks {
+		if b.End = min(b.End, p); b.Len() > 0 {
+			blocks = append(blocks, b)
+		}
+	}
+	h.Blocks = blocks
+	return h
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flaked/flaked/internal/core/seq/record"
@@ -279,6 +280,96 @@ func (i *Rounds) raise(ctx context.Context, v view, next record.State, sure bool
 	}
 	if store.Outpaced(err) {
 		return nil
+	}
+	return err
+}
+
+// A node may have lost its witness file, but not its journal. Or its witness file is older, because the disk had no
+// room for it. A block in the journal shows that the record had a higher next position: perhaps an operator had raised
+// it, which no skip covers. So the node puts the record above that block (S35). The skip from there covers what other
+// nodes have taken.
+
+// raise returns the step that puts the record above the blocks in the journal, if ZooKeeper has lost them. It returns a
+// *lostError if nobody has noticed that loss. A record that the node knows better is put back before: see
+// series.restore. Mu is held.
+func (s *series) raise(v view, nonce, by string) (step, error) {
+	h := s.journaled
+	//mutant:s35-journal-raises-nothing by TestJournalRaisesTheRecord -> if true {
+	if h == nil || v.Record.Kind() != record.Sequence || v.Record.ID != h.ID || v.Record.Next >= h.Last.End {
+		return step{}, nil
+	}
+	//mutant:s35-older-witness by TestJournalRaisesTheRecord -> if s.Known == nil && v.Incarnation() <= h.Incarnation {
+	if v.Incarnation() <= max(h.Incarnation, s.incarnation) {
+		return step{}, &lostError{reason: "the record of sequence " + s.Name + " is older than the journal"}
+	}
+	r := v.Record.Raised(h.Last.End).Written(nonce, by)
+	return step{kind: restoreStep, ops: record.SetOps(s.Name, r, v.Stat.Version), done: func(log hclog.Logger) {
+		log.Warn("ZooKeeper has lost blocks of a sequence that are in this node's journal. This node has put the next "+
+			"position above them", "sequence", s.Name, "next_position", r.Next)
+	}}, nil
+}
+
+// raiseKept makes the steps of series.raise while the node knows no /seq and waits for the confirming time: nobody
+// takes positions yet. v is what was read of /seq. Without it there are no records.
+//
+// Until all is compared, the node says in its slot that it still compares its records: see Issuer.Followed. It must not
+// wait for its peers meanwhile, because they may wait for it.
+func (i *Rounds) raiseKept(ctx context.Context, v view) error {
+	if i.journal == nil {
+		return nil
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(i.cfg.Parallel)
+	began, left := i.now(), false
+	for _, s := range i.list() {
+		if v.State == nil || !s.mayRaise(i.known.incarnation) {
+			continue
+		}
+		left = true // the next round sees what was done in this one
+		group.Go(func() error {
+			if i.now()-began >= int64(i.roundTime) {
+				i.Wake()
+				return nil
+			}
+			return i.raiseOne(ctx, s)
+		})
+	}
+	i.journal.raises.Store(left)
+	err := group.Wait()
+	if sign := (*lostError)(nil); errors.As(err, &sign) {
+		i.report(sign.reason)
+		return nil
+	}
+	return err
+}
+
+// mayRaise reports whether the record must be compared with the journal, in this incarnation.
+func (s *series) mayRaise(incarnation int64) bool {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	return s.journaled != nil && s.Known == nil && s.incarnation < incarnation
+}
+
+func (i *Rounds) raiseOne(ctx context.Context, s *series) error {
+	v, err := i.look(ctx, s, true)
+	//mutant:s35-damaged by TestJournalRaisesBesideADamagedRecord -> if false {
+	if errors.Is(err, record.ErrDamaged) || errors.Is(err, record.ErrUnknownMode) { // nobody takes positions of it
+		s.Mu.Lock()
+		s.incarnation = i.known.incarnation
+		s.Mu.Unlock()
+		return nil
+	}
+	if err != nil || v.State == nil || i.known.judge(v) != record.Good { // the next round sees it
+		return err
+	}
+	s.Mu.Lock()
+	st, err := s.raise(v, i.cfg.Nonce(), i.cfg.By)
+	if err == nil && st.kind == noStep {
+		s.incarnation = v.Incarnation()
+	}
+	s.Mu.Unlock()
+	if err == nil && st.kind != noStep {
+		_, err = i.commit(ctx, s, v, st) // the next round sees whether it was made
 	}
 	return err
 }

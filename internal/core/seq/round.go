@@ -4,17 +4,261 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"go.uber.org/atomic"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/seq/mode"
+	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 )
+
+// Rounds keep an Issuer: they follow the changes of operators, take blocks, and do all other I/O. One goroutine calls
+// Recall and then Run, and nobody else reaches what stands here: an Issuer has no way to it. The goroutines that work on
+// series in a round only read known, session, spread and roundTime, while Round waits for them.
+type Rounds struct {
+	*Issuer
+	known knowledge
+	// session is the present connection to ZooKeeper, 0: none.
+	session int64
+	// current: this session has followed /seq, and nothing since has shown a loss of data. Else Round must read it before
+	// anything else. readAt is when it has done so last, ns of AtMost.
+	current bool
+	readAt  int64
+	// unfinished: the last round has left work to the next one. unmet are the buckets whose names it has to meet.
+	unfinished bool
+	unmet      []string
+	// rung are the series whose alarms have rung since a round last looked for work.
+	rung []*series
+	// roundTime is the time after which a round begins no more work. Each read of /seq sets it.
+	roundTime time.Duration
+	spread    time.Duration // see the function spread
+	// seen has /cluster and /seq with their versions, as a round or a renewal last read them. Only renewals go by seen:
+	// if this node has written /seq since, the next one fails once, and reads both again. All else goes by known.
+	seen record.Found
+	// restored is what the others have not heard of yet: see tellInTime.
+	restored restored
+	// sawLeaving is the value of node.IsLeaving at the last call of keepPlace.
+	sawLeaving bool
+	// unlisted: ZooKeeper refuses the list of nodes that may own sections.
+	unlisted bool
+	// connected is the number of workers of the cluster that are connected.
+	connected int64
+	saves
+	// writing are the goroutines that write to the state directory.
+	writing sync.WaitGroup
+	// swept is the time at which this node last forgot unused names, in ns of AtMost.
+	swept int64
+	// quotaTold is the time of the last log line about a quota, ns of AtMost, longAgoNs for none.
+	quotaTold atomic.Int64
+}
+
+func newRounds(of *Issuer) *Rounds {
+	i := &Rounds{Issuer: of, known: knowsNothing(), roundTime: longestRound}
+	i.publish(noProgress())
+	i.quotaTold.Store(longAgoNs)
+	i.beside = i.writing.Go
+	i.keep = func(Witness) error { return nil }
+	if dir := of.cfg.Dir; dir != nil {
+		i.keep = func(w Witness) error { return saveWitness(dir, w) }
+	}
+	return i
+}
+
+// publish makes p the progress that all goroutines load.
+func (i *Rounds) publish(p progress) { i.progress.Store(&p) }
+
+// Recall takes over what an earlier process of this node has left in the directory. Call it once, before Run, and not
+// beside Round. It returns the peers that the earlier process had met, and their cluster.
+func (i *Rounds) Recall() (cluster string, met []coordinator.Peer) {
+	if i.cfg.Dir == nil {
+		return "", nil
+	}
+	i.journal.find()
+	w, ok := loadWitness(i.cfg.Dir)
+	if ok {
+		i.remember(w)
+	}
+	return w.State.Cluster, w.Met
+}
+
+// Run calls Round at every heartbeat, and whenever Wake was called, until the context
+// ends. Then it gives back what the node has not issued. Requests must have ended before. When Run returns, its
+// goroutines have ended, unless the state directory does not answer: see Wait.
+func (i *Rounds) Run(ctx context.Context) {
+	journaled := make(chan struct{})
+	i.writing.Go(func() {
+		defer close(journaled)
+		if i.journal != nil {
+			i.keepJournal(ctx)
+		}
+	})
+	var failing bool
+	for ctx.Err() == nil {
+		bounded, cancel := context.WithTimeout(ctx, limits.Round)
+		err := i.Round(bounded)
+		cancel()
+		if failing != (err != nil) && ctx.Err() == nil {
+			if failing = err != nil; failing {
+				i.cfg.Log.Warn("sequences: ZooKeeper failed, issuing what this node has", "error", err)
+			} else {
+				i.cfg.Log.Info("sequences: ZooKeeper answers again")
+			}
+		}
+		i.pause(ctx, failing)
+	}
+	if err := i.inTime(func() error { <-journaled; return nil }); err != nil {
+		i.cfg.Log.Warn("sequences: the unused values were not given back", "error", err)
+	} else {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), limits.Round)
+		if err := i.giveBack(bounded); err != nil {
+			i.cfg.Log.Warn("sequences: not all unused values of this node were given back", "error", err,
+				"kept_for_restart", i.outlasts())
+		}
+		cancel()
+	}
+	i.saveLast()
+	i.node.Close()
+}
+
+// Wait returns when all goroutines have ended that Run has started. Call it after Run, before others may use the state
+// directory: a write that hangs there may still go on.
+func (i *Rounds) Wait() { i.writing.Wait() }
+
+// retryAfter is the pause after a round that failed. New requests do not shorten it.
+const retryAfter = 100 * time.Millisecond
+
+// pause waits until a round is due.
+func (i *Rounds) pause(ctx context.Context, failing bool) {
+	wake := i.wake
+	if failing {
+		ended, cancel := context.WithTimeout(ctx, retryAfter)
+		<-ended.Done()
+		cancel()
+	}
+	timer := time.NewTimer(i.alarms.arm(i.now(), i.cfg.Pulse.Until(i.cfg.Follow)))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-wake:
+	case <-timer.C:
+	}
+}
+
+// Wake makes Run call Round soon. It never blocks.
+func (i *Issuer) Wake() {
+	select {
+	case i.wake <- struct{}{}:
+	default:
+	}
+}
+
+// inTime calls f, which works on the disk, and waits for limits.Round at most. A disk that hangs must not keep the node
+// from giving its worker back.
+func (i *Rounds) inTime(f func() error) error {
+	ended := make(chan error, 1)
+	i.writing.Go(func() { ended <- f() })
+	late := time.NewTimer(limits.Round)
+	defer late.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-late.C:
+		return errors.New("the state directory does not answer")
+	}
+}
+
+// alarms are the times at which Round must look at series. With 100,000 sequences a round must not look at each of them
+// whenever one has run out of values. Any goroutine may use it.
+type alarms struct {
+	mu  sync.Mutex
+	all []*series // those that have an alarm
+	// armed is the earliest of them when Run last began to wait, math.MaxInt64 before.
+	armed int64
+}
+
+// alarm is a time, ns of AtMost, 0 for none. That of a renewal also rings when the alarm of another
+// renewal does, from the time from on. Else from and at are the same.
+type alarm struct{ from, at int64 }
+
+// wakeAt makes Round look at a series at this time, ns of AtMost.
+func (i *Issuer) wakeAt(s *series, at int64) {
+	if i.alarms.set(s, alarm{at, at}) {
+		i.Wake()
+	}
+}
+
+// set sets the alarm of a series, if new is earlier than the alarm that is set. A series has no more than one. set
+// reports whether Run may sleep beyond new. A round need not care: Run arms the alarms after it, before it sleeps.
+func (a *alarms) set(s *series, new alarm) (early bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s.alarm.at == 0 {
+		a.all = append(a.all, s)
+	}
+	if s.alarm.at == 0 || new.at < s.alarm.at {
+		s.alarm = new
+	}
+	return new.at < a.armed
+}
+
+// rings removes and returns the series whose time has come, and those that may ring together with them.
+func (a *alarms) rings(now int64) (due []*series) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	renews := slices.ContainsFunc(a.all, func(s *series) bool { return s.alarm.from < s.alarm.at && s.alarm.at <= now })
+	a.all = slices.DeleteFunc(a.all, func(s *series) bool {
+		if s.alarm.at > now && !(renews && s.alarm.from <= now) {
+			return false
+		}
+		s.alarm = alarm{}
+		due = append(due, s)
+		return true
+	})
+	return due
+}
+
+// arm returns the time until the first alarm, most at most.
+func (a *alarms) arm(now int64, most time.Duration) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.armed = now + int64(most)
+	for _, s := range a.all {
+		a.armed = min(a.armed, s.alarm.at)
+	}
+	return max(0, time.Duration(a.armed-now))
+}
+
+// nextAlarm makes Round look at a series when it must.
+func (i *Rounds) nextAlarm(s *series) {
+	now := i.now()
+	s.Mu.Lock()
+	next := alarm{s.LookAt, s.LookAt}
+	switch {
+	case s.LookAt != 0 && s.owned() != nil:
+		next.at = max(s.LookAt, s.NotBefore, now+1) // a slow write may have left no time until the next one
+		next.from = next.at - int64(s.Known.Hold()/6)
+	case s.NotBefore > now:
+		next.from, next.at = s.NotBefore, s.NotBefore
+	}
+	slowAt := int64(0)
+	if m, ok := s.Mode.(*ordered.Section); ok { // nextBatch has set this alarm, but an earlier one may have replaced it
+		slowAt = m.SlowAt()
+	}
+	s.Mu.Unlock()
+	// One of them may be 0 or past, and does not count. Of two that do, set keeps the earlier one.
+	for _, one := range []alarm{next, {slowAt, slowAt}} {
+		if one.at > now {
+			i.alarms.set(s, one)
+		}
+	}
+}
 
 // Round does what is due: it follows the changes of operators, puts back what ZooKeeper has lost, and takes blocks. It
 // returns an error of the store, after which the next Round tries again.
