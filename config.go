@@ -2,25 +2,19 @@ package flaked
 
 import (
 	"cmp"
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"runtime/debug"
+	"reflect"
 	"strings"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/app"
 	"github.com/flaked/flaked/internal/core/node"
-	"github.com/flaked/flaked/internal/ops/host/logqueue"
+	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/localcache"
-	"github.com/flaked/flaked/timeguard"
 )
 
 // Config configures Open and Start. ZooKeeper is required, unless InMemory is set. The comment
@@ -79,7 +73,7 @@ type Config struct {
 	// Name is the display name of the node in status reports, without blanks. Empty means the
 	// host's name.
 	Name string
-	// Address is the address at which the program serves IDs with LineProtocol, for status
+	// Address is the address at which the program serves IDs with package lineproto, for status
 	// reports and for other nodes, which ask there for values of ordered sequences. Several are separated by commas.
 	// Empty means none.
 	Address string
@@ -91,22 +85,95 @@ type Config struct {
 	// other nodes for values of ordered sequences. It is called for each new connection, so that both may change. nil
 	// means neither.
 	PeerAccess func() (token string, config *tls.Config)
-	// Version is the program's release, for status reports. Empty means the release of flaked.
-	//
-	// Name, Address, Admin and Version have at most 4,096 bytes.
-	Version string
+	// Name, Address and Admin have at most 4,096 bytes.
 
 	// Logger gets the log of the node. nil means that nothing is logged. Its handler may call the
 	// Node, except Close, which waits for the handler.
 	Logger *slog.Logger
-	// HCLogger gets the log instead of Logger, in programs that use go-hclog. It must not call
-	// the Node, and must not block.
-	HCLogger hclog.Logger
+}
 
-	// settings are Settings as the node reads them.
-	settings node.Settings
-	// trace is for the tests of flaked: see inside.SetTrace.
-	trace coordinator.Trace
+// Settings are settings of a cluster, in the words of `flaked cluster init`. An empty or nil field accepts what the
+// cluster has. If Config.Bootstrap creates the cluster, the field then has its default.
+type Settings struct {
+	// Layout is the layout of IDs, as worker.ParseLayout reads it: "twitter", "leaf,epoch=2026-01-01". The default is
+	// "leaf".
+	Layout string
+	// Datacenter is the number of the datacenter in IDs, if the layout has that field. The default is 0.
+	Datacenter *int64
+	// Lease is the longest lease, 1 s or more: for so long a node may serve without ZooKeeper. The default is 24 h.
+	Lease *time.Duration
+	// ConfirmTime is how long a new node waits for a holder of its worker that ZooKeeper lost, 410 ms to 1 h. The
+	// default is two heartbeats and 6 s.
+	ConfirmTime *time.Duration
+	// OnRollback says what a node does when its clock goes back: "leaf", "refuse", "wait=TIME", "coast=TIME" or
+	// "rollback-bits". The default is "rollback-bits" if the layout has such a field, otherwise "leaf".
+	OnRollback string
+	// Borrow is how far ahead of the clock a burst may make IDs, in whole milliseconds. The default is 0.
+	Borrow *time.Duration
+	// SequenceStart is where the sequence field of an ID begins in a tick: "random", "zero" or "carry-on". The default
+	// is "random".
+	SequenceStart string
+	// SegmentStart is the segment that a tick begins in, if the layout has that field: "zero" or "random". The default
+	// is "zero".
+	SegmentStart string
+}
+
+// app returns the configuration of the node with its connections. The caller must call its Ended if it makes no node.
+func (c Config) app() (made app.Config, err error) {
+	switch {
+	case c.InMemory && (c.ZooKeeper != "" || c.StateDir != ""):
+		err = errors.New("Config.InMemory is without ZooKeeper and a disk: leave out ZooKeeper and StateDir")
+	case !c.InMemory && c.ZooKeeper == "":
+		err = errors.New("Config.ZooKeeper is empty. Give \"host:port\", or set InMemory for a test")
+	}
+	made = app.Config{
+		Node: node.Config{
+			Cluster: cmp.Or(c.Cluster, "default"), Bootstrap: c.Bootstrap, InMemory: c.InMemory,
+			ZooKeeperReplaced: c.ZooKeeperReplaced,
+			Labels:            coordinator.Labels{Name: c.Name, Address: c.Address, Admin: c.Admin},
+			Heartbeat:         c.Heartbeat, StartTimeout: c.StartTimeout, Reserve: c.Reserve,
+			ReleaseOnExit: c.ReleaseOnClose,
+		},
+		ZooKeeper: store.ZKConfig{Connect: c.ZooKeeper, SessionTimeout: c.SessionTimeout, DigestAuth: c.ZooKeeperAuth,
+			TLS: c.ZooKeeperTLS},
+		StateDir: c.StateDir, PeerAccess: c.PeerAccess,
+	}
+	if err == nil {
+		made.Node.Settings, err = c.Settings.parsed()
+	}
+	made.Ended = func() {}
+	if err == nil && c.Logger != nil {
+		made.Node.Logger, made.Ended = app.Slog(c.Logger)
+	}
+	return made, err
+}
+
+// parsed returns the settings as the node reads them, or an error that names a field.
+func (s Settings) parsed() (to node.Settings, err error) {
+	to = node.Settings{Datacenter: s.Datacenter, Lease: s.Lease, ConfirmTime: s.ConfirmTime, Borrow: s.Borrow}
+	text := func(t string) *string {
+		if t == "" {
+			return nil
+		}
+		return &t
+	}
+	err = node.Texts{
+		Layout: text(s.Layout), OnRollback: text(s.OnRollback),
+		SequenceStart: text(s.SequenceStart), SegmentStart: text(s.SegmentStart),
+	}.Read(&to)
+	return to, err
+}
+
+// fieldName returns the field of a setting: "on-rollback" is Config.Settings.OnRollback.
+func fieldName(s node.Setting) string {
+	var name string
+	for word := range strings.SplitSeq(string(s), "-") {
+		name += strings.ToUpper(word[:1]) + word[1:]
+	}
+	if _, ok := reflect.TypeFor[Settings]().FieldByName(name); ok {
+		return "Config.Settings." + name
+	}
+	return "Config." + name
 }
 
 // ConfigError means that a Config is wrong. Nothing was opened.
@@ -129,158 +196,13 @@ func (e *StateDirError) Error() string {
 }
 func (e *StateDirError) Unwrap() error { return e.Err }
 
-// withDefaults returns the Config with its defaults, or an error.
-func (c Config) withDefaults() (Config, error) {
-	c.Cluster = cmp.Or(c.Cluster, "default")
-	c.Name, c.Version = cmp.Or(c.Name, hostname()), cmp.Or(c.Version, moduleVersion())
-	c.ReleaseOnClose = c.ReleaseOnClose || c.StateDir == ""
-	switch {
-	case c.InMemory && (c.ZooKeeper != "" || c.StateDir != ""):
-		return c, errors.New("Config.InMemory is without ZooKeeper and a disk: leave out ZooKeeper and StateDir")
-	case !c.InMemory && c.ZooKeeper == "":
-		return c, errors.New("Config.ZooKeeper is empty. Give \"host:port\", or set InMemory for a test")
-	case c.StartTimeout < 0:
-		return c, fmt.Errorf("Config.StartTimeout is %s, must not be negative. 0 means no limit", c.StartTimeout)
-	case strings.ContainsAny(c.Name, " \t\r\n"):
-		return c, fmt.Errorf("Config.Name %q must not contain blanks", c.Name)
+// outward returns an error as this package promises it: a setting has the name of its field.
+func outward(err error) error {
+	if err == nil {
+		return nil
 	}
-	if err := c.checkLabels(); err != nil {
-		return c, err
+	if e, ok := errors.AsType[*app.StateDirError](err); ok {
+		return (*StateDirError)(e)
 	}
-	if c.StateDir != "" {
-		dir, err := filepath.Abs(c.StateDir) // the program may change its working directory
-		if err != nil {
-			return c, fmt.Errorf("Config.StateDir %q is relative, and the working directory is unknown: %w. Give an "+
-				"absolute path", c.StateDir, err)
-		}
-		c.StateDir = dir
-	}
-	var err error
-	if c.settings, err = c.Settings.parsed(); err != nil {
-		return c, err
-	}
-	if c.InMemory {
-		c.Bootstrap, c.settings.ConfirmTime = true, new(time.Duration(0)) // no other node to wait for
-	}
-	return c, nil
-}
-
-// hostname returns the name of this host, or "", which will do for a label.
-func hostname() string {
-	name, _ := os.Hostname()
-	return name
-}
-
-// maxLabel is the most bytes of a label. The record of each worker has all of them, and each heartbeat
-// writes that record.
-const maxLabel = 4096
-
-// checkLabels returns an error for a label that is too long.
-func (c Config) checkLabels() error {
-	for _, label := range []struct{ field, text string }{
-		{"Config.Name", c.Name}, {"Config.Address", c.Address}, {"Config.Admin", c.Admin},
-		{"Config.Version", c.Version},
-	} {
-		if len(label.text) > maxLabel {
-			return fmt.Errorf("%s has %d bytes, must have %d at most", label.field, len(label.text), maxLabel)
-		}
-	}
-	return nil
-}
-
-// node returns the configuration of the node, without its connections.
-func (c Config) node() node.Config {
-	return node.Config{
-		Cluster: c.Cluster, Bootstrap: c.Bootstrap, Settings: c.settings, InMemory: c.InMemory,
-		ZooKeeperReplaced: c.ZooKeeperReplaced,
-		Labels: coordinator.Labels{
-			Name: c.Name, Host: hostname(), PID: os.Getpid(), Address: c.Address, Admin: c.Admin, Version: c.Version,
-		},
-		BootID: timeguard.BootID(), Heartbeat: c.Heartbeat, StartTimeout: c.StartTimeout, Reserve: c.Reserve,
-		ReleaseOnExit: c.ReleaseOnClose, Trace: c.trace,
-	}
-}
-
-// moduleVersion returns the release of this module as the program was built with it.
-func moduleVersion() string {
-	const path, unknown = "github.com/flaked/flaked", "devel"
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return unknown
-	}
-	for _, m := range info.Deps {
-		if m.Path == path {
-			return cmp.Or(strings.Trim(m.Version, "()"), unknown)
-		}
-	}
-	return unknown
-}
-
-// logger returns the logger that Config asks for. stop passes on the lines that wait, and ends the
-// goroutine behind the logger. The logger never writes to a standard stream.
-func (c Config) logger() (l hclog.Logger, stop func()) {
-	switch {
-	case c.HCLogger != nil:
-		return c.HCLogger, func() {}
-	case c.Logger == nil:
-		return hclog.NewNullLogger(), func() {}
-	}
-	level := hclog.Info
-	if c.Logger.Enabled(context.Background(), slog.LevelDebug) {
-		level = hclog.Debug
-	}
-	intercept := hclog.NewInterceptLogger(&hclog.LoggerOptions{Name: "flaked", Level: level, Output: io.Discard})
-	sink := newSlogSink(c.Logger)
-	intercept.RegisterSink(sink)
-	return intercept, func() { sink.lines.Close(closeLogTime) }
-}
-
-// closeLogTime is the longest time that Close waits for a slow log handler.
-const closeLogTime = 5 * time.Second
-
-// slogSink passes lines of hclog on to slog. A handler may call the node: the queue calls it
-// without the node's locks.
-type slogSink struct {
-	lines *logqueue.Queue[line]
-}
-
-// line is a record of the logger with this name.
-type line struct {
-	name   string
-	record slog.Record
-}
-
-func newSlogSink(to *slog.Logger) slogSink {
-	return slogSink{logqueue.New(func(l line) {
-		ctx, h := context.Background(), to.With("logger", l.name).Handler()
-		if h.Enabled(ctx, l.record.Level) {
-			_ = h.Handle(ctx, l.record)
-		}
-	}, func(lost int64) {
-		to.Warn("the log handler was too slow, lines are missing", "lines_lost", lost)
-	})}
-}
-
-// Accept is part of hclog.SinkAdapter. It never blocks.
-func (s slogSink) Accept(name string, level hclog.Level, msg string, args ...any) {
-	for i, arg := range args {
-		if f, ok := arg.(hclog.Format); ok && len(f) > 0 { // a format with its arguments
-			args[i] = fmt.Sprintf(fmt.Sprint(f[0]), f[1:]...)
-		}
-	}
-	r := slog.NewRecord(time.Now(), slogLevel(level), msg, 0)
-	r.Add(args...)
-	s.lines.Put(line{name, r})
-}
-
-func slogLevel(l hclog.Level) slog.Level {
-	switch l {
-	case hclog.Trace, hclog.Debug:
-		return slog.LevelDebug
-	case hclog.Warn:
-		return slog.LevelWarn
-	case hclog.Error:
-		return slog.LevelError
-	}
-	return slog.LevelInfo
+	return node.Named(err, fieldName)
 }

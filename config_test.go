@@ -1,34 +1,51 @@
 package flaked
 
 import (
+	"crypto/tls"
+	"log/slog"
 	"reflect"
-	"slices"
 	"testing"
 	"time"
+
+	"github.com/flaked/flaked/internal/app"
 )
 
-// A field that Config.node leaves out is an option that does nothing.
+// A field that Config.app leaves out is an option that does nothing.
 func TestEveryFieldOfConfigReachesTheNode(t *testing.T) {
-	// what Open uses itself, for its connections, its directory and its log
-	ours := []string{"ZooKeeper", "ZooKeeperAuth", "ZooKeeperTLS", "SessionTimeout", "StateDir", "PeerAccess", "Logger",
-		"HCLogger", "Settings"}
-	for field := range reflect.TypeFor[Config]().Fields() {
-		if !field.IsExported() || slices.Contains(ours, field.Name) {
-			continue
+	made := func(c Config) app.Config {
+		to, err := c.app()
+		if err != nil {
+			t.Fatal(err)
 		}
-		var c Config
+		to.Ended()
+		to.Ended = nil
+		return to
+	}
+	for field := range reflect.TypeFor[Config]().Fields() {
+		c := Config{ZooKeeper: "zk1"}
 		switch v := reflect.ValueOf(&c).Elem().FieldByIndex(field.Index).Addr().Interface().(type) {
 		case *string:
 			*v = "other"
 		case *bool:
 			*v = true
+			if field.Name == "InMemory" {
+				c.ZooKeeper = ""
+			}
 		case *time.Duration:
 			*v = time.Second
+		case **tls.Config:
+			*v = new(tls.Config)
+		case **slog.Logger:
+			*v = slog.New(slog.DiscardHandler)
+		case *func() (string, *tls.Config):
+			*v = func() (string, *tls.Config) { return "", nil }
+		case *Settings:
+			v.Layout = "twitter"
 		default:
 			t.Fatalf("Config.%s: give a value of %s here", field.Name, field.Type)
 		}
-		if reflect.DeepEqual(Config{}.node(), c.node()) {
-			t.Errorf("Config.%s changes nothing in the node's configuration", field.Name)
+		if reflect.DeepEqual(made(Config{ZooKeeper: "zk1"}), made(c)) {
+			t.Errorf("Config.%s changes nothing in what the node gets", field.Name)
 		}
 	}
 	for field := range reflect.TypeFor[Settings]().Fields() {

@@ -9,7 +9,7 @@ import (
 )
 
 // A program that imports the package links these packages of flaked and these libraries of others, and no
-// more: nothing that only a server needs, and no commands of people (seq/operator). A client links none of ZooKeeper's.
+// more: nothing that only a server needs (lineproto, internal/ops/view), and no commands of people (seq/operator). A client links none of ZooKeeper's.
 func TestDependencies(t *testing.T) {
 	const own = "github.com/flaked/flaked"
 	list := func(pkg string) (linked []string) {
@@ -34,11 +34,10 @@ func TestDependencies(t *testing.T) {
 			"github.com/google/uuid github.com/hashicorp/go-hclog github.com/mattn/go-colorable " +
 			"github.com/mattn/go-isatty " +
 			"go.uber.org/atomic golang.org/x/sync golang.org/x/sys " +
-			"ids internal/core/limits internal/core/node internal/core/positions internal/core/pulse internal/core/replies internal/core/seq " +
+			"ids internal/app internal/core/limits internal/core/node internal/core/positions internal/core/pulse internal/core/replies internal/core/seq " +
 			"internal/core/seq/mode internal/core/seq/ordered internal/core/seq/ordered/peer internal/core/seq/record " +
 			"internal/core/store internal/dialog " +
-			"internal/ops/host/logqueue internal/ops/host/rawsocket internal/ops/inside " +
-			"internal/ops/view lineproto localcache sequence timeguard worker",
+			"internal/ops/host/logqueue localcache sequence timeguard worker",
 		"./client": "client github.com/cenkalti/backoff/v5 github.com/dchest/siphash go.uber.org/atomic golang.org/x/sys ids " +
 			"internal/core/positions internal/core/replies internal/dialog sequence worker",
 		"./ids": "go.uber.org/atomic golang.org/x/sys ids worker",

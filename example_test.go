@@ -10,7 +10,6 @@ import (
 	"github.com/flaked/flaked"
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/ids/idstest"
-	"github.com/flaked/flaked/lineproto"
 )
 
 // A program with a node of its own. InMemory is for this example: a real program sets ZooKeeper,
@@ -67,21 +66,4 @@ func ExampleNode_source() {
 	}
 	fmt.Println(newOrder(context.Background(), idstest.New()))
 	// Output: order 1, number 1 <nil>
-}
-
-// A program that serves the line protocol to programs beside it, as `flaked serve` does.
-func ExampleNode_LineProtocol() {
-	node, err := flaked.Open(context.Background(), flaked.Config{InMemory: true})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer node.Close(context.Background())
-	backend, sequences := node.LineProtocol()
-	server, err := lineproto.New(lineproto.Config{Backend: backend, Sequences: sequences})
-	if err != nil {
-		log.Fatal(err)
-	}
-	_ = server // server.Serve(ctx, listener) answers until ctx is done
-	fmt.Println(backend.Ready())
-	// Output: <nil>
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
-	"github.com/flaked/flaked/internal/ops/inside"
+	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/localcache"
@@ -72,7 +72,7 @@ func opened(t *testing.T, cfg Config) *Node {
 // create creates sequences in the node's cluster.
 func create(t *testing.T, n *Node, mode record.Mode, names ...string) {
 	t.Helper()
-	o := &operator.Sequences{Store: n.backing.store, By: t.Name()}
+	o := &operator.Sequences{Store: n.app().Store(), By: t.Name()}
 	for _, name := range names {
 		wanted := operator.Definition{Name: name, Map: sequence.Map{Start: 1, Increment: 1, Max: 1 << 40}, Mode: mode,
 			Settings: record.Settings{Block: 1000, SupplyMs: 60_000, HoldMs: 60_000, Ceiling: 1e9, HardCeiling: 1e9}}
@@ -87,13 +87,23 @@ func create(t *testing.T, n *Node, mode record.Mode, names ...string) {
 	}
 }
 
+// workers returns how many workers of the node's cluster are connected, and how many are held.
+func workers(t *testing.T, n *Node) (live, held int) {
+	t.Helper()
+	r, err := view.Read(t.Context(), n.app().Store(), n.app().Cluster())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Judge()
+	return r.Summary.Live, r.Summary.Held
+}
+
 func TestNodeIsASource(t *testing.T) {
 	noLeaks(t)
 	n := opened(t, quick(t, zktest.Chroot(t, zktest.Shared(t))))
 	create(t, n, record.Segment, "order", "order2")
 	create(t, n, record.Strict, "invoice", "invoice2")
-	backend, sequences := n.LineProtocol()
-	server, err := lineproto.New(lineproto.Config{Backend: backend, Sequences: sequences})
+	server, err := lineproto.New(lineproto.Config{Backend: n.app().Core(), Sequences: n.app().Issuer()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,14 +131,13 @@ func TestNodeIsASource(t *testing.T) {
 			t.Errorf("a name without a sequence: %v", err)
 		}
 	}
-	parts := inside.Of(n)
-	if s := parts.Issuer.Report(); len(s.Sequences) != 4 {
+	if s := n.app().Issuer().Report(); len(s.Sequences) != 4 {
 		t.Errorf("it knows %d sequences", len(s.Sequences))
 	}
-	if c, err := parts.Cluster(t.Context()); err != nil || c.Summary.Live != 1 {
-		t.Errorf("%+v, %v", c.Summary, err)
+	if live, _ := workers(t, n); live != 1 {
+		t.Errorf("%d live workers", live)
 	}
-	if s := parts.Node.Snapshot(); !s.Ready || s.Worker == nil || s.Cluster.Name != "default" {
+	if s := n.app().Core().Snapshot(); !s.Ready || s.Worker == nil || s.Cluster.Name != "default" {
 		t.Errorf("%+v", s)
 	}
 }
@@ -166,16 +175,17 @@ func TestWrongConfigs(t *testing.T) {
 		{"memory with a disk", Config{InMemory: true, StateDir: "x"}, "leave out ZooKeeper and StateDir"},
 		{"servers", Config{ZooKeeper: "a:b:c"}, "connect string"},
 		{"cluster", Config{ZooKeeper: "zk", Cluster: "a/b"}, "cluster name"},
-		{"name", Config{InMemory: true, Name: "a b"}, "must not contain blanks"},
+		{"name", Config{InMemory: true, Name: "a b"}, `Config.Name: "a b" must not contain blanks`},
 		{"start timeout", Config{InMemory: true, StartTimeout: -1},
-			"Config.StartTimeout is -1ns, must not be negative"},
+			"Config.StartTimeout: -1ns must not be negative"},
 		{"a long label", Config{InMemory: true, Admin: strings.Repeat("a", 4097)},
-			"Config.Admin has 4097 bytes, must have 4096 at most"},
+			"Config.Admin: 4097 bytes are too many. Use 4096 at most"},
 		{"layout", Config{InMemory: true, Settings: Settings{Layout: "lief"}}, "Config.Settings.Layout: "},
 		{"policy", Config{InMemory: true, Settings: Settings{OnRollback: "hope"}},
 			"Config.Settings.OnRollback: unknown policy"},
-		{"reserve", Config{InMemory: true, Reserve: time.Hour}, "the reserve 1h0m0s is out of range"},
-		{"heartbeat", Config{InMemory: true, Heartbeat: time.Millisecond}, "the heartbeat interval 1ms is too short"},
+		{"reserve", Config{InMemory: true, Reserve: time.Hour}, "Config.Reserve: 1h0m0s is out of range"},
+		{"heartbeat", Config{InMemory: true, Heartbeat: time.Millisecond},
+			"the heartbeat interval 1ms is too short. Give Config.Heartbeat 10ms or more"},
 	} {
 		n, err := Start(row.cfg)
 		if _, ok := errors.AsType[*ConfigError](err); !ok || !strings.Contains(err.Error(), row.want) {
@@ -221,7 +231,8 @@ func TestOpenSaysWhyItFails(t *testing.T) {
 	other := quick(t, zk)
 	other.Settings.Layout = "worker=8,sequence=14"
 	_, err = Open(within(t, time.Minute), other)
-	if _, ok := errors.AsType[*node.DiffersError](err); !ok {
+	if _, ok := errors.AsType[*node.DiffersError](err); !ok || !strings.Contains(err.Error(),
+		"Leave Config.Settings.Layout out, or give another Config.Cluster") {
 		t.Errorf("another layout: %v", err)
 	}
 
@@ -281,8 +292,7 @@ type asking struct {
 
 func (h asking) Handle(ctx context.Context, r slog.Record) error {
 	if n := h.node.Load(); n != nil {
-		parts := inside.Of(n)
-		_, _ = parts.Node.Snapshot(), parts.Issuer.Report()
+		_, _ = n.app().Core().Snapshot(), n.app().Issuer().Report()
 		_, _ = n.Next(ctx)
 	}
 	return h.Handler.Handle(ctx, r)
@@ -338,27 +348,5 @@ func TestStartWaitsForItsStateDirectory(t *testing.T) {
 	}
 	if id, err := next.Next(t.Context()); err != nil || id <= before {
 		t.Errorf("%d after %d, %v", id, before, err)
-	}
-}
-
-// The wait ends with the error of the first look: at once when the node is closed, and when its time is over.
-func TestWaitForTheStateDirectoryEnds(t *testing.T) {
-	noLeaks(t)
-	used := quick(t, zktest.Chroot(t, zktest.Shared(t)))
-	opened(t, used)
-	next, err := Start(used)
-	if err != nil {
-		t.Fatal(err)
-	}
-	why := next.locked.Load()
-	began := time.Now()
-	if err := next.Close(t.Context()); err != nil || why == nil || time.Since(began) > 5*time.Second {
-		t.Fatalf("closed after %s: %v, because of %v", time.Since(began), err, why)
-	}
-	late := &Node{log: next.log, rounds: next.rounds, backing: &backing{dir: used.StateDir}, ending: t.Context()}
-	late.locked.Store(why)
-	err = late.awaitLock(2 * lockEvery)
-	if e, ok := errors.AsType[*StateDirError](err); !ok || !errors.Is(err, ErrLocked) || e.Dir != used.StateDir {
-		t.Error(err)
 	}
 }

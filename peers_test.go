@@ -34,7 +34,7 @@ func serves(t *testing.T, n *Node, l net.Listener) {
 	cfg := lineproto.Config{Authenticate: func(token []byte) (*sequence.Rights, bool) {
 		return nil, string(token) == "secret"
 	}}
-	cfg.Backend, cfg.Sequences = n.LineProtocol()
+	cfg.Backend, cfg.Sequences = n.app().Core(), n.app().Issuer()
 	server, err := lineproto.New(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -79,8 +79,7 @@ func TestNodesAskTheOwner(t *testing.T) {
 
 // try asks once.
 func (n *Node) try(t *testing.T, name string) (int64, error) {
-	s := n.Sequence(name).(*namedSequence)
-	runs, err := s.try(t.Context(), 1, false, "")
+	runs, err := n.app().TakeValues(t.Context(), []byte(name), 1, false, "")
 	if err != nil {
 		return 0, err
 	}

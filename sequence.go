@@ -111,7 +111,10 @@ func (s *namedSequence) take(ctx context.Context, n int, whole bool, key string)
 		deadline = time.Now().Add(patience)
 	}
 	for {
-		runs, err := s.try(ctx, n, whole, key)
+		runs, err := s.n.app().TakeValues(ctx, s.name, n, whole, key)
+		if err != nil && s.n.reason() != nil {
+			return nil, s.n.refused(ctx, nil)
+		}
 		e, ok := errors.AsType[*ids.ReplyError](err)
 		if !ok {
 			return runs, err
@@ -126,50 +129,17 @@ func (s *namedSequence) take(ctx context.Context, n int, whole bool, key string)
 		if time.Now().Add(again).After(deadline) {
 			return nil, ids.Unavailable(nil, e)
 		}
-		if err := wait(ctx, s.n, time.After(again)); err != nil {
-			return nil, err
+		select {
+		case <-time.After(again):
+		case <-s.n.app().Ending():
+			return nil, s.n.refused(ctx, nil)
+		case <-ctx.Done():
+			return nil, ids.Unavailable(ctx.Err(), nil)
 		}
 	}
 }
 
 func (s *namedSequence) isOrdered() bool {
-	u, ok := s.n.issuer.Use(string(s.name))
+	u, ok := s.n.app().Issuer().Use(string(s.name))
 	return ok && u.Record.Mode == record.Ordered
-}
-
-// try takes n values, and waits while the node fetches positions from ZooKeeper. A refusal is an
-// *ids.ReplyError.
-func (s *namedSequence) try(ctx context.Context, n int, whole bool, key string) ([]worker.Run, error) {
-	w := sequence.Wait{Key: key}
-	news := make(chan struct{}, 1)
-	wake := func() {
-		select {
-		case news <- struct{}{}:
-		default:
-		}
-	}
-	for {
-		runs, err := s.n.issuer.Take(&w, s.name, n, whole, wake, nil)
-		switch {
-		case err == nil:
-			return runs, nil
-		case !errors.Is(err, sequence.ErrPending):
-			return nil, err
-		}
-		if err := wait(ctx, s.n, news); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// wait waits for news. It returns an error if ctx or the node ends first.
-func wait[T any](ctx context.Context, n *Node, news <-chan T) error {
-	select {
-	case <-news:
-		return nil
-	case <-ctx.Done():
-		return ids.Unavailable(ctx.Err(), nil)
-	case <-n.ending.Done():
-		return n.refused(ctx, nil)
-	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/flaked/flaked"
+	"github.com/flaked/flaked/internal/app"
 	"github.com/flaked/flaked/internal/ops/web"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/sequence"
@@ -43,7 +44,7 @@ func New(cfg Config) (*Server, error) {
 	if cfg.Node == nil {
 		return nil, errors.New("admin: Config.Node is nil: give the node to show")
 	}
-	inner := web.Of(cfg.Node)
+	inner := web.Of((*app.Node)(cfg.Node))
 	inner.Authenticate = cfg.Authenticate
 	if cfg.LineProtocol != nil {
 		inner.Counters, inner.Reserve = cfg.LineProtocol.Counters, cfg.LineProtocol.Reserve

@@ -8,8 +8,8 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Backend executes the commands of a Server: it is the node. Take it from flaked.Node.LineProtocol. Later releases add
-// methods, so a type that changes some must embed that Backend.
+// Backend executes the commands of a Server: it is the node. Package embedded returns that of a flaked.Node.
+// Later releases add methods, so a type that changes some must embed that Backend.
 //
 // All methods must be safe for concurrent use. An *ids.ReplyError (found with errors.As) is sent as it is. Any other
 // error is sent as NOTREADY with its text.
@@ -49,8 +49,8 @@ type Backend interface {
 	Version() string
 }
 
-// Sequences serves named sequences. Take it from flaked.Node.LineProtocol. Later releases add methods, so a type that
-// changes some must embed that Sequences.
+// Sequences serves named sequences. Package embedded returns those of a flaked.Node. Later releases add
+// methods, so a type that changes some must embed those Sequences.
 //
 // All methods must be safe for concurrent use. They never
 // block and do no I/O. Names have passed sequence.CheckName. The implementation must copy a

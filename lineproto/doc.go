@@ -1,7 +1,7 @@
 // Package lineproto serves the wire protocol of a node, which docs/protocol.md describes. With it, a program that has a
 // node of package flaked serves the node's IDs and named sequences to other programs:
 //
-//	backend, sequences := node.LineProtocol()
+//	backend, sequences := embedded.Of(node)
 //	server, err := lineproto.New(lineproto.Config{Backend: backend, Sequences: sequences})
 //	...
 //	err = server.Serve(ctx, listener)

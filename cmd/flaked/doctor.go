@@ -94,7 +94,7 @@ func doctorConfig(c *cli.Context) (doctor.Config, error) {
 	if err = doctorPeers(c, &cfg); err != nil {
 		return cfg, err
 	}
-	if cfg.ZK, err = zkConfig(c, nil); err != nil {
+	if cfg.ZK, err = zkConfig(c); err != nil {
 		return cfg, err
 	}
 	settings, err := clusterSettings(c)

@@ -37,7 +37,7 @@ func (o *options) listen(guard *access.Server, log hclog.Logger) ([]net.Listener
 		}
 		listeners = append(listeners, l)
 	}
-	o.node.Address = allAdvertised(o.listenOn, o.advertise)
+	o.node.Labels.Address = allAdvertised(o.listenOn, o.advertise)
 	return listeners, nil
 }
 

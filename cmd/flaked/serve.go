@@ -13,10 +13,9 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked"
+	"github.com/flaked/flaked/internal/app"
 	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/internal/ops/host/systemd"
-	"github.com/flaked/flaked/internal/ops/inside"
 	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/internal/ops/web"
 	"github.com/flaked/flaked/lineproto"
@@ -74,7 +73,7 @@ type process struct {
 	http      net.Listener
 	// drains gets the signals of `flaked drain`, and hangups gets SIGHUP.
 	drains, hangups chan os.Signal
-	running         *flaked.Node
+	running         *app.Node
 }
 
 func serveNodes(c *cli.Context, log hclog.InterceptLogger) (err error) {
@@ -96,7 +95,6 @@ func serveNodes(c *cli.Context, log hclog.InterceptLogger) (err error) {
 	if p.access, err = access.Load(p.guard); err != nil {
 		return credentialError(p.guard, err)
 	}
-	p.node.PeerAccess = p.access.Peer
 	if p.listeners, err = p.listen(p.access, log); err != nil {
 		return err
 	}
@@ -107,41 +105,35 @@ func serveNodes(c *cli.Context, log hclog.InterceptLogger) (err error) {
 	if p.http != nil {
 		defer p.http.Close()
 	}
-	if p.running, err = p.start(c, log); err != nil {
+	if p.running, err = p.start(c); err != nil {
 		return err
 	}
 	return p.serve(c.Context)
 }
 
-func (o options) start(c *cli.Context, log hclog.Logger) (*flaked.Node, error) {
-	o.node.HCLogger = log
-	if o.node.InMemory {
-		log.Warn(view.Development.String())
-	} else {
-		zk, err := zkConfig(c, log)
-		if err != nil {
-			return nil, err
-		}
-		o.node.ZooKeeper, o.node.ZooKeeperAuth, o.node.ZooKeeperTLS, o.node.SessionTimeout = zk.Connect,
-			zk.DigestAuth, zk.TLS, zk.SessionTimeout
-	}
-	inside.SetTrace(&o.node, newTrace(log))
-	n, err := flaked.Start(o.node)
-	if err := explainStateDir(err); err != nil {
+// start starts the node.
+func (p *process) start(c *cli.Context) (*app.Node, error) {
+	cfg := app.Config{Node: p.node, StateDir: p.stateDir, PeerAccess: p.access.Peer}
+	cfg.Node.Logger, cfg.Node.Trace = p.log, newTrace(p.log)
+	var err error
+	if p.node.InMemory {
+		p.log.Warn(view.Development.String())
+	} else if cfg.ZooKeeper, err = zkConfig(c); err != nil {
 		return nil, err
 	}
-	if e, ok := errors.AsType[*flaked.ConfigError](err); ok {
-		return nil, usageError("%w", e.Unwrap())
+	n, err := app.New(cfg)
+	if err != nil {
+		return nil, usageError("%w", err)
 	}
-	return n, err
+	return n, explainStateDir(n.Start())
 }
 
-// explainStateDir returns what to do about a *flaked.StateDirError, and nil for another error.
+// explainStateDir returns err. If that is an *app.StateDirError, it says what to do.
 func explainStateDir(err error) error {
-	if e, ok := errors.AsType[*flaked.StateDirError](err); ok {
+	if e, ok := errors.AsType[*app.StateDirError](err); ok {
 		return stateDirError(e.Dir, e.Err)
 	}
-	return nil
+	return err
 }
 
 // backend is the backend of a node. Its Stats and its status have the server's counters, too.
@@ -163,11 +155,10 @@ func (b *backend) Stats() [][2]string {
 
 // servers returns the servers of both ports. The line protocol answers STATUS with the status of the admin port.
 func (p *process) servers() (*lineproto.Server, *web.Server, error) {
-	node, sequences := p.running.LineProtocol()
-	front := &backend{Backend: node}
+	front := &backend{Backend: p.running.Core()}
 	var err error
 	front.server, err = lineproto.New(lineproto.Config{
-		Backend: front, Sequences: sequences, Status: front.status, Authenticate: p.access.Authenticate(),
+		Backend: front, Sequences: p.running.Issuer(), Status: front.status, Authenticate: p.access.Authenticate(),
 		MaxConns: p.maxConns(p.log), AdminHint: p.adminHint(), Logger: p.log,
 	})
 	if err == nil {
@@ -183,9 +174,7 @@ func (p *process) serve(ctx context.Context) (err error) {
 		if ended := p.running.Close(context.Background()); err == nil {
 			err = ended
 		}
-		if explained := explainStateDir(err); explained != nil {
-			err = explained
-		}
+		err = explainStateDir(err)
 	}()
 	server, adminServer, err := p.servers()
 	if err != nil {
@@ -211,8 +200,8 @@ func (p *process) serve(ctx context.Context) (err error) {
 	}
 	serving.Go(func() {
 		systemd.Run(outer, systemd.Config{
-			Look:   func() (bool, string) { return serviceState(inside.Of(p.running).Node.Snapshot()) },
-			Live:   p.running.Live,
+			Look:   func() (bool, string) { return serviceState(p.running.Core().Snapshot()) },
+			Live:   p.running.Core().Live,
 			Logger: p.log.Named("systemd"),
 		})
 	})

@@ -11,7 +11,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked"
+	"github.com/flaked/flaked/internal/app"
 	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/internal/ops/web"
@@ -59,7 +59,7 @@ func (o *options) listenAdmin(log hclog.Logger) (net.Listener, error) {
 		return nil, o.adminError(err)
 	}
 	o.admin = boundTo(o.admin, l)
-	o.node.Admin = o.adminURL(advertised(o.admin, o.advertise))
+	o.node.Labels.Admin = o.adminURL(advertised(o.admin, o.advertise))
 	return l, nil
 }
 
@@ -106,7 +106,7 @@ func (o options) guardAdmin(
 }
 
 // adminServer returns the server of the admin port. Without such a port, it only answers STATUS.
-func (o options) adminServer(n *flaked.Node, server *lineproto.Server, guard *access.Server, events *web.Events,
+func (o options) adminServer(n *app.Node, server *lineproto.Server, guard *access.Server, events *web.Events,
 	log hclog.Logger) *web.Server {
 	cfg := web.Of(n)
 	cfg.Counters, cfg.Reserve, cfg.Events, cfg.Logger = server.Counters, server.Reserve, events, log

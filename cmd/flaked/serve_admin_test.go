@@ -49,9 +49,9 @@ func TestTakenDefaultAdminPortIsSkipped(t *testing.T) {
 			}
 			if row.open != "" { // with the port that was given for 0
 				_, port, _ := net.SplitHostPort(l.Addr().String())
-				if o.node.Admin != row.open+port || !strings.HasSuffix(o.admin, ":"+port) ||
+				if o.node.Labels.Admin != row.open+port || !strings.HasSuffix(o.admin, ":"+port) ||
 					!strings.HasSuffix(o.adminHint(), o.adminURL(o.admin)) {
-					t.Errorf("it is at %q, in the record at %q. %s", o.admin, o.node.Admin, o.adminHint())
+					t.Errorf("it is at %q, in the record at %q. %s", o.admin, o.node.Labels.Admin, o.adminHint())
 				}
 			} else if err == nil && o.admin != "" {
 				t.Errorf("it is at %q", o.admin)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/flaked/flaked/internal/ops/inside"
 	"github.com/flaked/flaked/lineproto"
 )
 
@@ -32,7 +31,7 @@ func (p *process) drain(ctx context.Context, server *lineproto.Server) {
 	case s := <-p.drains:
 		release = s == releaseSignal
 	}
-	if release && inside.Of(p.running).Node.Snapshot().FrozenUntilMs != nil {
+	if release && p.running.Core().Snapshot().FrozenUntilMs != nil {
 		release = false
 		p.log.Warn("registration is frozen, so no other node can acquire the worker: keeping it")
 	}

@@ -1,16 +1,12 @@
 package main
 
 import (
-	"cmp"
-	"errors"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked"
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/dialog"
@@ -29,7 +25,9 @@ type options struct {
 	adminTLS   bool
 	advertise  string
 	drainTime  time.Duration
-	node       flaked.Config
+	stateDir   string
+	// node is without its log and its trace.
+	node node.Config
 }
 
 // serveFlags returns the flags of serve. The hidden ones are for `flaked cluster init`. serve reads them
@@ -96,21 +94,16 @@ func serveOptions(c *cli.Context) (o options, wrong error) {
 	o.adminTLS = o.guard.Cert != "" && o.admin != "" && !dialog.IsLoopback(o.admin)
 	o.unix, err = parseUnixOptions(c.String("unix-mode"), c.String("unix-group"))
 	check(err)
-	settings, err := clusterSettings(c)
-	check(err)
-	host, _ := os.Hostname() // a label: "" will do
-	name := cmp.Or(c.String("name"), host)
-	if strings.ContainsAny(name, " \t\r\n") {
-		refuse("--name %q must not contain blanks", name)
-	}
-	o.node = flaked.Config{
-		Cluster: c.String("cluster"), Bootstrap: c.Bool("bootstrap"), Settings: inWords(c, settings), InMemory: dev,
-		Name: name, Version: version, Heartbeat: c.Duration("heartbeat"),
-		ZooKeeperReplaced: c.Bool("zk-replaced"), ReleaseOnClose: c.Bool("release-on-exit"),
+	o.node = node.Config{
+		Cluster: c.String("cluster"), Bootstrap: c.Bool("bootstrap"), InMemory: dev,
+		Labels: coordinator.Labels{Name: c.String("name"), Version: version}, Heartbeat: c.Duration("heartbeat"),
+		ZooKeeperReplaced: c.Bool("zk-replaced"), ReleaseOnExit: c.Bool("release-on-exit"),
 		StartTimeout: startTimeout, Reserve: reserveAhead,
 	}
+	o.node.Settings, err = clusterSettings(c)
+	check(err)
 	if !dev {
-		o.node.StateDir, err = givenStateDir(c)
+		o.stateDir, err = givenStateDir(c)
 		check(err)
 	}
 	return o, wrong
@@ -126,22 +119,13 @@ func clusterSettings(c *cli.Context) (s node.Settings, err error) {
 	}.Read(&s)
 	if err == nil && s.Layout != nil {
 		if unusable := usableNow(*s.Layout, time.Now()); unusable != nil {
-			err = &node.TextError{Setting: node.SettingLayout, Err: unusable}
+			err = &node.ValueError{Setting: node.SettingLayout, Err: unusable}
 		}
 	}
-	if wrong, ok := errors.AsType[*node.TextError](err); ok { // settings have the names of flags
-		err = usageError("--%s: %v", wrong.Setting, wrong.Err)
+	if err != nil {
+		return s, usageError("%w", err)
 	}
-	return s, err
-}
-
-// inWords returns cluster settings as flaked.Config has them.
-func inWords(c *cli.Context, s node.Settings) flaked.Settings {
-	return flaked.Settings{
-		Datacenter: s.Datacenter, Lease: s.Lease, ConfirmTime: s.ConfirmTime, Borrow: s.Borrow,
-		Layout: c.String("layout"), OnRollback: c.String("on-rollback"),
-		SequenceStart: c.String("sequence-start"), SegmentStart: c.String("segment-start"),
-	}
+	return s, nil
 }
 
 // given returns the value of a flag, nil if it is not set.

@@ -63,7 +63,7 @@ func TestEveryFlagOfServeChangesWhatServeHandsOn(t *testing.T) {
 		instead(t, "serve", func(c *cli.Context) error {
 			var err, zkErr error
 			got.Options, err = serveOptions(c)
-			got.ZooKeeper, zkErr = zkConfig(c, nil)
+			got.ZooKeeper, zkErr = zkConfig(c)
 			got.Err = fmt.Sprint(err, zkErr)
 			return nil
 		}, args...)

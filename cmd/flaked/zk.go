@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/coordinator"
@@ -16,12 +15,11 @@ import (
 
 // zkConfig returns the configuration that zkFlags give. It checks the flags and reads the
 // files that they name.
-func zkConfig(c *cli.Context, log hclog.Logger) (store.ZKConfig, error) {
+func zkConfig(c *cli.Context) (store.ZKConfig, error) {
 	cfg := store.ZKConfig{
 		Connect:        c.String("zk"),
 		Cluster:        c.String("cluster"),
 		SessionTimeout: sessionTimeout,
-		Logger:         log,
 	}
 	if cfg.Connect == "" {
 		return cfg, usageError("--zk is required. Give --zk HOST:PORT, or set FLAKED_ZK")
@@ -114,7 +112,7 @@ func clientTLS(c *cli.Context, prefix string) (*tls.Config, error) {
 var withStore = withZooKeeper
 
 func withZooKeeper(c *cli.Context, f func(store.Store) error) error {
-	cfg, err := zkConfig(c, nil)
+	cfg, err := zkConfig(c)
 	if err != nil {
 		return err
 	}

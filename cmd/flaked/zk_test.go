@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/internal/core/store"
@@ -34,7 +33,7 @@ func keyPair(t *testing.T) (cert, key string) {
 func zkOf(t *testing.T, args ...string) (cfg store.ZKConfig, err error) {
 	t.Helper()
 	instead(t, "status", func(c *cli.Context) error {
-		cfg, err = zkConfig(c, hclog.NewNullLogger())
+		cfg, err = zkConfig(c)
 		return nil
 	}, append([]string{"--zk", "h"}, args...)...)
 	return cfg, err

@@ -21,14 +21,15 @@ const module = "github.com/flaked/flaked"
 
 // promised has the packages whose exported names stay. Of a package with names, only these are promised.
 var promised = map[string][]string{
-	"flaked":        nil, // the root
-	"admin":         nil,
-	"client":        nil,
-	"client/httpid": nil,
-	"ids":           nil,
-	"ids/idstest":   nil,
-	"lineproto":     nil,
-	"sequence":      nil,
+	"flaked":             nil, // the root
+	"admin":              nil,
+	"client":             nil,
+	"client/httpid":      nil,
+	"ids":                nil,
+	"ids/idstest":        nil,
+	"lineproto":          nil,
+	"lineproto/embedded": nil,
+	"sequence":           nil,
 	"worker": {"ID", "ParseID", "Layout", "ParseLayout", "Leaf", "ErrLayout", "Field", "FieldTime", "FieldRollback",
 		"FieldSegment", "FieldDatacenter", "FieldWorker", "FieldSequence", "Fields", "Order", "Part", "Tick", "Run",
 		"Pause"},

@@ -85,7 +85,7 @@ func TestRefusedStarts(t *testing.T) {
 		{"another lease", `--lease 1h0m0s differs from the cluster's 24h0m0s`, []string{"--lease", "1h"}, 1},
 		{"heartbeat too slow", `1s is too long for the confirming time 800ms: .* Give --heartbeat 400ms or less`,
 			[]string{"--heartbeat", "1s"}, 1},
-		{"heartbeat too fast", `the heartbeat interval 1ms is too short\. Use 10ms or more`,
+		{"heartbeat too fast", `the heartbeat interval 1ms is too short\. Give --heartbeat 10ms or more`,
 			[]string{"--heartbeat", "1ms"}, 2},
 		{"port in use", `--listen ` + taken.Addr().String() + `: address already in use`,
 			[]string{"--listen", taken.Addr().String()}, 1},

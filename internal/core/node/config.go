@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -93,7 +94,7 @@ func (c Config) withDefaults() (Config, error) {
 	c.Heartbeat = cmp.Or(c.Heartbeat, limits.DefaultHeartbeat)
 	c.CallTimeout = cmp.Or(c.CallTimeout, limits.Round)
 	c.Reserve = cmp.Or(c.Reserve, limits.DefaultReserve)
-	if err := c.checkTimes(); err != nil {
+	if err := cmp.Or(c.checkTimes(), c.checkLabels()); err != nil {
 		return c, err
 	}
 	if c.Clock == nil {
@@ -117,15 +118,39 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// checkTimes returns an error if Heartbeat or Reserve is out of range for every cluster. New calls
+// checkTimes returns an error if a time is out of range for every cluster. New calls
 // it after it has replaced zero by the defaults.
 func (c Config) checkTimes() error {
-	if c.Heartbeat < limits.MinHeartbeat {
-		return fmt.Errorf("the heartbeat interval %s is too short. Use %s or more", c.Heartbeat, limits.MinHeartbeat)
+	switch {
+	case c.Heartbeat < limits.MinHeartbeat:
+		return &RangeError{Setting: SettingHeartbeat, Least: limits.MinHeartbeat,
+			Problem: fmt.Sprintf("the heartbeat interval %s is too short", c.Heartbeat)}
+	case c.Reserve < 100*time.Millisecond || c.Reserve >= limits.MaxReserve:
+		return &ValueError{SettingReserve, fmt.Errorf("%s is out of range. Use 100ms to just below %s: a restart "+
+			"after a crash may wait that long", c.Reserve, limits.MaxReserve)}
+	case c.StartTimeout < 0:
+		return &ValueError{SettingStartTimeout, fmt.Errorf("%s must not be negative. 0 means no limit",
+			c.StartTimeout)}
 	}
-	if c.Reserve < 100*time.Millisecond || c.Reserve >= limits.MaxReserve {
-		return fmt.Errorf("the reserve %s is out of range. Use 100ms to just below %s: a restart after a crash may "+
-			"wait that long", c.Reserve, limits.MaxReserve)
+	return nil
+}
+
+// maxLabel is the most bytes of a label. The record of each worker has all of them, and each heartbeat
+// writes that record.
+const maxLabel = 4096
+
+// checkLabels returns an error for a label that cannot stand in the slot's record.
+func (c Config) checkLabels() error {
+	if strings.ContainsAny(c.Labels.Name, " \t\r\n") {
+		return &ValueError{SettingName, fmt.Errorf("%q must not contain blanks", c.Labels.Name)}
+	}
+	for _, label := range []struct {
+		of   Setting
+		text string
+	}{{SettingName, c.Labels.Name}, {SettingAddress, c.Labels.Address}, {SettingAdmin, c.Labels.Admin}} {
+		if len(label.text) > maxLabel {
+			return &ValueError{label.of, fmt.Errorf("%d bytes are too many. Use %d at most", len(label.text), maxLabel)}
+		}
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ type Settings struct {
 // Texts are the settings that a user writes as text. nil: not given.
 type Texts struct{ Layout, OnRollback, SequenceStart, SegmentStart *string }
 
-// Read reads them into s. The error is a *TextError.
+// Read reads them into s. The error is a *ValueError.
 func (t Texts) Read(s *Settings) error {
 	return cmp.Or(
 		read(SettingLayout, t.Layout, worker.ParseLayout, &s.Layout),
@@ -63,7 +63,7 @@ func read[T any](name Setting, text *string, parse func(string) (T, error), to *
 	}
 	v, err := parse(*text)
 	if err != nil {
-		return &TextError{name, err}
+		return &ValueError{name, err}
 	}
 	*to = &v
 	return nil
@@ -76,18 +76,10 @@ func (s Settings) Record(uuid string, heartbeat time.Duration) (coordinator.Clus
 	layout, datacenter := or(s.Layout, worker.Leaf()), or(s.Datacenter, 0)
 	lease, confirm := or(s.Lease, defaultLease), or(s.ConfirmTime, limits.DefaultConfirm(heartbeat))
 	borrow := or(s.Borrow, 0)
-	_, err := layout.Encode(worker.Fields{Datacenter: datacenter})
-	switch {
-	case err != nil:
-	case lease < time.Second:
-		err = fmt.Errorf("the lease %s is too short. Use 1s or more", lease)
-	case confirm != 0 && confirm < limits.MinConfirm || confirm > time.Hour:
-		err = fmt.Errorf("the confirming time %s is out of range. Use %s to 1h", confirm, limits.MinConfirm)
-	case borrow%time.Millisecond != 0:
-		err = &RangeError{Setting: SettingBorrow,
-			Problem: fmt.Sprintf("borrow %s must be a whole number of milliseconds", borrow)}
+	if _, err := layout.Encode(worker.Fields{Datacenter: datacenter}); err != nil {
+		return coordinator.Cluster{}, &ValueError{SettingDatacenter, err}
 	}
-	if err != nil {
+	if err := checkRange(lease, confirm, borrow); err != nil {
 		return coordinator.Cluster{}, err
 	}
 	cl := coordinator.Cluster{
@@ -108,8 +100,24 @@ func (s Settings) Record(uuid string, heartbeat time.Duration) (coordinator.Clus
 	if s.SegmentStart != nil {
 		cl.SegmentStart = s.SegmentStart.String()
 	}
-	_, err = readRules(cl)
+	_, err := readRules(cl)
 	return cl, err
+}
+
+// checkRange returns a *RangeError for a duration that no cluster may have.
+func checkRange(lease, confirm, borrow time.Duration) error {
+	switch {
+	case lease < time.Second:
+		return &RangeError{Setting: SettingLease, Least: time.Second, Problem: fmt.Sprintf("the lease %s is too short",
+			lease)}
+	case confirm != 0 && confirm < limits.MinConfirm || confirm > time.Hour:
+		return &RangeError{Setting: SettingConfirmTime, Least: limits.MinConfirm, Most: time.Hour,
+			Problem: fmt.Sprintf("the confirming time %s is out of range", confirm)}
+	case borrow%time.Millisecond != 0:
+		return &RangeError{Setting: SettingBorrow,
+			Problem: fmt.Sprintf("borrow %s must be a whole number of milliseconds", borrow)}
+	}
+	return nil
 }
 
 // or returns what was asked for, or the default.

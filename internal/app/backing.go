@@ -1,4 +1,4 @@
-package flaked
+package app
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 
 	"github.com/hashicorp/go-hclog"
 
@@ -25,7 +24,7 @@ type backing struct {
 	run func(context.Context) error
 	// reconnected gets a value whenever the connection to ZooKeeper is back.
 	reconnected chan struct{}
-	// cache and files are the state directory. Both are empty until lock has succeeded.
+	// cache and files are the state directory. Both are empty until open has succeeded.
 	cache lateCache
 	files lateFiles
 	dir   string
@@ -39,24 +38,37 @@ type (
 	lateFiles struct{ seq.Dir }
 )
 
-// open opens the store. It is not connected yet.
-func open(cfg Config) (*backing, error) {
-	b := &backing{reconnected: make(chan struct{}, 1)}
-	if err := b.openStore(cfg); err != nil {
-		return nil, &ConfigError{err}
+// newBacking returns a backing whose store is not connected yet, and whose state directory is not open.
+func newBacking(cfg Config) (*backing, error) {
+	b := &backing{reconnected: make(chan struct{}, 1), dir: cfg.StateDir}
+	if cfg.Node.InMemory {
+		b.store = store.NewMem(nil).Session()
+		b.run = func(context.Context) error { return nil }
+		return b, nil
 	}
-	if b.dir = cfg.StateDir; b.dir == "" {
-		var err error
-		if b.dir, err = temporaryDir(); err != nil {
-			return nil, &StateDirError{os.TempDir(), err}
-		}
-		b.temporary = b.dir
+	zk, err := store.NewZK(cfg.ZooKeeper)
+	if err != nil {
+		return nil, err
+	}
+	b.store, b.zookeeper = zk, zk.Identity()
+	b.run = func(ctx context.Context) error {
+		var hinting sync.WaitGroup
+		defer hinting.Wait()
+		hinting.Go(func() { hintReconnects(ctx, zk, b.reconnected) })
+		return zk.Run(ctx)
 	}
 	return b, nil
 }
 
-// lock opens the state directory, and locks it. The error is a *StateDirError.
-func (b *backing) lock(log hclog.Logger) error {
+// open opens the state directory, and locks it. The error is a *StateDirError.
+func (b *backing) open(log hclog.Logger) error {
+	if b.dir == "" {
+		var err error
+		if b.dir, err = temporaryDir(); err != nil {
+			return &StateDirError{os.TempDir(), err}
+		}
+		b.temporary = b.dir
+	}
 	cache, err := localcache.Open(b.dir)
 	if err != nil {
 		return &StateDirError{b.dir, err}
@@ -83,56 +95,8 @@ func temporaryDir() (string, error) {
 	return os.MkdirTemp(parent, "flaked-")
 }
 
-func (b *backing) openStore(cfg Config) error {
-	if cfg.InMemory {
-		b.store = store.NewMem(nil).Session()
-		b.run = func(context.Context) error { return nil }
-		return nil
-	}
-	zk, err := store.NewZK(store.ZKConfig{
-		Connect: cfg.ZooKeeper, Cluster: cfg.Cluster, SessionTimeout: cfg.SessionTimeout,
-		DigestAuth: cfg.ZooKeeperAuth, TLS: cfg.ZooKeeperTLS, Logger: cfg.HCLogger,
-	})
-	if err != nil {
-		return err
-	}
-	b.store, b.zookeeper = zk, zk.Identity()
-	b.run = func(ctx context.Context) error {
-		var hinting sync.WaitGroup
-		defer hinting.Wait()
-		hinting.Go(func() { hintReconnects(ctx, zk, b.reconnected) })
-		return zk.Run(ctx)
-	}
-	return nil
-}
-
-// lockEvery is the time between two looks at a state directory that another process has.
-const lockEvery = 100 * time.Millisecond
-
-// awaitLock waits for the state directory if another process has it: that may be the one in whose place this one was
-// started. It returns nil if this process has it now.
-func (n *Node) awaitLock(limit time.Duration) error {
-	var err error
-	if e := n.locked.Load(); e != nil {
-		err = e
-		n.log.Warn("waiting for the state directory, because another process uses it", "state_dir", e.Dir,
-			"error", e.Err, "at_most_s", limit.Seconds())
-	}
-	began := time.Now()
-	for err != nil {
-		_ = n.rounds.Round(n.ending) // the node has joined no cluster, so this only refuses requests that wait
-		select {
-		case <-n.ending.Done():
-			return err
-		case <-time.After(lockEvery):
-		}
-		if err = n.backing.lock(n.log); err != nil && (!errors.Is(err, ErrLocked) || time.Since(began) >= limit) {
-			return err
-		}
-	}
-	n.locked.Store(nil)
-	return nil
-}
+// isLocked reports whether another process, or another Node, has the state directory.
+func isLocked(err error) bool { return errors.Is(err, localcache.ErrLocked) }
 
 func (b *backing) close() {
 	if b.temporary != "" {

@@ -1,0 +1,383 @@
+// Package app puts a node together. The binary's serve uses it, and package flaked, which is its face for other
+// programs.
+//
+// A Node ends its parts in an order: first the issuer of named sequences, which needs the node's worker to give back
+// what was not issued, then the node, which needs ZooKeeper to report its end, and last the connection. Read Config,
+// Node and backing.
+package app
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"go.uber.org/atomic"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/core/pulse"
+	"github.com/flaked/flaked/internal/core/seq"
+	"github.com/flaked/flaked/internal/core/seq/ordered/peer"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/dialog"
+	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/timeguard"
+	"github.com/flaked/flaked/worker"
+)
+
+// Config configures New.
+type Config struct {
+	// Node is the configuration of the node. New adds what joins the parts: Store, ZooKeeper, Reconnected, Cache,
+	// BootID, Pulse, and what the node asks of named sequences. Of the labels, New adds Host and PID, and Name and
+	// Version if they are empty.
+	Node node.Config
+	// ZooKeeper reaches the ZooKeeper of Node.Cluster. It is unused if Node.InMemory is set.
+	ZooKeeper store.ZKConfig
+	// StateDir is the directory in which the node keeps its identity and bounds. A relative path counts from the
+	// working directory at New. Empty means a temporary one, which the Node removes at its end. It then releases its
+	// worker, too.
+	StateDir string
+	// Ended, if not nil, is called last, when nothing is logged any more. If New fails, it is not called.
+	Ended func()
+	// PeerAccess returns the token and the TLS configuration for a new connection to another node. nil means neither.
+	PeerAccess func() (token string, config *tls.Config)
+}
+
+// StateDirError means that a state directory cannot be used. Err is or wraps localcache.ErrLocked, or an error of the
+// file system.
+type StateDirError struct {
+	Dir string
+	Err error
+}
+
+func (e *StateDirError) Error() string { return fmt.Sprintf("state directory %s: %v", e.Dir, e.Err) }
+func (e *StateDirError) Unwrap() error { return e.Err }
+
+// Node is a node with its connections. Make it with New, call Start once, and end it with Close. Package flaked has a
+// type of its own from this one, so no field may be exported.
+type Node struct {
+	log     hclog.Logger
+	backing *backing
+	node    *node.Node
+	issuer  *seq.Issuer
+	rounds  *seq.Rounds
+	peers   *peer.Caller
+	cluster string
+	ended   func()
+
+	// stop ends the Node, with the reason. stopStore cuts its connection to ZooKeeper.
+	stop      context.CancelCauseFunc
+	stopStore context.CancelFunc
+	connected context.Context // done once the connection to ZooKeeper is cut
+	ending    context.Context // done once the Node ends, and its cause is the reason
+	done      chan struct{}   // closed when all goroutines have ended
+	// locked is why the node waits for its state directory, nil if it does not.
+	locked atomic.Pointer[StateDirError]
+}
+
+// New returns a Node, or what is wrong with cfg. It does no I/O.
+func New(cfg Config) (*Node, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	n := &Node{log: cfg.Node.Logger, cluster: cfg.Node.Cluster, ended: cfg.Ended, done: make(chan struct{})}
+	if n.backing, err = newBacking(cfg); err != nil {
+		return nil, err
+	}
+	if err := n.assemble(cfg); err != nil {
+		return nil, err
+	}
+	n.ending, n.stop = context.WithCancelCause(context.Background())
+	n.connected, n.stopStore = context.WithCancel(context.Background())
+	return n, nil
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Node.Logger == nil {
+		c.Node.Logger = hclog.NewNullLogger()
+	}
+	if c.Ended == nil {
+		c.Ended = func() {}
+	}
+	host, _ := os.Hostname() // a label: "" will do
+	l := &c.Node.Labels
+	l.Host, l.PID = host, os.Getpid()
+	l.Name, l.Version = cmp.Or(l.Name, host), cmp.Or(l.Version, moduleVersion())
+	c.Node.ReleaseOnExit = c.Node.ReleaseOnExit || c.StateDir == ""
+	c.ZooKeeper.Cluster, c.ZooKeeper.Logger = c.Node.Cluster, c.Node.Logger
+	if c.Node.InMemory {
+		c.Node.Bootstrap, c.Node.Settings.ConfirmTime = true, new(time.Duration(0)) // no other node to wait for
+	}
+	if c.StateDir != "" {
+		dir, err := filepath.Abs(c.StateDir) // the program may change its working directory
+		if err != nil {
+			return c, fmt.Errorf("the state directory %q is relative, and the working directory is unknown: %w. Give "+
+				"an absolute path", c.StateDir, err)
+		}
+		c.StateDir = dir
+	}
+	return c, nil
+}
+
+// moduleVersion returns the release of this module as the program was built with it.
+func moduleVersion() string {
+	const path, unknown = "github.com/flaked/flaked", "devel"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return unknown
+	}
+	for _, m := range info.Deps {
+		if m.Path == path {
+			return cmp.Or(strings.Trim(m.Version, "()"), unknown)
+		}
+	}
+	return unknown
+}
+
+// assemble makes the node and the issuer of named sequences.
+func (n *Node) assemble(c Config) error {
+	grid, cfg := pulse.New(timeguard.System().Mono), c.Node
+	cfg.Pulse, cfg.BootID = grid, timeguard.BootID()
+	cfg.Store, cfg.ZooKeeper = n.backing.store, n.backing.zookeeper
+	cfg.Cache, cfg.Reconnected = &n.backing.cache, n.backing.reconnected
+	cfg.WakeSequences = func() { n.issuer.Wake() }
+	cfg.HasSequences = func() bool { return n.issuer.InUse() }
+	cfg.Journal = func() uint64 { return n.issuer.JournalCount() }
+	cfg.Followed = func() coordinator.Followed { return n.issuer.Followed() }
+	var err error
+	if n.node, err = node.New(cfg); err != nil {
+		return err
+	}
+	n.peers = peer.New(func() (creds dialog.Client) {
+		if c.PeerAccess != nil {
+			creds.Token, creds.TLS = c.PeerAccess()
+		}
+		return creds
+	})
+	var dir seq.Dir
+	if c.StateDir != "" {
+		dir = &n.backing.files
+	}
+	n.issuer, n.rounds = seq.New(seq.Config{
+		Store: n.backing.store, Tenure: n.node.Tenure(), Elapsed: n.node.Elapsed(), Boot: cfg.BootID,
+		By: cfg.Labels.Name, Address: dialog.PeerAddress(cfg.Labels.Address), Pass: n.peers.Pass,
+		Follow: cfg.Heartbeat, Pulse: grid,
+		Dir: dir, Met: n.node.Met, Trace: cfg.Trace, Log: n.log.Named("sequences"),
+	})
+	return nil
+}
+
+// Core returns the node itself, Issuer its named sequences, and Store its records in ZooKeeper.
+func (n *Node) Core() *node.Node    { return n.node }
+func (n *Node) Issuer() *seq.Issuer { return n.issuer }
+func (n *Node) Store() store.Store  { return n.backing.store }
+
+// Cluster returns the name of the cluster.
+func (n *Node) Cluster() string { return n.cluster }
+
+// Start opens the state directory and starts the goroutines. The error is a *StateDirError, and the Node is then of no
+// use. If another process has the directory, the node waits for it for 30 s, and then ends with a *StateDirError that
+// wraps localcache.ErrLocked.
+func (n *Node) Start() error {
+	err := n.backing.open(n.log)
+	if e, ok := errors.AsType[*StateDirError](err); ok && isLocked(err) {
+		n.locked.Store(e)
+	} else if err != nil {
+		n.backing.close()
+		n.ended()
+		return err
+	}
+	go n.run()
+	return nil
+}
+
+// run keeps the node until stop is called or a part fails.
+func (n *Node) run() {
+	defer close(n.done)
+	if err := n.awaitLock(limits.LockWait); err != nil {
+		n.stop(err)
+		n.peers.Close()
+	} else {
+		n.node.Remember(n.rounds.Recall())
+		n.work()
+	}
+	n.backing.close()
+	n.ended()
+}
+
+// lockEvery is the time between two looks at a state directory that another process has.
+const lockEvery = 100 * time.Millisecond
+
+// awaitLock waits for the state directory if another process has it: that may be the one in whose place this one was
+// started. It returns nil if this process has it now.
+func (n *Node) awaitLock(limit time.Duration) error {
+	var err error
+	if e := n.locked.Load(); e != nil {
+		err = e
+		n.log.Warn("waiting for the state directory, because another process uses it", "state_dir", e.Dir,
+			"error", e.Err, "at_most_s", limit.Seconds())
+	}
+	began := time.Now()
+	for err != nil {
+		_ = n.rounds.Round(n.ending) // the node has joined no cluster, so this only refuses requests that wait
+		select {
+		case <-n.ending.Done():
+			return err
+		case <-time.After(lockEvery):
+		}
+		if err = n.backing.open(n.log); err != nil && (!isLocked(err) || time.Since(began) >= limit) {
+			return err
+		}
+	}
+	n.locked.Store(nil)
+	return nil
+}
+
+// work runs the parts of the node, and ends them in order.
+func (n *Node) work() {
+	issuerCtx, stopIssuer := context.WithCancel(context.Background())
+	nodeCtx, stopNode := context.WithCancel(context.Background())
+	defer stopIssuer()
+	defer stopNode()
+	var connecting, keeping, issuing sync.WaitGroup
+	connecting.Go(func() {
+		if err := n.backing.run(n.connected); err != nil {
+			n.stop(err)
+		}
+	})
+	keeping.Go(func() { n.stop(n.node.Run(nodeCtx)) })
+	issuing.Go(func() { n.rounds.Run(issuerCtx) })
+
+	<-n.ending.Done()
+	stopIssuer()
+	issuing.Wait()
+	n.peers.Close()
+	stopNode()
+	keeping.Wait()
+	n.stopStore()
+	if err := n.backing.store.Close(); err != nil {
+		n.log.Debug("closing the connection to ZooKeeper failed", "error", err)
+	}
+	connecting.Wait()
+	n.rounds.Wait() // a write to the state directory may still go on: nobody else may use it
+}
+
+// Locked returns why the node waits for its state directory, nil if it does not.
+func (n *Node) Locked() *StateDirError { return n.locked.Load() }
+
+// WaitReady waits until the node serves. It returns the reason if the node ends before, and an error that wraps
+// ids.ErrUnavailable if ctx does.
+func (n *Node) WaitReady(ctx context.Context) error {
+	served := n.node.Served()
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for n.node.Issues() != nil {
+		select {
+		case <-served:
+			served = nil // it has begun to serve, and may have stopped again
+		case <-look.C:
+		case <-n.done:
+			return n.Reason()
+		case <-ctx.Done():
+			return ids.Unavailable(ctx.Err(), n.node.Issues())
+		}
+	}
+	return nil
+}
+
+// TakeValues takes count values of a sequence, and waits while the node fetches positions from ZooKeeper. With whole
+// they follow each other without a gap. key is that of a strict sequence, "" for none. A refusal is an
+// *ids.ReplyError. The error is Reason's if the node ends, and wraps ids.ErrUnavailable if ctx does.
+func (n *Node) TakeValues(ctx context.Context, name []byte, count int, whole bool, key string) ([]worker.Run, error) {
+	w := sequence.Wait{Key: key}
+	news := make(chan struct{}, 1)
+	wake := func() {
+		select {
+		case news <- struct{}{}:
+		default:
+		}
+	}
+	for {
+		runs, err := n.issuer.Take(&w, name, count, whole, wake, nil)
+		if !errors.Is(err, sequence.ErrPending) {
+			return runs, err
+		}
+		select {
+		case <-news:
+		case <-ctx.Done():
+			return nil, ids.Unavailable(ctx.Err(), nil)
+		case <-n.ending.Done():
+			return nil, n.Reason()
+		}
+	}
+}
+
+// Close ends the node, and returns when all its goroutines have ended. It returns nil after an end in good order,
+// ctx.Err() if ctx cut the end short, and otherwise the error that had ended the node before. It may be called more
+// than once. flaked.Node.Close says how long it takes.
+func (n *Node) Close(ctx context.Context) error {
+	n.stop(ids.ErrClosed)
+	var cut error
+	select {
+	case <-n.done:
+	case <-ctx.Done():
+		cut = ctx.Err()
+		n.stopStore()
+		<-n.done
+	}
+	if err := n.Reason(); err != ids.ErrClosed {
+		return err
+	}
+	return cut
+}
+
+// Done returns a channel that is closed when all goroutines of the node have ended: after Close, or because of an
+// error, which Close returns.
+func (n *Node) Done() <-chan struct{} { return n.done }
+
+// Ending returns a channel that is closed when the node begins to end. Reason then returns why.
+func (n *Node) Ending() <-chan struct{} { return n.ending.Done() }
+
+// Reason returns why the node ends: ids.ErrClosed, or the error of a part. It returns nil while the
+// node does not end.
+func (n *Node) Reason() error {
+	err := context.Cause(n.ending)
+	if errors.Is(err, context.Canceled) {
+		return ids.ErrClosed
+	}
+	return err
+}
+
+// Drain prepares the end: from now on the node is not ready, and gives its ordered sequences to other nodes. If release
+// is true, Close releases the worker.
+func (n *Node) Drain(release bool) {
+	n.node.Drain(release)
+	n.issuer.Leave()
+}
+
+// Leave gives the ordered sequences that this node owns to other nodes, if there are any. It returns when that is
+// done, or when ctx ends. Requests for them are passed on to the new owners until Close.
+func (n *Node) Leave(ctx context.Context) {
+	n.issuer.Leave()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for !n.issuer.Left() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+	}
+}
