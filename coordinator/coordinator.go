@@ -78,9 +78,9 @@ type Coordinator struct {
 	mine Cluster
 	// unsure is the node that may have a ticket although its creation was not acknowledged. Empty: none.
 	unsure string
-	// hold has the claim of the node, and what the process has proved about the claim's slot. Before the node acquires a
-	// slot, the claim names none. While the node moves to another slot, hold is about the old slot.
-	hold *proof
+	// proof has the claim of the node, and what the process has proved about the claim's slot. Before the node acquires a
+	// slot, the claim names none. While the node moves to another slot, proof is about the old slot.
+	proof *proof
 	// reading is the last comparison of our clock with the leader's; zero if there was none.
 	reading Reading
 	// rtt is the duration of the last heartbeat's write, in milliseconds.
@@ -110,7 +110,7 @@ func New(cfg Config) *Coordinator {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	return &Coordinator{Config: cfg, hold: new(seek(Claim{})), strayLock: -1, mine: Cluster{HighestSlot: -1},
+	return &Coordinator{Config: cfg, proof: new(seek(Claim{})), strayLock: -1, mine: Cluster{HighestSlot: -1},
 		seen: PeersSeen{OthersTake: true}}
 }
 
@@ -217,9 +217,9 @@ func (e evidence) leader() int64 {
 
 // traceGrant traces that the process begins to hold the slot: how is acquired, resumed or restored. e is as of the
 // decision, and slot the record that was written over old.
-func (c *Coordinator) traceGrant(h *proof, how string, cl Cluster, e evidence, old, slot Slot, version int32) {
-	c.Trace.Step(how, "node", h.Node, "worker", h.Worker, "term", h.Term, "nonce", h.Nonce, "inc", cl.Incarnation,
-		"floor", h.Floor, "reserved", h.ReservedUntil, "own_lease", h.LeaseUntil, "ever", h.EverConfirmed,
+func (c *Coordinator) traceGrant(p *proof, how string, cl Cluster, e evidence, old, slot Slot, version int32) {
+	c.Trace.Step(how, "node", p.Node, "worker", p.Worker, "term", p.Term, "nonce", p.Nonce, "inc", cl.Incarnation,
+		"floor", p.Floor, "reserved", p.ReservedUntil, "own_lease", p.LeaseUntil, "ever", p.EverConfirmed,
 		"lease", slot.LeaseUntil, "confirmed", slot.Confirmed, "version", version,
 		"found_term", old.Term, "found_nonce", old.Nonce, "found_lease", old.LeaseUntil, "found_free", old.givenUp(),
 		"frozen", cl.FrozenUntil, "now", e.now, "leader", e.leader(), "sent", e.at.Boot)
@@ -227,9 +227,9 @@ func (c *Coordinator) traceGrant(h *proof, how string, cl Cluster, e evidence, o
 
 // traceBeat traces an acknowledged heartbeat: d was written over v.
 func (c *Coordinator) traceBeat(d decision, v recorded, after store.Stat, e evidence, b Beat) {
-	h := c.hold
+	p := c.proof
 	exact := d.cluster == *v.cl && !d.confirms // else the version was read after the write
-	c.Trace.Step("beat", "node", h.Node, "worker", h.Worker, "term", h.Term, "nonce", h.Nonce,
+	c.Trace.Step("beat", "node", p.Node, "worker", p.Worker, "term", p.Term, "nonce", p.Nonce,
 		"inc", v.cl.Incarnation, "floor", b.Floor, "lease", d.slot.LeaseUntil, "confirmed", b.Confirmed,
 		"confirms", d.confirms, "wait_ms", b.Wait.Milliseconds(),
 		"found_nonce", v.slot.Nonce, "found_lease", v.slot.LeaseUntil,

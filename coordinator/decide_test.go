@@ -95,7 +95,7 @@ func TestClusterFinding(t *testing.T) {
 	}
 }
 
-// A rightful next holder has a later first term, and our holding in its history.
+// A rightful next holder has a later first term, and our tenure in its history.
 func TestWasLost(t *testing.T) {
 	mine := Claim{Owner: Owner{Node: "me"}, Term: 5, Nonce: "n5", LeaseUntil: 100, EverConfirmed: true, Incarnation: 7}
 	past := func(of ...PastHolder) History { return of }

@@ -39,7 +39,7 @@ func (d *disk) reserve(c Claim, m int64) {
 	d.claim.ReservedUntil, d.claim.Generation = m, d.generation
 }
 
-// issuing has the range of timestamps in which a holding of a slot may issue IDs, and the lowest and the highest
+// issuing has the range of timestamps in which a tenure of a slot may issue IDs, and the lowest and the highest
 // timestamp that it has issued. Unix milliseconds.
 type issuing struct {
 	who    string
@@ -49,7 +49,7 @@ type issuing struct {
 	issued int64 // highest issued, 0 for none
 }
 
-// extend raises the reserved bound on the disk, and then the range of the holding.
+// extend raises the reserved bound on the disk, and then the range of the tenure.
 func (m *member) extend() {
 	c := &m.claim
 	if m.up && c.EverConfirmed {
@@ -58,7 +58,7 @@ func (m *member) extend() {
 	}
 }
 
-// issue issues an ID at the node's present time if the range of its holding allows that, and reports whether it did.
+// issue issues an ID at the node's present time if the range of its tenure allows that, and reports whether it did.
 func (m *member) issue() bool {
 	ts := m.clock()
 	if !m.up || !m.claim.EverConfirmed || ts < m.t.lo || ts >= m.t.hi || ts <= m.t.issued {

@@ -182,15 +182,15 @@ const (
 
 // hearPeers reads the slots of the peers that this node waits for, or the next of them if there are many.
 func (c *Coordinator) hearPeers(ctx context.Context) error {
-	h := c.hold
+	p := c.proof
 	for reads, running := 0, 0; reads < mostReads && running < mostRunning; reads++ {
-		peers := h.hearing.Next()
+		peers := p.hearing.Next()
 		slots, err := c.Store.GetAll(ctx, pathsOf(peers)...)
 		if err != nil {
 			return err
 		}
 		c.meet(peers, slots)
-		run, ended := h.hearing.Heard(slots, h.Incarnation, c.Elapsed.AtLeast(), c.mine.ConfirmTime())
+		run, ended := p.hearing.Heard(slots, p.Incarnation, c.Elapsed.AtLeast(), c.mine.ConfirmTime())
 		if running += run; ended {
 			break
 		}
@@ -201,7 +201,7 @@ func (c *Coordinator) hearPeers(ctx context.Context) error {
 // Waits returns the time until this node should send the next heartbeat because it waits for its peers, 0 if it does
 // not wait: they may say soon that they have compared their records, and wait for this node to say so.
 func (c *Coordinator) Waits() time.Duration {
-	w := &c.hold.hearing
+	w := &c.proof.hearing
 	if !w.begun() || w.over {
 		return 0
 	}

@@ -48,12 +48,12 @@ type Beat struct {
 // what the table of docs/safety.md says (C19): if the record is ours, Heartbeat writes it again. If another node has
 // the slot, this node is fenced. If ZooKeeper lost the record, Heartbeat puts it back while the lease bound is ahead.
 //
-// After a *FencedError the holding is over: another node has the slot, the lease had ended when ZooKeeper lost the
+// After a *FencedError the tenure is over: another node has the slot, the lease had ended when ZooKeeper lost the
 // record, the process began from an old copy of its state, or a freeze keeps the slot from a holder that never
-// confirmed. After an error of the store the holding goes on.
+// confirmed. After an error of the store the tenure goes on.
 func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ error) {
-	h := c.hold
-	h.Generation = r.Generation
+	p := c.proof
+	p.Generation = r.Generation
 	if err := c.WriteNoted(ctx); err != nil {
 		return Beat{}, err
 	}
@@ -63,8 +63,8 @@ func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ err
 		if err != nil {
 			return Beat{Restored: restored}, err
 		}
-		h.recognise(v.slot)
-		finding, why := h.finding(v, c.mine)
+		p.recognise(v.slot)
+		finding, why := p.finding(v, c.mine)
 		switch {
 		case finding != FoundOurs && !synced:
 			// The server may lag behind. Decide only after a sync.
@@ -92,11 +92,11 @@ func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ err
 // readBeat reads the records of our worker in one round trip, and with them what Peers compares after the heartbeat, if
 // the live workers were listed before.
 func (c *Coordinator) readBeat(ctx context.Context) (recorded, error) {
-	h := c.hold
-	paths, own := []string{clusterPath, SlotPath(h.Worker)}, 2
+	p := c.proof
+	paths, own := []string{clusterPath, SlotPath(p.Worker)}, 2
 	var peers []int
 	if c.roster.listed {
-		peers = somePeers(c.known(h.Worker))
+		peers = somePeers(c.known(p.Worker))
 		paths = append(paths, samplePaths(peers)...)
 	}
 	records, err := c.Store.GetAll(ctx, paths...)
@@ -111,31 +111,31 @@ func (c *Coordinator) readBeat(ctx context.Context) (recorded, error) {
 
 // report writes our slot again: the proof plans, and takes over what the acknowledgement shows.
 func (c *Coordinator) report(ctx context.Context, v recorded, r Report) (Beat, error) {
-	h := c.hold
+	p := c.proof
 	c.saw(*v.cl)
 	e := c.gather(r.Agreed)
-	d := h.plan(v, e, r)
+	d := p.plan(v, e, r)
 	switch d.action {
 	case giveUp:
 		return Beat{}, c.giveUp(ctx, d.why, false)
 	case writeNextTerm: // the lease bound stays, and the next heartbeat confirms
 		confirm, err := c.writeNextTerm(ctx, v, r.Lease)
-		return Beat{Floor: h.Floor, Clock: c.reading, Wait: confirm}.frozenBy(v, e), err
+		return Beat{Floor: p.Floor, Clock: c.reading, Wait: confirm}.frozenBy(v, e), err
 	}
 	// From here on, because the write may arrive whether or not it is acknowledged.
-	//mutant:c4-unacknowledged-bound by sim -> h.confirmAt, h.LeaseUntil = d.confirmAt, d.slot.LeaseUntil
-	h.confirmAt = d.confirmAt
+	//mutant:c4-unacknowledged-bound by sim -> p.confirmAt, p.LeaseUntil = d.confirmAt, d.slot.LeaseUntil
+	p.confirmAt = d.confirmAt
 	// The record says what this node has compared in its session, so it must not be written in the next one.
-	after, written, err := c.write(store.OnSession(ctx, e.session), d, v, h.Worker)
+	after, written, err := c.write(store.OnSession(ctx, e.session), d, v, p.Worker)
 	if written && err != nil {
-		h.unstamped(v.stat.Version + 1)
+		p.unstamped(v.stat.Version + 1)
 	}
 	if err != nil {
 		return Beat{}, err
 	}
 	w := c.acknowledged(e.at, after.Mtime)
 	e.at = w.Sent
-	beat, err := h.acked(d, v, w, after, e)
+	beat, err := p.acked(d, v, w, after, e)
 	if err != nil {
 		return Beat{}, err
 	}
@@ -198,13 +198,13 @@ func (b Beat) frozenBy(v recorded, e evidence) Beat {
 // end is the end of what was issued under a lease that had run out, Unix ms, 0 if none had. The caller must have ended
 // that before: the claim's new lease bound is not for it.
 func (c *Coordinator) Accept(b Beat, end int64) error {
-	accepted := *c.hold
+	accepted := *c.proof
 	accepted.becomeAccepted(b, end)
-	if accepted.stage == Confirmed && c.hold.stage != Confirmed {
+	if accepted.stage == Confirmed && c.proof.stage != Confirmed {
 		if _, err := c.Ledger.Save(accepted.Claim); err != nil {
 			return err
 		}
 	}
-	*c.hold = accepted
+	*c.proof = accepted
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 
 // The protocol tests share the lab in this file. A lab is a cluster in memory, and the test moves its clock. A member
 // is a node of it. Around its Coordinator it has the least of what the node package has: a disk that survives a crash,
-// bounds and holdings.
+// bounds and tenures.
 
 const (
 	labStart   = 1_700_000_000_000 // the clock's start, Unix ms
@@ -182,7 +182,7 @@ func (l *lab) serve(d time.Duration) {
 	}
 }
 
-// disjoint checks that the ranges of two holdings of the same slot do not overlap.
+// disjoint checks that the ranges of two tenures of the same slot do not overlap.
 func (l *lab) disjoint() {
 	l.Helper()
 	l.observe()

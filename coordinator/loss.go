@@ -32,9 +32,9 @@ type Loss struct {
 // lossOf returns a finding of the holder. cl is the cluster's record that was read with what shows the loss, nil if it
 // is missing. A record of the holder that is lost or older shows a loss since the incarnation in which it was written,
 // and perhaps another node has noticed that.
-func (c *Coordinator) lossOf(h *proof, cl *Cluster, found string) Loss {
-	l := Loss{Known: h.Incarnation, MayRecreate: h.EverConfirmed, LeaseUntil: h.LeaseUntil, Found: found}
-	if h.over(c.Elapsed.Now().Boot) {
+func (c *Coordinator) lossOf(p *proof, cl *Cluster, found string) Loss {
+	l := Loss{Known: p.Incarnation, MayRecreate: p.EverConfirmed, LeaseUntil: p.LeaseUntil, Found: found}
+	if p.over(c.Elapsed.Now().Boot) {
 		l.LeaseUntil = 0
 	}
 	if cl == nil || cl.Incarnation < c.mine.Incarnation {
@@ -155,7 +155,7 @@ func (c *Coordinator) saw(cl Cluster) {
 	c.horizon = c.horizon.saw(cl.Horizon, c.Elapsed.AtLeast())
 	if cl.Incarnation > c.mine.Incarnation {
 		c.mine.Incarnation = cl.Incarnation
-		c.hold.beginIncarnation()
+		c.proof.beginIncarnation()
 	}
 }
 
@@ -186,7 +186,7 @@ func (c *Coordinator) Forgive() { c.noted = nil }
 // PutClusterBack recreates, frozen, the cluster record that ZooKeeper has lost. It is for a node that knows the cluster
 // from its state directory and has no lease.
 func (c *Coordinator) PutClusterBack(ctx context.Context) (Cluster, error) {
-	l := c.lossOf(c.hold, nil, "ZooKeeper has lost the cluster record")
+	l := c.lossOf(c.proof, nil, "ZooKeeper has lost the cluster record")
 	l.MayRecreate = true
 	cl, err := c.raise(ctx, l)
 	if err == nil {
@@ -199,21 +199,21 @@ func (c *Coordinator) PutClusterBack(ctx context.Context) (Cluster, error) {
 // freezes registration, because new nodes may be about to confirm, and holders that are cut off may have leases that
 // run (C21). why says how the loss was noticed.
 func (c *Coordinator) restore(ctx context.Context, v recorded, r Report, why string) (Beat, error) {
-	h := c.hold
-	runs := c.Now() < h.LeaseUntil && !h.over(c.Elapsed.Now().Boot)
-	l, mine := c.lossOf(h, v.cl, why), c.ownCluster()
+	p := c.proof
+	runs := c.Now() < p.LeaseUntil && !p.over(c.Elapsed.Now().Boot)
+	l, mine := c.lossOf(p, v.cl, why), c.ownCluster()
 	cl, err := c.raise(ctx, l)
 	switch {
 	case err != nil:
 		return Beat{}, err
-	case !h.EverConfirmed:
+	case !p.EverConfirmed:
 		return Beat{}, c.leaves(ctx, why+", and this node had not confirmed the worker", true)
 	case !runs:
 		return Beat{}, c.leaves(ctx, why+", and the lease has expired", true)
 	}
 	// Another holder may have frozen long ago. By the leader's clock now, check whether that freeze is long enough.
 	e := c.gather(r.Agreed) // before the ticket: hasPassed asks how far our clock was ahead
-	clock, err := c.touchTicket(ctx, &h.Claim)
+	clock, err := c.touchTicket(ctx, &p.Claim)
 	//mutant:c21-found-freeze-ends-early by TestFoundFreezeIsLongByTheLeadersClock -> early := cl.FrozenUntil < mine.FreezeEnd(clock.Stamp)-1
 	early := cl.FrozenUntil < mine.FreezeEnd(clock.Stamp)
 	if err == nil && early {
@@ -223,7 +223,7 @@ func (c *Coordinator) restore(ctx context.Context, v recorded, r Report, why str
 		return Beat{}, err
 	}
 	// By our own clock the lease still runs, but that clock may have gone back.
-	if h.expiry.state == expired || e.hasPassed(h.LeaseUntil, clock.Stamp) {
+	if p.expiry.state == expired || e.hasPassed(p.LeaseUntil, clock.Stamp) {
 		return Beat{}, c.leaves(ctx, why+", and by ZooKeeper's clock the lease has expired", true)
 	}
 	beat, err := c.putBack(ctx, cl, v, r)
@@ -238,37 +238,37 @@ func (c *Coordinator) restore(ctx context.Context, v recorded, r Report, why str
 
 // putBack creates our record, or writes it over the record found, with a higher term than that has.
 func (c *Coordinator) putBack(ctx context.Context, cl Cluster, v recorded, r Report) (Beat, error) {
-	h := c.hold
+	p := c.proof
 	var old Slot
 	if v.slot != nil && !v.slot.Lost { // a Lost record's bound is no lease of ours
 		old = *v.slot
 	}
-	h.Chain = noChain // that was of a record that is lost
-	if err := c.pend(h, old); err != nil {
+	p.Chain = noChain // that was of a record that is lost
+	if err := c.pend(p, old); err != nil {
 		return Beat{}, err
 	}
 	e := c.gather(Reading{})
-	slot := h.pendingRecord(e, cl, old, r.Lease, true)
+	slot := p.pendingRecord(e, cl, old, r.Lease, true)
 	slot.State = r.State
 	version, err := int32(0), error(nil)
 	if v.slot == nil {
-		err = create(ctx, c.Store, SlotPath(h.Worker), slot.marshal(), store.Persistent)
+		err = create(ctx, c.Store, SlotPath(p.Worker), slot.marshal(), store.Persistent)
 	} else {
 		version = v.stat.Version + 1
-		_, err = c.Store.Set(ctx, SlotPath(h.Worker), slot.marshal(), v.stat.Version)
+		_, err = c.Store.Set(ctx, SlotPath(p.Worker), slot.marshal(), v.stat.Version)
 	}
 	if err != nil {
 		return Beat{}, err
 	}
-	c.begin(h, "restored", cl, e, timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}, old, slot, version)
-	h.becomeRestored()
-	written, err := c.readBack(ctx, h.Worker)
+	c.begin(p, "restored", cl, e, timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}, old, slot, version)
+	p.becomeRestored()
+	written, err := c.readBack(ctx, p.Worker)
 	if err != nil {
 		return Beat{}, err
 	}
 	e.at = c.acknowledged(e.at, written.Mtime).Sent
 	beat := Beat{
-		LeaseUntil: slot.LeaseUntil, Confirmed: true, Floor: h.Floor,
+		LeaseUntil: slot.LeaseUntil, Confirmed: true, Floor: p.Floor,
 		FrozenUntil: cl.FrozenUntil, FrozenBy: cl.FrozenBy, Clock: c.setReading(e.now, written),
 	}
 	if slot.LeaseUntil > old.LeaseUntil {
@@ -349,10 +349,10 @@ func (e *FencedError) Error() string {
 // fence gives the slot up after another node's record was found. That may also show that ZooKeeper has lost ours.
 // Holders that are cut off need a freeze then (C21).
 func (c *Coordinator) fence(ctx context.Context, v recorded, why string) error {
-	h := c.hold
-	lost := h.showsLoss(v, c.mine)
+	p := c.proof
+	lost := p.showsLoss(v, c.mine)
 	if lost {
-		c.Note(c.lossOf(h, v.cl, why))
+		c.Note(c.lossOf(p, v.cl, why))
 		_ = c.WriteNoted(ctx) // if it fails: Register tries again
 	}
 	return c.leaves(ctx, why, lost)
@@ -360,14 +360,14 @@ func (c *Coordinator) fence(ctx context.Context, v recorded, why string) error {
 
 // leaves gives the slot up together with the ticket. lost: ZooKeeper has lost data.
 func (c *Coordinator) leaves(ctx context.Context, why string, lost bool) error {
-	c.dropTicket(ctx, c.hold.Ticket, c.hold.Node)
+	c.dropTicket(ctx, c.proof.Ticket, c.proof.Node)
 	return c.giveUp(ctx, why, lost)
 }
 
 // giveUp deletes the live lock, and returns a *FencedError. lost: ZooKeeper has lost data.
 func (c *Coordinator) giveUp(ctx context.Context, why string, lost bool) error {
-	h := c.hold
-	c.strayLock = h.Worker
+	p := c.proof
+	c.strayLock = p.Worker
 	_ = c.unlock(ctx) // if it fails: Register tries again
-	return &FencedError{h.Worker, why, lost}
+	return &FencedError{p.Worker, why, lost}
 }

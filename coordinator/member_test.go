@@ -104,7 +104,7 @@ func (m *member) register() error {
 	}
 	if m.h == nil || m.h.Claim != m.claim {
 		m.co.Recall(m.claim)
-		m.h = m.co.hold
+		m.h = m.co.proof
 	}
 	cl, err := ReadCluster(m.ctx(), m.co.Store)
 	if err != nil {
@@ -123,7 +123,7 @@ func (m *member) register() error {
 func (m *member) recall() {
 	if m.h == nil {
 		m.co.Recall(m.disk.claim)
-		m.h = m.co.hold
+		m.h = m.co.proof
 	}
 }
 
@@ -240,7 +240,7 @@ func (m *member) beat() (Beat, error) {
 	return b, m.co.Show(m.ctx())
 }
 
-// end returns the first timestamp that the holding has not reached, Unix ms.
+// end returns the first timestamp that the tenure has not reached, Unix ms.
 func (m *member) end() int64 { return max(m.t.lo, m.t.issued+1) }
 
 // halt stops the node cleanly. The node keeps the slot.

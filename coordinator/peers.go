@@ -94,8 +94,8 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 	}
 	readings := c.readings(found.records)
 	c.roster.fewReadings = 2*len(readings) < len(found.records)
-	c.seen = PeersSeen{Live: c.roster.live, RelyIn: c.hold.hearing.first.Session, RelyAfter: c.Waits(),
-		OthersTake: c.hold.othersTake()}
+	c.seen = PeersSeen{Live: c.roster.live, RelyIn: c.proof.hearing.first.Session, RelyAfter: c.Waits(),
+		OthersTake: c.proof.othersTake()}
 	return readings, nil
 }
 
@@ -213,17 +213,17 @@ func (c *Coordinator) lockOf(worker int) lock {
 // instead: while it exists, no other node can take the slot. The slot's record decides who holds the slot, the lock
 // decides nothing.
 func (c *Coordinator) Show(ctx context.Context) error {
-	h := c.hold
-	if h.EverConfirmed && c.Now() >= h.LeaseUntil {
-		return c.deleteLiveLock(ctx, h.Worker, "")
+	p := c.proof
+	if p.EverConfirmed && c.Now() >= p.LeaseUntil {
+		return c.deleteLiveLock(ctx, p.Worker, "")
 	}
-	if c.locked == c.lockOf(h.Worker) {
+	if c.locked == c.lockOf(p.Worker) {
 		return nil
 	}
-	path := lockPath(h.Worker)
-	data := store.Marshal(ticket{Node: h.Node, Labels: c.Labels})
+	path := lockPath(p.Worker)
+	data := store.Marshal(ticket{Node: p.Node, Labels: c.Labels})
 	for {
-		want := c.lockOf(h.Worker)
+		want := c.lockOf(p.Worker)
 		_, stat, err := c.Store.Get(ctx, path)
 		switch {
 		case err == nil && stat.Owner == want.session:

@@ -70,7 +70,7 @@ type expiry struct {
 	// ourClock and leaderClock are both clocks when that was noticed, Unix ms. They are valid in the states expired and
 	// reconfirmed.
 	ourClock, leaderClock int64
-	// floor is where the holding goes on, Unix ms. It is valid in the state reconfirmed.
+	// floor is where the tenure goes on, Unix ms. It is valid in the state reconfirmed.
 	floor int64
 }
 
@@ -139,7 +139,7 @@ func (p *proof) becomeExpired(ours, leaders int64) {
 	p.expiry = expiry{state: expired, ourClock: ours, leaderClock: leaders}
 }
 
-// becomeReconfirmed: the slot was confirmed again after the lease had run out. The holding goes on from floor.
+// becomeReconfirmed: the slot was confirmed again after the lease had run out. The tenure goes on from floor.
 func (p *proof) becomeReconfirmed(floor int64) { p.expiry.state, p.expiry.floor = reconfirmed, floor }
 
 // beginIncarnation: ZooKeeper has lost data. In the confirming time from now, nodes put back what they know.
@@ -405,7 +405,7 @@ func (p *proof) acked(d decision, v recorded, w timeguard.Stamped, after store.S
 	return beat, nil
 }
 
-// confirmedFloor returns where a confirmed holding goes on. That is above its floor if the lease had run out.
+// confirmedFloor returns where a confirmed tenure goes on. That is above its floor if the lease had run out.
 func (p *proof) confirmedFloor(cl Cluster, e evidence) int64 {
 	floor := p.Floor
 	if !p.Leased(e.now, e.at.Boot) {
@@ -441,7 +441,7 @@ func (p proof) previousBound(found Slot) int64 {
 // counts as right.
 const clocksAgree = int64(limits.ClocksAgree / time.Millisecond)
 
-// newFloor returns the floor of a holding whose lease had run out, when the slot is confirmed again. It is not before
+// newFloor returns the floor of a tenure whose lease had run out, when the slot is confirmed again. It is not before
 // now, and above all that a lost holder may have issued and borrowed.
 func (x expiry) newFloor(e evidence) int64 {
 	//mutant:c27-lost-holder-has-not-borrowed -> return max(e.now, x.lastPossible(e.agreed)+1)
@@ -457,7 +457,7 @@ func (x expiry) lastPossible(agreed bool) int64 {
 	return x.leaderClock
 }
 
-// floorTooFarAhead reports whether a holding whose lease had run out would begin more than 10 s from now. The leader's
+// floorTooFarAhead reports whether a tenure whose lease had run out would begin more than 10 s from now. The leader's
 // clock may prove wrong by then, and confirming cannot be undone.
 func (p proof) floorTooFarAhead(e evidence) bool {
 	return p.expiry.state == expired && p.expiry.newFloor(e) > e.now+limits.MaxStartWait.Milliseconds()

@@ -433,7 +433,7 @@ func TestStampOfABeatThatConfirmsTooEarly(t *testing.T) {
 	}
 }
 
-// If a lease had run out by the leader's clock, the holding goes on no earlier than now, and above the leader's time
+// If a lease had run out by the leader's clock, the tenure goes on no earlier than now, and above the leader's time
 // when that was noticed. If most voters agree with our clock, at most 5 s of the leader's lead are believed. BorrowMs
 // is added.
 func TestExpiredFloorIsAboveTheLeadersTime(t *testing.T) {
@@ -459,7 +459,7 @@ func TestExpiredFloorIsAboveTheLeadersTime(t *testing.T) {
 	}
 }
 
-// A holding may be confirmed when its tenure can begin: a start waits 10 s at most, and BorrowMs is part of them.
+// A slot may be confirmed when its tenure can begin: a start waits 10 s at most, and BorrowMs is part of them.
 func TestFloorTooFarAhead(t *testing.T) {
 	const now, borrow = int64(1_000_000), 300
 	for _, row := range []struct {

@@ -241,7 +241,7 @@ type PastHolder struct {
 	Ended string `json:"ended"`
 }
 
-// How the holding of a former holder ended.
+// How the tenure of a former holder ended.
 const (
 	EndedReleased = "released" // it gave the slot back
 	EndedTaken    = "taken"    // an operator took the slot from it

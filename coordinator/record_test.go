@@ -112,7 +112,7 @@ func TestParseCluster(t *testing.T) {
 	}
 }
 
-// ends returns how the holding of each former holder of a slot ended.
+// ends returns how the tenure of each former holder of a slot ended.
 func (s Slot) ends() (ends []string) {
 	for _, f := range s.History {
 		ends = append(ends, f.Ended)
@@ -120,7 +120,7 @@ func (s Slot) ends() (ends []string) {
 	return ends
 }
 
-// A slot's record lists the former holders and how each holding ended.
+// A slot's record lists the former holders and how each tenure ended.
 func TestHistory(t *testing.T) {
 	l := newLab(t, 1)
 	a := l.serving("A")

@@ -32,28 +32,28 @@ const growMost = 1024
 func (c *Coordinator) Register(ctx context.Context, cl Cluster, lease time.Duration, check ClockCheck) (
 	confirm time.Duration, _ error,
 ) {
-	return c.register(ctx, c.hold, cl, lease, check)
+	return c.register(ctx, c.proof, cl, lease, check)
 }
 
 // Left is the slot that a node has left for another one. It must still be released, by ReleaseLeft.
-type Left struct{ hold *proof }
+type Left struct{ proof *proof }
 
 // Worker returns the worker of the slot.
-func (l Left) Worker() int { return l.hold.Worker }
+func (l Left) Worker() int { return l.proof.Worker }
 
 // Move acquires another slot for a node that holds one, as Register does. The identity and the ticket stay. If Move
 // returns an error, the node still holds the slot that it had.
 func (c *Coordinator) Move(ctx context.Context, cl Cluster, lease time.Duration, check ClockCheck) (
 	left Left, confirm time.Duration, _ error,
 ) {
-	left.hold = c.hold
-	next := seek(Claim{Owner: Owner{Node: c.hold.Node}, Ticket: c.hold.Ticket})
+	left.proof = c.proof
+	next := seek(Claim{Owner: Owner{Node: c.proof.Node}, Ticket: c.proof.Ticket})
 	confirm, err := c.register(ctx, &next, cl, lease, check)
 	return left, confirm, err
 }
 
-// register acquires a slot for h: the node's own hold, or its next one.
-func (c *Coordinator) register(ctx context.Context, h *proof, cl Cluster, lease time.Duration, check ClockCheck) (
+// register acquires a slot for p: the node's own proof, or its next one.
+func (c *Coordinator) register(ctx context.Context, p *proof, cl Cluster, lease time.Duration, check ClockCheck) (
 	confirm time.Duration, _ error,
 ) {
 	err := c.WriteNoted(ctx)
@@ -66,23 +66,23 @@ func (c *Coordinator) register(ctx context.Context, h *proof, cl Cluster, lease 
 	if err != nil {
 		return 0, err
 	}
-	clock, err := c.touchTicket(ctx, &h.Claim)
+	clock, err := c.touchTicket(ctx, &p.Claim)
 	if err != nil {
 		return 0, err
 	}
 	c.reading = clock
 	// A node that changes its worker has the ticket of the slot that it still holds. In a wiped ZooKeeper a new node's
 	// ticket may have the same name.
-	holds, own := c.hold != h && h.Ticket == c.hold.Ticket && h.Node == c.hold.Node, -1
+	holds, own := c.proof != p && p.Ticket == c.proof.Ticket && p.Node == c.proof.Node, -1
 	if holds {
-		own = c.hold.Worker // else its own record would vote for its clock
+		own = c.proof.Worker // else its own record would vote for its clock
 	}
 	if err = c.checkClocks(ctx, own, check); err == nil {
-		err = c.acquireFree(ctx, h, lease)
+		err = c.acquireFree(ctx, p, lease)
 	}
 	if err != nil && !errors.Is(err, store.ErrUnreachable) && !holds {
-		c.dropTicket(ctx, h.Ticket, h.Node)
-		h.Ticket = ""
+		c.dropTicket(ctx, p.Ticket, p.Node)
+		p.Ticket = ""
 	}
 	return c.mine.ConfirmTime(), err
 }
@@ -121,8 +121,8 @@ func (c *Coordinator) checkRegister(ctx context.Context, cl Cluster) error {
 }
 
 // acquireFree acquires the first free slot, starting at the number of the ticket.
-func (c *Coordinator) acquireFree(ctx context.Context, h *proof, lease time.Duration) error {
-	ticket, err := ticketNumber(h.Ticket)
+func (c *Coordinator) acquireFree(ctx context.Context, p *proof, lease time.Duration) error {
+	ticket, err := ticketNumber(p.Ticket)
 	if err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (c *Coordinator) acquireFree(ctx context.Context, h *proof, lease time.Dura
 	full := &FullError{Slots: cl.Slots, grace: cl.graceMs()}
 	first := firstSlot(ticket, cl.Slots)
 	for k := range cl.Slots {
-		if acquired, err := c.acquireIfFree(ctx, h, (first+k)%cl.Slots, lease, full); err != nil || acquired {
+		if acquired, err := c.acquireIfFree(ctx, p, (first+k)%cl.Slots, lease, full); err != nil || acquired {
 			return err
 		}
 	}
@@ -140,7 +140,7 @@ func (c *Coordinator) acquireFree(ctx context.Context, h *proof, lease time.Dura
 
 // acquireIfFree acquires a slot if it is free. If not, it adds the reason to full. It tries again if another node
 // changed a record meanwhile.
-func (c *Coordinator) acquireIfFree(ctx context.Context, h *proof, worker int, lease time.Duration, full *FullError) (
+func (c *Coordinator) acquireIfFree(ctx context.Context, p *proof, worker int, lease time.Duration, full *FullError) (
 	acquired bool, _ error,
 ) {
 	for {
@@ -178,7 +178,7 @@ func (c *Coordinator) acquireIfFree(ctx context.Context, h *proof, worker int, l
 			full.add(a, v.slot.LeaseUntil)
 			return false, nil
 		}
-		if err = c.writeAcquired(ctx, h, worker, v, now, lease); !mustReread(err) {
+		if err = c.writeAcquired(ctx, p, worker, v, now, lease); !mustReread(err) {
 			return err == nil, err
 		}
 	}
@@ -218,33 +218,33 @@ func (c *Coordinator) grow(ctx context.Context, v recorded, worker int) error {
 
 // writeAcquired writes a free slot as ours (C8). The error is store.ErrBadVersion or store.ErrNoNode if the slot or the
 // cluster's record has changed.
-func (c *Coordinator) writeAcquired(ctx context.Context, h *proof, worker int, v recorded, now int64,
+func (c *Coordinator) writeAcquired(ctx context.Context, p *proof, worker int, v recorded, now int64,
 	lease time.Duration,
 ) error {
 	cl, old := v.cl.withHorizon(c.gather(Reading{}).earliest(), lease), *v.slot
 	// The floor is above all that earlier holders may have used (C2).
 	//mutant:c2-floor-at-now by sim -> floor := now
 	floor := max(now, old.LeaseUntil)
-	*h = seek(Claim{
-		Owner: Owner{h.Node, worker}, Ticket: h.Ticket, Term: old.Term, Floor: floor, ReservedUntil: floor,
+	*p = seek(Claim{
+		Owner: Owner{p.Node, worker}, Ticket: p.Ticket, Term: old.Term, Floor: floor, ReservedUntil: floor,
 	})
-	if err := c.pend(h, old); err != nil {
+	if err := c.pend(p, old); err != nil {
 		return err
 	}
 	e := c.gather(Reading{})
-	slot := h.pendingRecord(e, cl, old, lease, false)
+	slot := p.pendingRecord(e, cl, old, lease, false)
 	//mutant:c8-acquire-over-any-version by sim -> version := store.AnyVersion
 	version := v.stat.Version
 	write := store.SetOp{Path: SlotPath(worker), Data: slot.marshal(), Version: version}
 	if err := c.Store.Multi(ctx, clusterOp(v, cl), write); err != nil {
 		return err // the outcome may be unknown: the next start reads the saved claim
 	}
-	c.begin(h, "acquired", cl, e, timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}, old, slot, v.stat.Version+1)
+	c.begin(p, "acquired", cl, e, timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}, old, slot, v.stat.Version+1)
 	c.saw(cl)
-	if old.Ticket != "" && old.Ticket != h.Ticket {
+	if old.Ticket != "" && old.Ticket != p.Ticket {
 		c.dropTicket(ctx, old.Ticket, old.Node)
 	}
-	h.becomeConfirming(c.Elapsed.AtLeast() + int64(cl.ConfirmTime()))
+	p.becomeConfirming(c.Elapsed.AtLeast() + int64(cl.ConfirmTime()))
 	return nil
 }
 
@@ -253,17 +253,17 @@ func (c *Coordinator) writeAcquired(ctx context.Context, h *proof, worker int, v
 //
 // Scenario: the write of a grant arrives, its answer is lost, and the process is killed. The next process must know the
 // nonce that it finds, or it takes its own record for another node's.
-func (c *Coordinator) pend(h *proof, old Slot) error {
-	claim := h.Claim
-	//mutant:c24-term-below-the-one-found by TestTakeAwayOfAnOlderCopy -> claim.PendingTerm = h.Term + 1
-	claim.PendingTerm = max(h.Term, old.Term) + 1
+func (c *Coordinator) pend(p *proof, old Slot) error {
+	claim := p.Claim
+	//mutant:c24-term-below-the-one-found by TestTakeAwayOfAnOlderCopy -> claim.PendingTerm = p.Term + 1
+	claim.PendingTerm = max(p.Term, old.Term) + 1
 	claim.PendingNonce = c.Nonce()
-	//mutant:c9-written-before-stored by TestStoredBeforeWritten -> gen, err := h.Generation, error(nil)
+	//mutant:c9-written-before-stored by TestStoredBeforeWritten -> gen, err := p.Generation, error(nil)
 	gen, err := c.Ledger.Save(claim)
 	if err != nil { // an earlier grant stays pending
 		return fmt.Errorf("saving the claim before writing it to ZooKeeper: %w", err)
 	}
-	h.becomePending(claim, gen)
+	p.becomePending(claim, gen)
 	return nil
 }
 
@@ -274,14 +274,14 @@ func (p proof) pendingRecord(e evidence, cl Cluster, old Slot, lease time.Durati
 	return slot
 }
 
-// begin makes h, whose pending grant was acknowledged, what the node holds: how is the step of the trace. The write w
+// begin makes p, whose pending grant was acknowledged, what the node holds: how is the step of the trace. The write w
 // of slot over old was decided with e. version is the slot's version since then.
-func (c *Coordinator) begin(h *proof, how string, cl Cluster, e evidence, w timeguard.Stamped, old, slot Slot,
+func (c *Coordinator) begin(p *proof, how string, cl Cluster, e evidence, w timeguard.Stamped, old, slot Slot,
 	version int32,
 ) {
-	h.becomeHolder(w, version, c.Interval, cl.Incarnation, slot.LeaseUntil)
-	c.hold = h
-	c.traceGrant(h, how, cl, e, old, slot, version)
+	p.becomeHolder(w, version, c.Interval, cl.Incarnation, slot.LeaseUntil)
+	c.proof = p
+	c.traceGrant(p, how, cl, e, old, slot, version)
 }
 
 // nextClaim returns the claim with the pending grant as its own.

@@ -20,47 +20,47 @@ import (
 func (c *Coordinator) Resume(ctx context.Context, lease time.Duration, check ClockCheck) (
 	confirm time.Duration, _ error,
 ) {
-	h := c.hold
+	p := c.proof
 	if err := c.WriteNoted(ctx); err != nil {
 		return 0, err
 	}
 	if _, err := c.resumable(ctx); err != nil {
 		return 0, err
 	}
-	ticket := h.Ticket
-	clock, err := c.touchTicket(ctx, &h.Claim)
+	ticket := p.Ticket
+	clock, err := c.touchTicket(ctx, &p.Claim)
 	if err != nil {
 		return 0, err
 	}
 	c.reading = clock
-	if err = c.checkClocks(ctx, h.Worker, check); err == nil {
+	if err = c.checkClocks(ctx, p.Worker, check); err == nil {
 		confirm, err = c.writeResumed(ctx, lease)
 	}
-	if err != nil && h.Ticket != ticket && !errors.Is(err, store.ErrUnreachable) {
-		c.dropTicket(ctx, h.Ticket, h.Node)
-		h.Ticket = ticket
+	if err != nil && p.Ticket != ticket && !errors.Is(err, store.ErrUnreachable) {
+		c.dropTicket(ctx, p.Ticket, p.Node)
+		p.Ticket = ticket
 	}
 	return confirm, err
 }
 
 // resumable reads the cluster's record and the slot. It returns an error if the claim does not hold the slot.
 func (c *Coordinator) resumable(ctx context.Context) (recorded, error) {
-	h := c.hold
+	p := c.proof
 	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 		return recorded{}, err
 	}
-	v, err := c.readRecorded(ctx, h.Worker)
+	v, err := c.readRecorded(ctx, p.Worker)
 	if err == nil {
 		err = v.in(c.mine)
 	}
 	if err != nil {
 		return recorded{}, err
 	}
-	h.recognise(v.slot)
-	err = mayResume(v.slot, h.Claim)
+	p.recognise(v.slot)
+	err = mayResume(v.slot, p.Claim)
 	var no *NotOursError
-	if errors.As(err, &no) && h.Nonce != "" && (no.Lost || h.showsLoss(v, c.mine)) {
-		c.Note(c.lossOf(h, v.cl, no.Reason)) // Register writes it
+	if errors.As(err, &no) && p.Nonce != "" && (no.Lost || p.showsLoss(v, c.mine)) {
+		c.Note(c.lossOf(p, v.cl, no.Reason)) // Register writes it
 	}
 	return v, err
 }
@@ -68,16 +68,16 @@ func (c *Coordinator) resumable(ctx context.Context) (recorded, error) {
 // writeResumed reads the slot again, and writes it. It tries again if a record has changed meanwhile. If ZooKeeper has
 // older data than the claim, writeResumed raises the incarnation first.
 func (c *Coordinator) writeResumed(ctx context.Context, lease time.Duration) (time.Duration, error) {
-	h := c.hold
+	p := c.proof
 	for {
 		v, err := c.resumable(ctx)
 		if err != nil {
 			return 0, err
 		}
-		finding, why := h.finding(v, c.mine)
+		finding, why := p.finding(v, c.mine)
 		c.saw(*v.cl)
 		if finding == FoundLost {
-			cl, err := c.raise(ctx, c.lossOf(h, v.cl, why))
+			cl, err := c.raise(ctx, c.lossOf(p, v.cl, why))
 			switch {
 			case mustReread(err):
 				continue
@@ -87,8 +87,8 @@ func (c *Coordinator) writeResumed(ctx context.Context, lease time.Duration) (ti
 			v.cl = &cl
 		}
 		// Above all that the process before may have used (C6).
-		//mutant:c6-resume-at-now by sim -> h.Floor = c.Now()
-		h.Floor = max(h.Floor, h.ReservedUntil)
+		//mutant:c6-resume-at-now by sim -> p.Floor = c.Now()
+		p.Floor = max(p.Floor, p.ReservedUntil)
 		confirm, err := c.writeNextTerm(ctx, v, lease)
 		if !mustReread(err) {
 			return confirm, err
@@ -101,18 +101,18 @@ func (c *Coordinator) writeResumed(ctx context.Context, lease time.Duration) (ti
 func (c *Coordinator) writeNextTerm(ctx context.Context, v recorded, lease time.Duration) (
 	confirm time.Duration, _ error,
 ) {
-	h := c.hold
-	if err := c.pend(h, *v.slot); err != nil {
+	p := c.proof
+	if err := c.pend(p, *v.slot); err != nil {
 		return 0, err
 	}
 	e := c.gather(Reading{}) // after the disk, which may take long
-	confirmed := h.continuesChain(v, e)
+	confirmed := p.continuesChain(v, e)
 	if !confirmed {
-		h.breakChain()
+		p.breakChain()
 	}
 	d := decision{confirms: confirmed, cluster: v.cl.withHorizon(e.earliest(), lease)}
-	d.slot = h.pendingRecord(e, d.cluster, *v.slot, lease, confirmed)
-	written, _, err := c.write(ctx, d, v, h.Worker)
+	d.slot = p.pendingRecord(e, d.cluster, *v.slot, lease, confirmed)
+	written, _, err := c.write(ctx, d, v, p.Worker)
 	if err != nil {
 		return 0, err
 	}
@@ -124,16 +124,16 @@ func (c *Coordinator) writeNextTerm(ctx context.Context, v recorded, lease time.
 	e = c.gather(Reading{})
 	// Scenario: the process stands still between its look at the clock and its write, as by SIGSTOP. Others act
 	// meanwhile, and ZooKeeper gets data back in which the record has the version that the late write expects (C13).
-	inTime := confirmed && h.continuesChain(v, e)
-	c.begin(h, "resumed", d.cluster, before, stamped, *v.slot, d.slot, v.stat.Version+1)
+	inTime := confirmed && p.continuesChain(v, e)
+	c.begin(p, "resumed", d.cluster, before, stamped, *v.slot, d.slot, v.stat.Version+1)
 	// If the lease had run out by the leader's clock, another node may have held the slot since (C26).
-	if e.hasPassed(h.runsUntil(*v.slot), clock.Stamp) {
-		h.becomeExpired(clock.Sent, clock.Stamp)
+	if e.hasPassed(p.runsUntil(*v.slot), clock.Stamp) {
+		p.becomeExpired(clock.Sent, clock.Stamp)
 	}
-	if !inTime || h.expiry.state == expired {
+	if !inTime || p.expiry.state == expired {
 		confirm = v.cl.ConfirmTime()
 	}
 	// If the record was written confirmed all the same, the next heartbeat writes it again, unconfirmed.
-	h.becomeConfirming(c.Elapsed.AtLeast() + int64(confirm))
+	p.becomeConfirming(c.Elapsed.AtLeast() + int64(confirm))
 	return confirm, nil
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// tenure is one holding of one slot by this process. A request may still be using a tenure
-// after another has replaced it, so a tenure that has ended must have its generator closed.
+// tenure is the time for which this process holds one slot. A request may still be using a tenure after another has
+// replaced it, so a tenure that has ended must have its generator closed.
 type tenure struct {
 	coordinator.Owner
 	floor  int64 // the first timestamp, above all of earlier holders (C2), Unix ms

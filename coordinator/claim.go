@@ -1,0 +1,134 @@
+package coordinator
+
+import (
+	"time"
+
+	"github.com/flaked/flaked/timeguard"
+)
+
+// Owner says which node holds which worker. It stays the same while the node holds the slot.
+type Owner struct {
+	Node   string `json:"node"` // the node's identity, a UUID
+	Worker int    `json:"worker"`
+}
+
+// Claim is what a node's local record says of the slot that it holds: whose it is, the grant, and the bounds.
+type Claim struct {
+	Owner
+	Ticket string `json:"ticket,omitempty"`
+	// Term and Nonce are of the last acknowledged grant. The pending ones are of a grant that is being written. They
+	// are saved before that write, so that the node recognises the record as its own if the acknowledgement is lost.
+	Term         int64  `json:"term,omitempty"`
+	Nonce        string `json:"nonce,omitempty"`
+	PendingTerm  int64  `json:"pending_term,omitempty"`
+	PendingNonce string `json:"pending_nonce,omitempty"`
+	// EverConfirmed: a process of this node has held the slot through its confirming time. If not, LeaseUntil is 0.
+	EverConfirmed bool `json:"confirmed,omitempty"`
+	// Floor is the first timestamp of this tenure, LeaseUntil its acknowledged and confirmed lease bound. IDs may have
+	// timestamps from Floor to LeaseUntil - 1. Unix milliseconds.
+	Floor      int64 `json:"floor"`
+	LeaseUntil int64 `json:"-"` // the local record has this, ReservedUntil and Generation itself
+	// Incarnation is the cluster's incarnation at our last acknowledged write of the slot. It must not grow before that
+	// is acknowledged: else a record that another holder has confirmed meanwhile would pass for an older copy.
+	Incarnation int64 `json:"incarnation,omitempty"`
+	// ReservedUntil is the reserved bound of the local record, as it was when that was read or the slot was
+	// acquired. The node keeps the present one.
+	ReservedUntil int64 `json:"-"`
+	// Generation is the write count of the local record, as of the last heartbeat or grant.
+	Generation uint64 `json:"-"`
+	// Chain is that of our heartbeats. In the local record it may be a little older.
+	Chain Chain `json:"-"`
+	// Last is our last acknowledged write of the slot. A later process goes on from there.
+	Last timeguard.Stamped `json:"-"`
+	// Ends is the reading of the boot clock, in ns, at which the lease ends. Unlike the wall clock, the boot clock
+	// cannot be set back. 0: not known.
+	Ends int64 `json:"-"`
+}
+
+// carriedBy reports whether a record carries one of the claim's nonces.
+func (c Claim) carriedBy(s Slot) bool {
+	//mutant:c9-ours-whatever-the-nonce by sim -> return s.Nonce != "" && s.Node == c.Node
+	return s.Nonce != "" && s.Node == c.Node && (s.Nonce == c.Nonce || s.Nonce == c.PendingNonce)
+}
+
+// Leased reports whether the claim's confirmed lease still runs by the wall clock, now in Unix ms, and by the boot
+// clock in ns. While it runs no other node can take the slot.
+func (c Claim) Leased(now, boot int64) bool {
+	return c.EverConfirmed && now < c.LeaseUntil && !c.over(boot)
+}
+
+// over reports whether the lease has ended by the boot clock. AtMost would not do: a wall clock that leaps ahead must
+// not end a lease before ZooKeeper and the peers agree with the leap. The issuing clock follows the wall clock then.
+// The leader's clock is asked as well (see evidence.hasPassed).
+func (c Claim) over(boot int64) bool { return c.Ends != 0 && boot >= c.Ends }
+
+// runsUntil returns the lease bound that the holder of the claim knew. The record's own may be of an unacknowledged
+// write, or of an older copy.
+func (c Claim) runsUntil(found Slot) int64 {
+	if c.EverConfirmed {
+		return c.LeaseUntil
+	}
+	return found.LeaseUntil
+}
+
+// endsAt returns when a lease up to bound, Unix ms, ends by the boot clock, ns. The issuing clock reads now, and the
+// boot clock boot.
+func endsAt(bound, now, boot int64) int64 { return boot + (bound-now)*int64(time.Millisecond) }
+
+// Enlist makes the node one that has no slot, with a new identity.
+func (c *Coordinator) Enlist(node string) { c.Recall(Claim{Owner: Owner{Node: node}}) }
+
+// Recall makes the claim of the state directory the node's.
+func (c *Coordinator) Recall(claim Claim) {
+	c.proof = new(seek(claim))
+	if claim.Last.Stamp != 0 {
+		c.stamped = claim.Last
+	}
+}
+
+// View has the claim of a node at one moment, and what the node then knew of its peers. Goroutines share a View, so
+// nobody may change it.
+type View struct {
+	// Claim is the claim on the slot that the node holds. The node issues IDs under the claim if it is EverConfirmed.
+	Claim Claim
+	// Stage is the stage of this process. In each stage the claim may be confirmed: an earlier process has confirmed it,
+	// and the lease bound of that process counts.
+	Stage Stage
+	// Next is the claim on another slot that the node is acquiring. The local record is about Next then, with its
+	// reserved bound, so that the bound of Claim cannot rise meanwhile. nil: none.
+	Next  *Claim
+	Peers PeersSeen
+}
+
+// View returns what the node holds now.
+func (c *Coordinator) View() *View {
+	return &View{Claim: c.proof.Claim, Stage: c.proof.stage, Peers: c.seen}
+}
+
+// Claim returns what the local record must say of the slot that the node holds.
+func (c *Coordinator) Claim() Claim { return c.proof.Claim }
+
+// Pending reports whether a grant was saved whose outcome is not known.
+func (c *Coordinator) Pending() bool { return c.proof.PendingNonce != "" }
+
+// ConfirmAt returns the earliest time at which the slot may be confirmed, ns of AtLeast.
+func (c *Coordinator) ConfirmAt() int64 { return c.proof.confirmAt }
+
+// GoAlone makes the process go on from the state directory, without ZooKeeper (C16). reserved is the reserved bound
+// there, which the process before may have reached, Unix ms, and generation the write count of the record: ZooKeeper's
+// must not be higher. The floor is saved when a lease had run out (C26), and may be above what was reserved before.
+func (c *Coordinator) GoAlone(reserved int64, generation uint64) {
+	c.proof.becomeAlone(reserved, generation)
+}
+
+// Unconfirm saves the claim without its lease: another cluster has taken the place of the claim's.
+func (c *Coordinator) Unconfirm() error {
+	c.proof.becomeUnleased()
+	return c.Save()
+}
+
+// Save saves the claim again, after an attempt to get another slot has saved another one.
+func (c *Coordinator) Save() error {
+	_, err := c.Ledger.Save(c.proof.Claim)
+	return err
+}

@@ -1,0 +1,109 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// Stop marks a slot as cleanly stopped (C29): this tenure issues no ID at or after end, Unix ms. The node keeps the
+// slot until the lease bound, and a restart resumes it without waiting. The local record must already have the same,
+// durably. generation is the write count of that record.
+func (c *Coordinator) Stop(ctx context.Context, end int64, generation uint64) error {
+	p := c.proof
+	err := c.finish(ctx, p, func(s *Slot) {
+		s.Stopped, s.StoppedAt, s.State = true, end, "stopped"
+		s.LeaseUntil = max(s.LeaseUntil, p.LeaseUntil) // an older copy of the record has a lower one (C3)
+		s.Generation = generation
+	})
+	return errors.Join(err, c.deleteLiveLock(ctx, p.Worker, p.Node))
+}
+
+// Release gives a slot back (C29): any node may take it at once, and issue from end on. The local record must have been
+// made invalid before, durably. end is the first timestamp that this tenure has not reached, Unix ms. The lease bound
+// becomes end, or the floor if that is higher. Only Release lowers a lease bound (C3).
+func (c *Coordinator) Release(ctx context.Context, end int64) error {
+	err := c.release(ctx, c.proof, end)
+	if err == nil {
+		c.dropTicket(ctx, c.proof.Ticket, c.proof.Node)
+	}
+	return errors.Join(err, c.deleteLiveLock(ctx, c.proof.Worker, c.proof.Node))
+}
+
+// ReleaseLeft gives a slot back that the node has left, as Release does. The ticket is the new slot's, and stays.
+func (c *Coordinator) ReleaseLeft(ctx context.Context, l Left, end int64) error {
+	err := c.release(ctx, l.proof, end)
+	return errors.Join(err, c.deleteLiveLock(ctx, l.proof.Worker, l.proof.Node))
+}
+
+func (c *Coordinator) release(ctx context.Context, p *proof, end int64) error {
+	// it may be free at once
+	c.Trace.Step("releases", "worker", p.Worker, "term", p.Term, "lease", max(p.Floor, end))
+	return c.finish(ctx, p, func(s *Slot) {
+		s.Released, s.State, s.Ticket = true, "released", ""
+		s.LeaseUntil = max(p.Floor, end)
+	})
+}
+
+// Notice looks whether ZooKeeper has lost data, and says so there (C20). It is for a process that ends without a write
+// of its slot: nobody else may have noticed, and its next start may have to do without ZooKeeper.
+func (c *Coordinator) Notice(ctx context.Context) error { return c.finish(ctx, c.proof, nil) }
+
+// finish changes our slot's record by a versioned write, if it is still ours. If a write is not acknowledged, finish
+// reads the record and tries again until ctx ends or the store is closed. change is nil for a look at the record.
+func (c *Coordinator) finish(ctx context.Context, p *proof, change func(*Slot)) error {
+	for {
+		err := c.tryFinish(ctx, p, change)
+		switch {
+		case err == nil || ctx.Err() != nil || errors.Is(err, store.ErrClosed):
+			return err
+		case errors.Is(err, store.ErrBadVersion), errors.Is(err, store.ErrNoNode):
+		case errors.Is(err, store.ErrUnreachable):
+			c.pause(ctx)
+		default:
+			return err
+		}
+	}
+}
+
+func (c *Coordinator) tryFinish(ctx context.Context, p *proof, change func(*Slot)) error {
+	// The server may lag behind: an old record must not look like a loss of data.
+	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
+		return err
+	}
+	v, err := c.readRecorded(ctx, p.Worker)
+	if err != nil {
+		return err
+	}
+	slot := v.slot
+	p.recognise(slot)
+	if slot != nil && p.carriedBy(*slot) && slot.Released {
+		return nil // our earlier write arrived without an acknowledgement
+	}
+	// As a heartbeat does. Nobody else may have noticed the loss, and our write hides it.
+	finding, why := p.finding(v, c.mine)
+	if finding == FoundLost || finding == FoundFenced && p.showsLoss(v, c.mine) {
+		c.Note(c.lossOf(p, v.cl, why))
+	}
+	if err := c.WriteNoted(ctx); err != nil {
+		return err
+	}
+	if slot == nil || !p.carriedBy(*slot) || change == nil {
+		return nil // another node has the slot, or it is to stay
+	}
+	change(slot)
+	_, err = c.Store.Set(ctx, SlotPath(p.Worker), slot.marshal(), v.stat.Version)
+	return err
+}
+
+// pause waits for RetryAfter, or until ctx ends.
+func (c *Coordinator) pause(ctx context.Context) {
+	timer := time.NewTimer(c.RetryAfter)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
