@@ -257,8 +257,8 @@ type outcome struct {
 	err     error
 	// lost: ZooKeeper has lost the cluster, or the record of the claim.
 	lost bool
-	// leased: the lease of the claim runs. held: a grant of the claim was acknowledged.
-	leased, held bool
+	// leased: the lease of the claim runs. granted: a grant of the claim was acknowledged.
+	leased, granted bool
 }
 
 // move returns what follows an outcome.
@@ -279,7 +279,7 @@ func (a attempt) move(o outcome) move {
 		return moveOver
 	case !errors.As(o.err, &notOurs):
 		return moveOver
-	case o.held:
+	case o.granted:
 		return moveAnew
 	}
 	return moveRegister
@@ -361,7 +361,7 @@ func (n *Node) resume(ctx context.Context, a *attempt) outcome {
 		return n.checkStart(reserved)
 	}
 	confirm, err := n.coord.Resume(ctx, n.lease(), check)
-	o := outcome{resumed: true, err: err, leased: n.leased(), held: n.coord.Claim().Nonce != ""}
+	o := outcome{resumed: true, err: err, leased: n.leased(), granted: n.coord.Claim().Nonce != ""}
 	if err == nil {
 		o.err = n.granted(confirm, "resumed")
 	}

@@ -100,7 +100,7 @@ func TestFailedWorkerChangeKeepsTheReservedBound(t *testing.T) {
 	n := r.start().untilReady()
 	n.stop()
 	n.mu.Lock()
-	old, gen := n.view.Load().Claim, n.held.gen
+	old, gen := n.view.Load().Claim, n.tenure.gen
 	n.mu.Unlock()
 	limit := n.layout.Start(gen.Limit())
 	other := coordinator.Claim{Owner: coordinator.Owner{Node: old.Node, Worker: old.Worker + 1}, PendingTerm: 1,
@@ -138,7 +138,7 @@ func TestReconfirmedTenureBeginsAboveIssuedIDs(t *testing.T) {
 	}
 	n.stop()
 	n.mu.Lock()
-	old, claim := n.held, n.view.Load().Claim
+	old, claim := n.tenure, n.view.Load().Claim
 	n.mu.Unlock()
 	end := n.layout.Start(old.gen.Close())
 	closed, _ := n.closeIfLapsed(lo)
@@ -146,8 +146,8 @@ func TestReconfirmedTenureBeginsAboveIssuedIDs(t *testing.T) {
 	if err := errors.Join(n.coord.Accept(beat, closed), n.beginTenure()); err != nil {
 		t.Fatal(err)
 	}
-	if n.held == old || n.held.floor < end {
-		t.Errorf("it goes on from %d ms before the end of what was issued", end-n.held.floor)
+	if n.tenure == old || n.tenure.floor < end {
+		t.Errorf("it goes on from %d ms before the end of what was issued", end-n.tenure.floor)
 	}
 }
 

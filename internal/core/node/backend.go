@@ -240,8 +240,8 @@ func (n *Node) Worker() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	number := "none"
-	if n.held != nil {
-		number = strconv.Itoa(n.held.Worker)
+	if n.tenure != nil {
+		number = strconv.Itoa(n.tenure.Worker)
 	}
 	claim := n.view.Load().Claim
 	return fmt.Sprintf("worker=%s term=%d node=%s name=%s state=%s", number, claim.Term, claim.Node,

@@ -42,7 +42,7 @@ func TestNextExtensionIsDueInTime(t *testing.T) {
 				n.disk.err = errors.New("failed")
 			}
 			if row.floor != 0 {
-				n.phase, n.held = Waiting, &tenure{floor: now + row.floor.Milliseconds()}
+				n.phase, n.tenure = Waiting, &tenure{floor: now + row.floor.Milliseconds()}
 			}
 			if got := n.untilExtend(row.stored); got != row.want {
 				t.Errorf("%s, want %s", got, row.want)

@@ -162,11 +162,11 @@ func (n *Node) mayRotate() (old *tenure, behind time.Duration) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	// A tenure that does not serve yet has issued nothing. It waits for its floor.
-	if n.held == nil || n.serving.Load() != n.held {
+	if n.tenure == nil || n.serving.Load() != n.tenure {
 		return nil, 0
 	}
 	agreed := n.skew.verdict.Verified() && !n.skew.verdict.Wrong() && !n.skew.wrong
-	behind = n.refusalDuration(n.held)
+	behind = n.refusalDuration(n.tenure)
 	if n.store.err != nil || !agreed || behind <= max(limits.RotateBehind, n.cluster.ConfirmTime()) {
 		return nil, 0
 	}
@@ -176,7 +176,7 @@ func (n *Node) mayRotate() (old *tenure, behind time.Duration) {
 		return nil, 0
 	}
 	n.rotations = append(n.rotations, n.now())
-	return n.held, behind
+	return n.tenure, behind
 }
 
 // refusalDuration returns how long a tenure refuses because the clock went back. If rollbacks are

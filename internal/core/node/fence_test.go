@@ -128,7 +128,7 @@ func TestStopKeepsAFloorThatNoTenureReached(t *testing.T) {
 func TestLapsedTenureIsReplacedLater(t *testing.T) {
 	n := newRig(t).start().untilReady()
 	n.stop()
-	floor := n.held.floor
+	floor := n.tenure.floor
 	for i, row := range []struct {
 		floor  int64
 		lapsed bool

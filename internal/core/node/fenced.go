@@ -32,9 +32,9 @@ func (n *Node) fenced(err *coordinator.FencedError) {
 		n.cfg.WakeSequences()
 	}
 	n.mu.Lock()
-	if n.held != nil {
-		n.end(n.held)
-		n.held = nil
+	if n.tenure != nil {
+		n.end(n.tenure)
+		n.tenure = nil
 	}
 	n.cfg.Trace.Step("fenced", "worker", err.Worker, "lost", err.Lost)
 	n.served, n.rotations = 0, nil

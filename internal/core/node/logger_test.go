@@ -35,7 +35,7 @@ func TestBlockedLoggerStopsNoAnswers(t *testing.T) {
 			n.noteDisk(io.EOF)
 		},
 		"mayServe": func(n *Node) {
-			n.held = &tenure{floor: n.now() + 9000}
+			n.tenure = &tenure{floor: n.now() + 9000}
 			n.changeClaim(func(c *coordinator.Claim) { c.EverConfirmed, c.LeaseUntil = true, n.now()+99_000 })
 			n.startServing()
 		},
@@ -52,7 +52,7 @@ func TestBlockedLoggerStopsNoAnswers(t *testing.T) {
 				_ = n.atBound()
 				_ = n.Ready()
 				n.mu.Lock()
-				n.held = nil // a snapshot of it needs a generator
+				n.tenure = nil // a snapshot of it needs a generator
 				n.mu.Unlock()
 				_, _ = n.Snapshot(), n.Worker()
 			}()

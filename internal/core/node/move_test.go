@@ -13,10 +13,10 @@ func TestMoves(t *testing.T) {
 	away := fmt.Errorf("%w: no route", store.ErrUnreachable)
 	notOurs := &coordinator.NotOursError{}
 	resumed := func(err error, leased bool) outcome {
-		return outcome{resumed: true, err: err, leased: leased, held: true}
+		return outcome{resumed: true, err: err, leased: leased, granted: true}
 	}
 	gone := func(leased bool) outcome {
-		return outcome{resumed: true, err: notOurs, lost: true, leased: leased, held: true}
+		return outcome{resumed: true, err: notOurs, lost: true, leased: leased, granted: true}
 	}
 	cached, otherZK := attempt{usable: true, cached: true}, attempt{usable: true, otherZK: true}
 	for name, row := range map[string]struct {

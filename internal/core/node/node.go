@@ -119,8 +119,8 @@ type state struct {
 	journal uint64
 	// rotations are the times when fresh slots were taken after a rollback, Unix ms.
 	rotations []int64
-	// held is the tenure of View.Claim, whether or not serving has it. nil: no tenure.
-	held *tenure
+	// tenure is that of View.Claim, whether or not serving has it. nil: none.
+	tenure *tenure
 
 	disk  diskState
 	skew  skewState

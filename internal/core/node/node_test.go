@@ -149,7 +149,7 @@ func TestLargeCountedRollbackTakesANewWorker(t *testing.T) {
 			if _, err := n.Reserve(t.Context(), 1); err != nil {
 				t.Fatal(err)
 			}
-			before := n.held.Worker
+			before := n.tenure.Worker
 			r.Step(-row.back)
 			if row.another {
 				n.until("another worker", func() bool {

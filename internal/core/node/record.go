@@ -99,7 +99,7 @@ func (l ledger) Save(claim coordinator.Claim) (uint64, error) {
 	defer n.mu.Unlock()
 	n.generation = gen
 	v := *n.view.Load()
-	if n.held != nil && claim.Owner != n.held.Owner {
+	if n.tenure != nil && claim.Owner != n.tenure.Owner {
 		v.Next = &rec.Claim
 	} else {
 		v.Claim, n.reservedUntil = claim, rec.Claim.ReservedUntil
@@ -172,8 +172,8 @@ func (n *Node) untilExtend(stored bool) time.Duration {
 		return min(every, retryDisk)
 	case stored && n.shortOfBound() > every:
 		return 0 // storing it took long, or the clock leapt: extend again
-	case n.phase == Waiting && n.held != nil:
-		return min(every, max(ms(n.held.floor-n.now()), time.Millisecond))
+	case n.phase == Waiting && n.tenure != nil:
+		return min(every, max(ms(n.tenure.floor-n.now()), time.Millisecond))
 	}
 	return n.cfg.Pulse.Until(every)
 }
@@ -205,7 +205,7 @@ func (n *Node) extend(ahead time.Duration) (stored bool) {
 	}
 	n.generation, n.reservedUntil = gen, rec.Claim.ReservedUntil
 	n.applyBounds()
-	if t := n.held; t != nil { // requests do this as well, but an idle node must also take a fresh slot
+	if t := n.tenure; t != nil { // requests do this as well, but an idle node must also take a fresh slot
 		n.behindOnce(t.gen.Behind())
 	}
 	return true
@@ -215,7 +215,7 @@ func (n *Node) extend(ahead time.Duration) (stored bool) {
 func (n *Node) extension(ahead time.Duration) (rec LocalRecord, due bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	t, v := n.held, n.view.Load()
+	t, v := n.tenure, n.view.Load()
 	if t == nil || !v.Claim.EverConfirmed || n.skew.wrong || n.phase == Stopping {
 		return LocalRecord{}, false
 	}

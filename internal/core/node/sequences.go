@@ -16,11 +16,11 @@ type seqTenure struct{ n *Node }
 // heartbeats must be older than the confirming time. In a new session the node waits for its peers' word.
 func (t seqTenure) Hold(session int64) seq.Hold {
 	n, s := t.n, t.n.peek()
-	if s.held == nil {
+	if s.tenure == nil {
 		return seq.Hold{Wait: n.cfg.Heartbeat}
 	}
 	h := seq.Hold{
-		Record: coordinator.SlotPath(s.held.Worker), Version: s.Claim.Chain.Version, Incarnation: s.Claim.Incarnation,
+		Record: coordinator.SlotPath(s.tenure.Worker), Version: s.Claim.Chain.Version, Incarnation: s.Claim.Incarnation,
 	}
 	h.Wait = max(0, s.cluster.ConfirmTime()-s.Claim.Chain.Unbroken(n.elapsed.Now(), n.cfg.Heartbeat))
 	h.Wait = max(h.Wait, s.Peers.RelyAfter) // any heartbeat may end it
@@ -45,7 +45,7 @@ func (t seqTenure) ReportLoss(known int64, found string) {
 // Cluster is part of seq.Tenure.
 func (t seqTenure) Cluster() (seq.ClusterInfo, bool) {
 	s := t.n.peek()
-	if s.held == nil {
+	if s.tenure == nil {
 		return seq.ClusterInfo{}, false
 	}
 	return seq.ClusterInfo{

@@ -245,7 +245,7 @@ func (s *sim) checkApart(mine *issued, w *workerChecks, tick worker.Tick) {
 // closed reports whether the end of a tenure is known, because it was closed before its process
 // was killed. It is also true if a loss of data has made the reservation void.
 func (r *issued) closed() bool {
-	return r.end == 0 || r.p.stopping || !r.p.killed && (r.p.dead || r.p.n.held != r.t)
+	return r.end == 0 || r.p.stopping || !r.p.killed && (r.p.dead || r.p.n.tenure != r.t)
 }
 
 // killed is called before a process is killed. The reservations of its tenures that are closed by then no longer count.

@@ -247,10 +247,10 @@ func (s *sim) within(p *process, busy *bool, f func()) {
 
 // held returns the worker that a process holds, -1 for none.
 func (p *process) held() int {
-	if p.dead || p.acquiring || p.n.held == nil {
+	if p.dead || p.acquiring || p.n.tenure == nil {
 		return -1
 	}
-	return p.n.held.Worker
+	return p.n.tenure.Worker
 }
 
 // keep runs one round of the node's keep, or one attempt to acquire a slot.

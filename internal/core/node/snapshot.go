@@ -150,18 +150,18 @@ func (n *Node) Snapshot() Snapshot {
 	if r, ok := errors.AsType[*Refusal](ready); ok {
 		s.Cause, s.Code, s.Reason = r.Cause, string(r.reply.Code), r.reply.Text
 	}
-	if n.held != nil {
-		s.Worker = new(n.held.Worker)
+	if n.tenure != nil {
+		s.Worker = new(n.tenure.Worker)
 		if lease := v.Claim.LeaseUntil; lease != 0 { // else it has not been confirmed yet
 			s.LeaseEndsMs, s.LeaseLeftMs = new(lease), new(lease-now)
 			s.ReservedLeftMs = new(n.reservedUntil - now)
 		}
-		if n.serving.Load() == n.held {
-			if last, ok := n.held.gen.Last(); ok {
+		if n.serving.Load() == n.tenure {
+			if last, ok := n.tenure.gen.Last(); ok {
 				s.Clock.BorrowedMs = max(0, n.layout.Start(last)-now)
 			}
-			s.Clock.Rollbacks = n.held.gen.Rollbacks()
-			s.Clock.BehindMs = max(0, n.held.gen.Behind().Milliseconds())
+			s.Clock.Rollbacks = n.tenure.gen.Rollbacks()
+			s.Clock.BehindMs = max(0, n.tenure.gen.Behind().Milliseconds())
 		}
 	}
 	if n.store.frozen > now {

@@ -6,7 +6,7 @@ import "context"
 func (n *Node) stop(ctx context.Context) {
 	n.refuse(Stopping, CauseStopping)
 	n.mu.Lock()
-	t, v := n.held, n.view.Load()
+	t, v := n.tenure, n.view.Load()
 	n.mu.Unlock()
 	claim := v.Claim
 	if t == nil {

@@ -41,7 +41,7 @@ func (n *Node) beginTenure() error {
 	}
 	n.follow()
 	n.cfg.Trace.Step("tenure", "worker", claim.Worker, "floor", claim.Floor)
-	n.held = &tenure{Owner: claim.Owner, floor: claim.Floor, gen: gen}
+	n.tenure = &tenure{Owner: claim.Owner, floor: claim.Floor, gen: gen}
 	return nil
 }
 
@@ -67,25 +67,25 @@ func (n *Node) follow() { n.view.Store(n.coord.View()) }
 
 // applyBounds lets the generator use the whole ticks below both the reserved bound and the lease bound. mu is held.
 func (n *Node) applyBounds() {
-	if n.held == nil {
+	if n.tenure == nil {
 		return
 	}
 	//mutant:c1-no-reserved-bound by sim -> bound := n.view.Load().Claim.LeaseUntil
 	bound := min(n.reservedUntil, n.view.Load().Claim.LeaseUntil) // a node issues below both bounds only (C1)
 	// The tick of the bound is the next holder's: bounds are rounded down, floors up.
 	limit := n.layout.FloorTick(bound)
-	if limit > n.held.gen.Limit() {
-		n.cfg.Trace.Step("bound", "worker", n.held.Worker, "limit", n.layout.Start(limit))
+	if limit > n.tenure.gen.Limit() {
+		n.cfg.Trace.Step("bound", "worker", n.tenure.Worker, "limit", n.layout.Start(limit))
 	}
-	//mutant:c1-no-lease-bound -> _ = limit; n.held.gen.Extend(n.layout.FloorTick(n.reservedUntil))
-	n.held.gen.Extend(limit)
+	//mutant:c1-no-lease-bound -> _ = limit; n.tenure.gen.Extend(n.layout.FloorTick(n.reservedUntil))
+	n.tenure.gen.Extend(limit)
 }
 
 // startServing puts the tenure into serving if it may serve and a bound above its floor is on disk. Otherwise startServing
 // sets the refusal.
 func (n *Node) startServing() {
 	n.mu.Lock()
-	t, ready := n.held, n.mayServe()
+	t, ready := n.tenure, n.mayServe()
 	n.unlock()
 	if !ready {
 		return
@@ -93,7 +93,7 @@ func (n *Node) startServing() {
 	n.extend(0)
 	n.mu.Lock()
 	defer n.unlock()
-	if n.held != t || !n.mayServe() { // this took time, and the other loop may have done it
+	if n.tenure != t || !n.mayServe() { // this took time, and the other loop may have done it
 		return
 	}
 	if n.disk.err != nil && t.gen.Limit() <= n.layout.CeilTick(t.floor) {
@@ -115,7 +115,7 @@ func (n *Node) startServing() {
 // refusal stands already while the clock is wrong, and after the lease had run out until a new tenure has replaced this
 // one. If the clock is below the floor, mayServe wakes the disk loop, which looks again in time. mu is held.
 func (n *Node) mayServe() bool {
-	t, claim, now := n.held, n.view.Load().Claim, n.now()
+	t, claim, now := n.tenure, n.view.Load().Claim, n.now()
 	switch {
 	case t == nil || n.serving.Load() == t || n.phase == Stopping:
 		return false
@@ -140,13 +140,13 @@ func (n *Node) mayServe() bool {
 	return true
 }
 
-// closeIfLapsed closes the held tenure if the slot has a higher floor: the lease had run out, and another node may have
+// closeIfLapsed closes the tenure if the slot has a higher floor: the lease had run out, and another node may have
 // held the slot since. It reports whether it has closed the tenure, now or in a heartbeat that could not begin the next
 // one, and returns the end of what that has issued, Unix ms.
 func (n *Node) closeIfLapsed(floor int64) (end int64, lapsed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	old := n.held
+	old := n.tenure
 	if old == nil || floor <= old.floor && !old.lapsed {
 		return 0, false
 	}
