@@ -37,7 +37,7 @@ func (c *Cluster) Request() string {
 // error is an *ids.ReplyError with the code WRONGNODE, which names both.
 func (c *Cluster) Check(addr, line string) error {
 	e, refused := errors.AsType[*ids.ReplyError](Refusal(addr, line))
-	if refused && e.Code != ids.WRONGNODE && e.Code != ids.ERR {
+	if refused && e.Code != ids.WRONGNODE && (e.Code != ids.ERR || e.Text == replies.ErrNeedsTLS.Text) {
 		return e
 	}
 	fields := make(map[string]string)

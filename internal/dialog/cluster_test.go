@@ -22,6 +22,7 @@ func TestClusterOfANode(t *testing.T) {
 			"this node belongs to cluster b (v), not to a (u). Correct the addresses",
 		"worker=0 cluster=a cluster_uuid=v": "x:1 answered -WRONGNODE reason=other-cluster " +
 			"this node belongs to cluster a (v), not to a (u). Correct the addresses",
+		replies.ErrNeedsTLS.Line():      "x:1 answered " + replies.ErrNeedsTLS.Line(),
 		"-NOTREADY starting":            "x:1 answered -NOTREADY starting",
 		"-ERR unknown command 'WORKER'": `x:1: "-ERR unknown command 'WORKER'": reply is not from a flaked node. Check the address`,
 		"7":                             `x:1: "7": reply is not from a flaked node. Check the address`,

@@ -78,7 +78,7 @@ func TestOtherNodesAreTried(t *testing.T) {
 		"not trusted":    {dialog.Client{TLS: &tls.Config{}}, fakePeer(t, guard, inC), Fail, "--peer-ca"},
 		"no certificate": {trusting, fakePeer(t, asking, inC), Fail, "--tls-client-ca there"},
 		"another cluster": {dialog.Client{}, fakePeer(t, nil, replies.NotInCluster("B", "b", "c").Line()), Fail,
-			"cluster=B cluster_uuid=b this node does not belong to cluster c"},
+			"this node belongs to cluster B (b), not to c"},
 		"another service": {dialog.Client{}, fakePeer(t, nil, "220 hello"), Fail, "Check the address"},
 	} {
 		found := tryPeers(t.Context(), tc.creds, "c", []string{tc.address})
