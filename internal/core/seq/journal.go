@@ -125,15 +125,15 @@ func (i *Issuer) JournalCount() uint64 {
 
 // resume goes on with what the process before held, when the node has resumed its worker (S31). Before that, nothing
 // is known of what other processes did with a copy of the file.
-func (i *Rounds) resume(cluster ClusterInfo) {
-	if i.journal != nil && i.resumeFrom(i.journal, cluster) {
-		i.cfg.Log.Warn("dropped the values that an earlier process held: the journal is older than the state file, " +
+func (rs *Rounds) resume(cluster ClusterInfo) {
+	if rs.journal != nil && rs.resumeFrom(rs.journal, cluster) {
+		rs.cfg.Log.Warn("dropped the values that an earlier process held: the journal is older than the state file, " +
 			"or of another node")
 	}
 }
 
 // resumeFrom is resume with a journal. It reports whether it dropped the values that the journal has.
-func (i *Rounds) resumeFrom(j *journal, cluster ClusterInfo) (dropped bool) {
+func (rs *Rounds) resumeFrom(j *journal, cluster ClusterInfo) (dropped bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.node != cluster.Self {
@@ -158,16 +158,16 @@ func (i *Rounds) resumeFrom(j *journal, cluster ClusterInfo) (dropped bool) {
 	case json.Unmarshal(found.Held, &all) != nil:
 		return false
 	}
-	p := *i.progress.Load()
-	if p.knewAllAt == longAgoNs && found.Read != nil && found.Boot != "" && found.Boot == i.cfg.Boot {
+	p := *rs.progress.Load()
+	if p.knewAllAt == longAgoNs && found.Read != nil && found.Boot != "" && found.Boot == rs.cfg.Boot {
 		// so the hold began in the last process (S5)
-		p.knewAllAt = i.cfg.Elapsed.From(found.At, true).Most - (found.At.Most - *found.Read)
-		i.publish(p)
+		p.knewAllAt = rs.cfg.Elapsed.From(found.At, true).Most - (found.At.Most - *found.Read)
+		rs.publish(p)
 	}
 	j.raises.Store(len(all) > 0)
 	for _, h := range all {
-		s := i.named(h.Name)
-		i.trace.Step("resumes", "name", h.Name, "id", h.ID, "blocks", words(h.Blocks))
+		s := rs.named(h.Name)
+		rs.trace.Step("resumes", "name", h.Name, "id", h.ID, "blocks", words(h.Blocks))
 		s.Mu.Lock()
 		s.resume(h)
 		s.Mu.Unlock()
@@ -387,20 +387,20 @@ const keepSeconds, keepValues = 15, 15
 // giveBack ends the sequences of a node that stops. The journal keeps what the next process needs in its first
 // seconds. The rest goes back to ZooKeeper, where nobody has taken a block since: first out of the journal, then into
 // ZooKeeper (S33). Requests must have ended before.
-func (i *Rounds) giveBack(ctx context.Context) error {
-	left := i.endOwnerships(ctx)
-	return errors.Join(left, i.giveBackRests(ctx))
+func (rs *Rounds) giveBack(ctx context.Context) error {
+	left := rs.endOwnerships(ctx)
+	return errors.Join(left, rs.giveBackRests(ctx))
 }
 
-func (i *Rounds) giveBackRests(ctx context.Context) error {
-	rests := i.collectRests()
-	views, err := i.lookAtRests(ctx, rests)
-	if err != nil && i.outlasts() { // nothing goes back: all of it stays in the journal
+func (rs *Rounds) giveBackRests(ctx context.Context) error {
+	rests := rs.collectRests()
+	views, err := rs.lookAtRests(ctx, rests)
+	if err != nil && rs.outlasts() { // nothing goes back: all of it stays in the journal
 		for k := range rests {
 			rests[k].returns = nil
 		}
 	}
-	if saved := i.saveRests(rests); saved != nil {
+	if saved := rs.saveRests(rests); saved != nil {
 		return errors.Join(saved, err)
 	}
 	for k, r := range rests {
@@ -410,13 +410,13 @@ func (i *Rounds) giveBackRests(ctx context.Context) error {
 		if rests[k].returns == nil {
 			continue
 		}
-		again, failed := i.commit(ctx, r.s, views[k], *r.returns)
+		again, failed := rs.commit(ctx, r.s, views[k], *r.returns)
 		err = errors.Join(err, failed)
 		if again || failed != nil && !errors.Is(failed, store.ErrUnreachable) { // nothing was written
 			rests[k].returns = nil
 		}
 	}
-	return errors.Join(err, i.saveRests(rests)) // it has again what could not be given back
+	return errors.Join(err, rs.saveRests(rests)) // it has again what could not be given back
 }
 
 // rest is what a node that stops holds of a sequence.
@@ -433,13 +433,13 @@ type rest struct {
 func (i *Issuer) outlasts() bool { return i.journal != nil && !i.cfg.Tenure.Leaves() }
 
 // collectRests takes what the node holds out of all sequences.
-func (i *Rounds) collectRests() (all []rest) {
+func (rs *Rounds) collectRests() (all []rest) {
 	seconds, values := int64(0), int64(0)
-	if i.outlasts() {
+	if rs.outlasts() {
 		seconds, values = keepSeconds, keepValues
 	}
-	now := i.now()
-	for _, s := range i.list() {
+	now := rs.now()
+	for _, s := range rs.list() {
 		s.Mu.Lock()
 		if s.kept != nil {
 			all = append(all, rest{s: s, keep: *s.kept})
@@ -464,31 +464,31 @@ func (i *Rounds) collectRests() (all []rest) {
 }
 
 // lookAtRests reads the records, and decides which rests can be given back.
-func (i *Rounds) lookAtRests(ctx context.Context, rests []rest) (views []view, err error) {
+func (rs *Rounds) lookAtRests(ctx context.Context, rests []rest) (views []view, err error) {
 	views = make([]view, len(rests))
 	if !slices.ContainsFunc(rests, func(r rest) bool { return r.may }) {
 		return views, nil
 	}
-	cluster, joined := i.cfg.Tenure.Cluster()
-	if i.cfg.Store.SessionID() == 0 {
+	cluster, joined := rs.cfg.Tenure.Cluster()
+	if rs.cfg.Store.SessionID() == 0 {
 		return views, errors.New("ZooKeeper is not connected")
 	}
-	if i.noteSession(); !joined || i.known.seq() == nil || i.known.owes() || i.unconfirmed(cluster) > 0 {
+	if rs.noteSession(); !joined || rs.known.seq() == nil || rs.known.owes() || rs.unconfirmed(cluster) > 0 {
 		return views, errors.New("this node may not write now")
 	}
 	for k, r := range rests {
 		if !r.may {
 			continue
 		}
-		v, err := i.look(ctx, r.s, true)
+		v, err := rs.look(ctx, r.s, true)
 		if err != nil {
 			return views, err
 		}
-		if i.known.judge(v) != record.Good || v.Record == nil {
+		if rs.known.judge(v) != record.Good || v.Record == nil {
 			continue
 		}
 		if after, possible := v.Record.ReturnOf(r.give, v.Incarnation()); possible {
-			st := stepOf(mode.Write{Write: record.Write{Record: after}}, r.s.Name, v.View, i.cfg.Nonce(), i.cfg.By)
+			st := stepOf(mode.Write{Write: record.Write{Record: after}}, r.s.Name, v.View, rs.cfg.Nonce(), rs.cfg.By)
 			rests[k].returns, views[k] = &st, v
 		}
 	}
@@ -496,13 +496,13 @@ func (i *Rounds) lookAtRests(ctx context.Context, rests []rest) (views []view, e
 }
 
 // saveRests writes what the node keeps into the journal: all that is not given back.
-func (i *Rounds) saveRests(rests []rest) error {
-	j := i.journal
+func (rs *Rounds) saveRests(rests []rest) error {
+	j := rs.journal
 	if j == nil {
 		return nil
 	}
-	if i.cfg.Tenure.Leaves() {
-		return i.inTime(j.remove)
+	if rs.cfg.Tenure.Leaves() {
+		return rs.inTime(j.remove)
 	}
 	all := make([]held, 0, len(rests))
 	for _, r := range rests {
@@ -520,7 +520,7 @@ func (i *Rounds) saveRests(rests []rest) error {
 	if !begun || node == "" {
 		return nil
 	}
-	return i.inTime(func() error { return i.writeJournal(all, node, i.progress.Load().knewAllAt) })
+	return rs.inTime(func() error { return rs.writeJournal(all, node, rs.progress.Load().knewAllAt) })
 }
 
 // below returns the part of h below p.

@@ -28,35 +28,35 @@ import (
 //     positions, and has followed all changes (S36).
 
 // report reports a loss of data, which package coordinator owns (S7).
-func (i *Rounds) report(found string) {
-	if !i.known.reported {
-		i.cfg.Log.Warn("ZooKeeper may have lost data; the records of all sequences will be compared",
-			"incarnation", i.known.incarnation, "found", found)
+func (rs *Rounds) report(found string) {
+	if !rs.known.reported {
+		rs.cfg.Log.Warn("ZooKeeper may have lost data; the records of all sequences will be compared",
+			"incarnation", rs.known.incarnation, "found", found)
 	}
-	i.known.reported = true
+	rs.known.reported = true
 	//mutant:s7-no-report by TestBlockThatARivalHasTakenIsDropped ->
-	i.cfg.Tenure.ReportLoss(i.known.incarnation, found)
+	rs.cfg.Tenure.ReportLoss(rs.known.incarnation, found)
 }
 
 // follow reads /cluster and /seq, if that is due, and finds the sequences that operators have changed. followed
 // means that they were read, and show no loss of data. The first node with a confirmed worker creates /seq.
-func (i *Rounds) follow(ctx context.Context, cluster ClusterInfo) (v view, followed bool, err error) {
-	if known := i.known.seq(); known != nil && known.state.Cluster != cluster.UUID {
-		i.forgetCluster()
+func (rs *Rounds) follow(ctx context.Context, cluster ClusterInfo) (v view, followed bool, err error) {
+	if known := rs.known.seq(); known != nil && known.state.Cluster != cluster.UUID {
+		rs.forgetCluster()
 	}
-	young := i.now()-i.readAt < int64(i.cfg.Pulse.Apart(i.cfg.Follow))
-	if i.current && young && !i.known.mustMeet(i.cfg.Elapsed.Now(), cluster.ConfirmTime) {
+	young := rs.now()-rs.readAt < int64(rs.cfg.Pulse.Apart(rs.cfg.Follow))
+	if rs.current && young && !rs.known.mustMeet(rs.cfg.Elapsed.Now(), cluster.ConfirmTime) {
 		return view{}, false, nil
 	}
 	for range maxConflicts {
-		hold, sent := i.cfg.Tenure.Hold(i.session), i.cfg.Elapsed.Now()
-		if v, err = i.look(ctx, nil, false); err != nil {
+		hold, sent := rs.cfg.Tenure.Hold(rs.session), rs.cfg.Elapsed.Now()
+		if v, err = rs.look(ctx, nil, false); err != nil {
 			return view{}, false, err
 		}
 		if err := v.Belongs(cluster.UUID); err != nil {
 			return view{}, false, err
 		}
-		followed, again, err := i.compare(ctx, cluster, v, sent, hold)
+		followed, again, err := rs.compare(ctx, cluster, v, sent, hold)
 		if err != nil || !again {
 			return v, followed, err
 		}
@@ -67,28 +67,28 @@ func (i *Rounds) follow(ctx context.Context, cluster ClusterInfo) (v view, follo
 // compare compares /cluster and /seq with what the node knows, and takes them over. sent is when the read was sent, and
 // hold the node's slot then. again means that they must be read again: this node has written them, or another was
 // faster.
-func (i *Rounds) compare(
+func (rs *Rounds) compare(
 	ctx context.Context, cluster ClusterInfo, v view, sent timeguard.Moment, hold Hold,
 ) (followed, again bool, err error) {
-	now := i.cfg.Elapsed.Now()
-	r := i.known.observe(v, sent, now, hold, cluster)
+	now := rs.cfg.Elapsed.Now()
+	r := rs.known.observe(v, sent, now, hold, cluster)
 	if r.entered {
-		i.trace.Step("enters", "inc", i.known.incarnation, "at", i.known.entered.Boot)
-		i.markChanged(nil, true)
+		rs.trace.Step("enters", "inc", rs.known.incarnation, "at", rs.known.entered.Boot)
+		rs.markChanged(nil, true)
 	}
 	switch r.kind {
 	case reportsLoss:
-		i.report(record.ClusterPath + " or " + record.StatePath + " is missing, or older than before")
-		i.current = false
+		rs.report(record.ClusterPath + " or " + record.StatePath + " is missing, or older than before")
+		rs.current = false
 	case waits: // the next heartbeat wakes the Issuer
-		i.current = false
+		rs.current = false
 	case writesState:
-		return false, true, i.writeState(ctx, v, r.write)
+		return false, true, rs.writeState(ctx, v, r.write)
 	case follows:
-		i.markChanged(r.changed, false)
-		i.seen = v.Found
-		i.knowsState()
-		i.current, i.readAt = true, now.Most
+		rs.markChanged(r.changed, false)
+		rs.seen = v.Found
+		rs.knowsState()
+		rs.current, rs.readAt = true, now.Most
 	}
 	return r.kind == follows, false, nil
 }
@@ -96,55 +96,55 @@ func (i *Rounds) compare(
 // meetAll makes the next rounds meet all names that there are, so that the node learns each record. An operator may
 // have raised its next value, or created it again, and after a loss of data this node may be the only one left that
 // could know.
-func (i *Rounds) meetAll(ctx context.Context) (err error) {
-	i.unmet, err = i.cfg.Store.Children(ctx, record.RecordsDir)
+func (rs *Rounds) meetAll(ctx context.Context) (err error) {
+	rs.unmet, err = rs.cfg.Store.Children(ctx, record.RecordsDir)
 	if err != nil && !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
-	i.markChanged(nil, true)
-	i.known.meet()
+	rs.markChanged(nil, true)
+	rs.known.meet()
 	return nil
 }
 
 // meetMore marks the names in some of the buckets that meetAll has found, and reports whether that were all. Requests
 // must not wait long for it.
-func (i *Rounds) meetMore(ctx context.Context) (all bool, err error) {
-	for began := i.now(); len(i.unmet) > 0 && i.now()-began < int64(i.roundTime/2); {
-		some := i.unmet[:min(len(i.unmet), i.cfg.Parallel)]
+func (rs *Rounds) meetMore(ctx context.Context) (all bool, err error) {
+	for began := rs.now(); len(rs.unmet) > 0 && rs.now()-began < int64(rs.roundTime/2); {
+		some := rs.unmet[:min(len(rs.unmet), rs.cfg.Parallel)]
 		group, ctx := errgroup.WithContext(ctx)
 		for _, bucket := range some {
 			group.Go(func() error {
-				names, err := i.cfg.Store.Children(ctx, record.RecordsDir+"/"+bucket)
+				names, err := rs.cfg.Store.Children(ctx, record.RecordsDir+"/"+bucket)
 				if errors.Is(err, store.ErrNoNode) {
 					return nil
 				}
 				for k := range names {
 					names[k] = record.NameOf(names[k])
 				}
-				i.markChanged(names, false)
+				rs.markChanged(names, false)
 				return err
 			})
 		}
 		if err := group.Wait(); err != nil {
 			return false, err
 		}
-		i.unmet = i.unmet[len(some):]
+		rs.unmet = rs.unmet[len(some):]
 	}
-	if len(i.unmet) > 0 {
-		i.Wake()
+	if len(rs.unmet) > 0 {
+		rs.Wake()
 	}
-	return len(i.unmet) == 0, nil
+	return len(rs.unmet) == 0, nil
 }
 
 // toPutBack returns the number of records that the node knows and has not compared in this incarnation. Those that it
 // still lacks when it has met all cannot be used.
-func (i *Rounds) toPutBack() (n int) {
-	if i.known.hasSettled() {
+func (rs *Rounds) toPutBack() (n int) {
+	if rs.known.hasSettled() {
 		return 0
 	}
-	for _, s := range i.list() {
+	for _, s := range rs.list() {
 		s.Mu.Lock()
-		if s.Stale && (s.Known != nil || s.journaled != nil) && s.incarnation < i.known.incarnation {
+		if s.Stale && (s.Known != nil || s.journaled != nil) && s.incarnation < rs.known.incarnation {
 			n++
 		}
 		s.Mu.Unlock()
@@ -154,28 +154,28 @@ func (i *Rounds) toPutBack() (n int) {
 
 // boundRounds makes rounds short while something must be done between them: leases be renewed, or others be told in
 // time that the node still has so many records to put back.
-func (i *Rounds) boundRounds(cluster ClusterInfo, lost int) {
-	i.roundTime = longestRound
-	if i.node.Used() {
-		i.roundTime = record.MinLease / 4
+func (rs *Rounds) boundRounds(cluster ClusterInfo, lost int) {
+	rs.roundTime = longestRound
+	if rs.node.Used() {
+		rs.roundTime = record.MinLease / 4
 	}
 	if lost > 0 && cluster.ConfirmTime > 0 {
-		i.roundTime = min(i.roundTime, cluster.ConfirmTime/4)
+		rs.roundTime = min(rs.roundTime, cluster.ConfirmTime/4)
 	}
 }
 
 // tellInTime tells at each heartbeat that the node still puts records back, and which it has put back: see
 // knowledge.tells. Nobody takes positions before the confirming time has passed since the last time: with many records
 // it takes longer than that to put them back, and the node may be the only one that knows a raised next value.
-func (i *Rounds) tellInTime(ctx context.Context, v view, lost int) (told bool, err error) {
-	names := i.restored.all()
-	next, due := i.known.tells(lost, names, i.cfg.Elapsed.Now(), i.cfg.Follow)
+func (rs *Rounds) tellInTime(ctx context.Context, v view, lost int) (told bool, err error) {
+	names := rs.restored.all()
+	next, due := rs.known.tells(lost, names, rs.cfg.Elapsed.Now(), rs.cfg.Follow)
 	if !due {
 		return false, nil
 	}
-	err = i.raise(ctx, v, next, false)
-	if i.known.seq().state.Changes == next.Changes { // else the next round tells it
-		i.restored.drop(len(names))
+	err = rs.raise(ctx, v, next, false)
+	if rs.known.seq().state.Changes == next.Changes { // else the next round tells it
+		rs.restored.drop(len(names))
 	}
 	return true, err
 }
@@ -206,12 +206,12 @@ func (r *restored) drop(n int) {
 }
 
 // writeState writes /seq, or creates it, unless another write was faster.
-func (i *Rounds) writeState(ctx context.Context, v view, st record.State) error {
+func (rs *Rounds) writeState(ctx context.Context, v view, st record.State) error {
 	ops := []store.Op{v.CheckCluster(), store.CreateOp{Path: record.StatePath, Data: st.Marshal()}}
 	if v.State != nil {
 		ops = append(ops[:1], v.SetState(st)...)
 	}
-	err := i.cfg.Store.Multi(store.OnSession(ctx, i.session), ops...)
+	err := rs.cfg.Store.Multi(store.OnSession(ctx, rs.session), ops...)
 	if store.Outpaced(err) {
 		return nil
 	}
@@ -219,32 +219,32 @@ func (i *Rounds) writeState(ctx context.Context, v view, st record.State) error 
 }
 
 // forgetCluster drops all that the node knows, because it has joined another cluster.
-func (i *Rounds) forgetCluster() {
-	i.remove(func(s *series) bool {
+func (rs *Rounds) forgetCluster() {
+	rs.remove(func(s *series) bool {
 		s.change(func() { s.vanish(longAgoNs); s.forgotten.Store(true) })
 		return true
 	})
-	i.known, i.unmet, i.current, i.seen = knowsNothing(), nil, false, record.Found{}
-	i.restored.drop(len(i.restored.all()))
-	i.publish(noProgress())
+	rs.known, rs.unmet, rs.current, rs.seen = knowsNothing(), nil, false, record.Found{}
+	rs.restored.drop(len(rs.restored.all()))
+	rs.publish(noProgress())
 }
 
 // knowsState notes that the node knows /seq, so that it has something to compare in a later session.
-func (i *Rounds) knowsState() {
-	if p := *i.progress.Load(); !p.knowsState {
+func (rs *Rounds) knowsState() {
+	if p := *rs.progress.Load(); !p.knowsState {
 		p.knowsState = true
-		i.publish(p)
+		rs.publish(p)
 	}
 }
 
 // markChanged marks series whose record must be read again. It makes a series for each name, so that
 // the node knows the record if ZooKeeper loses it.
-func (i *Rounds) markChanged(names []string, all bool) {
+func (rs *Rounds) markChanged(names []string, all bool) {
 	for _, name := range names {
-		i.named(name).mark(true)
+		rs.named(name).mark(true)
 	}
 	if all {
-		for _, s := range i.list() {
+		for _, s := range rs.list() {
 			s.mark(false)
 		}
 	}
@@ -259,24 +259,24 @@ func (s *series) mark(told bool) {
 
 // raiseTime raises the sequence time, if that is due. v is what was read of /cluster and /seq in this round. If another
 // write was faster, the next round sees it.
-func (i *Rounds) raiseTime(ctx context.Context, cluster ClusterInfo, v view) error {
-	next, due := i.known.raisedTime(i.cfg.Elapsed.Now())
-	hold := i.cfg.Tenure.Hold(i.session)
-	if !due || !hold.mayTake() || i.putBackLeft(cluster) > 0 {
+func (rs *Rounds) raiseTime(ctx context.Context, cluster ClusterInfo, v view) error {
+	next, due := rs.known.raisedTime(rs.cfg.Elapsed.Now())
+	hold := rs.cfg.Tenure.Hold(rs.session)
+	if !due || !hold.mayTake() || rs.putBackLeft(cluster) > 0 {
 		return nil
 	}
-	return i.raise(ctx, v, next, true, hold.check())
+	return rs.raise(ctx, v, next, true, hold.check())
 }
 
 // raise writes a state that is as it was read, but for times. If another write was faster, the next round sees it.
 // sure: see seqRead.
-func (i *Rounds) raise(ctx context.Context, v view, next record.State, sure bool, checks ...store.Op) error {
-	sent := i.cfg.Elapsed.Now()
+func (rs *Rounds) raise(ctx context.Context, v view, next record.State, sure bool, checks ...store.Op) error {
+	sent := rs.cfg.Elapsed.Now()
 	ops := append(append(v.SetState(next), v.CheckCluster()), checks...)
-	err := i.cfg.Store.Multi(store.OnSession(ctx, i.session), ops...)
+	err := rs.cfg.Store.Multi(store.OnSession(ctx, rs.session), ops...)
 	if err == nil {
 		read := reading{next.Time, sent, v.leader}
-		i.known.learn(next, read, i.cfg.Elapsed.Now(), sure)
+		rs.known.learn(next, read, rs.cfg.Elapsed.Now(), sure)
 	}
 	if store.Outpaced(err) {
 		return nil
@@ -314,30 +314,30 @@ func (s *series) raise(v view, nonce, by string) (step, error) {
 //
 // Until all is compared, the node says in its slot that it still compares its records: see Issuer.Followed. It must not
 // wait for its peers meanwhile, because they may wait for it.
-func (i *Rounds) raiseKept(ctx context.Context, v view) error {
-	if i.journal == nil {
+func (rs *Rounds) raiseKept(ctx context.Context, v view) error {
+	if rs.journal == nil {
 		return nil
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(i.cfg.Parallel)
-	began, left := i.now(), false
-	for _, s := range i.list() {
-		if v.State == nil || !s.mayRaise(i.known.incarnation) {
+	group.SetLimit(rs.cfg.Parallel)
+	began, left := rs.now(), false
+	for _, s := range rs.list() {
+		if v.State == nil || !s.mayRaise(rs.known.incarnation) {
 			continue
 		}
 		left = true // the next round sees what was done in this one
 		group.Go(func() error {
-			if i.now()-began >= int64(i.roundTime) {
-				i.Wake()
+			if rs.now()-began >= int64(rs.roundTime) {
+				rs.Wake()
 				return nil
 			}
-			return i.raiseOne(ctx, s)
+			return rs.raiseOne(ctx, s)
 		})
 	}
-	i.journal.raises.Store(left)
+	rs.journal.raises.Store(left)
 	err := group.Wait()
 	if sign := (*lostError)(nil); errors.As(err, &sign) {
-		i.report(sign.reason)
+		rs.report(sign.reason)
 		return nil
 	}
 	return err
@@ -350,26 +350,26 @@ func (s *series) mayRaise(incarnation int64) bool {
 	return s.journaled != nil && s.Known == nil && s.incarnation < incarnation
 }
 
-func (i *Rounds) raiseOne(ctx context.Context, s *series) error {
-	v, err := i.look(ctx, s, true)
+func (rs *Rounds) raiseOne(ctx context.Context, s *series) error {
+	v, err := rs.look(ctx, s, true)
 	//mutant:s35-damaged by TestJournalRaisesBesideADamagedRecord -> if false {
 	if errors.Is(err, record.ErrDamaged) || errors.Is(err, record.ErrUnknownMode) { // nobody takes positions of it
 		s.Mu.Lock()
-		s.incarnation = i.known.incarnation
+		s.incarnation = rs.known.incarnation
 		s.Mu.Unlock()
 		return nil
 	}
-	if err != nil || v.State == nil || i.known.judge(v) != record.Good { // the next round sees it
+	if err != nil || v.State == nil || rs.known.judge(v) != record.Good { // the next round sees it
 		return err
 	}
 	s.Mu.Lock()
-	st, err := s.raise(v, i.cfg.Nonce(), i.cfg.By)
+	st, err := s.raise(v, rs.cfg.Nonce(), rs.cfg.By)
 	if err == nil && st.kind == noStep {
 		s.incarnation = v.Incarnation()
 	}
 	s.Mu.Unlock()
 	if err == nil && st.kind != noStep {
-		_, err = i.commit(ctx, s, v, st) // the next round sees whether it was made
+		_, err = rs.commit(ctx, s, v, st) // the next round sees whether it was made
 	}
 	return err
 }

@@ -60,30 +60,30 @@ type Rounds struct {
 }
 
 func newRounds(of *Issuer) *Rounds {
-	i := &Rounds{Issuer: of, known: knowsNothing(), roundTime: longestRound}
-	i.publish(noProgress())
-	i.quotaTold.Store(longAgoNs)
-	i.beside = i.writing.Go
-	i.keep = func(Witness) error { return nil }
+	rs := &Rounds{Issuer: of, known: knowsNothing(), roundTime: longestRound}
+	rs.publish(noProgress())
+	rs.quotaTold.Store(longAgoNs)
+	rs.beside = rs.writing.Go
+	rs.keep = func(Witness) error { return nil }
 	if dir := of.cfg.Dir; dir != nil {
-		i.keep = func(w Witness) error { return saveWitness(dir, w) }
+		rs.keep = func(w Witness) error { return saveWitness(dir, w) }
 	}
-	return i
+	return rs
 }
 
 // publish makes p the progress that all goroutines load.
-func (i *Rounds) publish(p progress) { i.progress.Store(&p) }
+func (rs *Rounds) publish(p progress) { rs.progress.Store(&p) }
 
 // Recall takes over what an earlier process of this node has left in the directory. Call it once, before Run, and not
 // beside Round. It returns the peers that the earlier process had met, and their cluster.
-func (i *Rounds) Recall() (cluster string, met []coordinator.Peer) {
-	if i.cfg.Dir == nil {
+func (rs *Rounds) Recall() (cluster string, met []coordinator.Peer) {
+	if rs.cfg.Dir == nil {
 		return "", nil
 	}
-	i.journal.find()
-	w, ok := loadWitness(i.cfg.Dir)
+	rs.journal.find()
+	w, ok := loadWitness(rs.cfg.Dir)
 	if ok {
-		i.remember(w)
+		rs.remember(w)
 	}
 	return w.State.Cluster, w.Met
 }
@@ -91,58 +91,58 @@ func (i *Rounds) Recall() (cluster string, met []coordinator.Peer) {
 // Run calls Round at every heartbeat, and whenever Wake was called, until the context
 // ends. Then it gives back what the node has not issued. Requests must have ended before. When Run returns, its
 // goroutines have ended, unless the state directory does not answer: see Wait.
-func (i *Rounds) Run(ctx context.Context) {
+func (rs *Rounds) Run(ctx context.Context) {
 	journaled := make(chan struct{})
-	i.writing.Go(func() {
+	rs.writing.Go(func() {
 		defer close(journaled)
-		if i.journal != nil {
-			i.keepJournal(ctx)
+		if rs.journal != nil {
+			rs.keepJournal(ctx)
 		}
 	})
 	var failing bool
 	for ctx.Err() == nil {
 		bounded, cancel := context.WithTimeout(ctx, limits.Round)
-		err := i.Round(bounded)
+		err := rs.Round(bounded)
 		cancel()
 		if failing != (err != nil) && ctx.Err() == nil {
 			if failing = err != nil; failing {
-				i.cfg.Log.Warn("sequences: ZooKeeper failed, issuing what this node has", "error", err)
+				rs.cfg.Log.Warn("sequences: ZooKeeper failed, issuing what this node has", "error", err)
 			} else {
-				i.cfg.Log.Info("sequences: ZooKeeper answers again")
+				rs.cfg.Log.Info("sequences: ZooKeeper answers again")
 			}
 		}
-		i.pause(ctx, failing)
+		rs.pause(ctx, failing)
 	}
-	if err := i.inTime(func() error { <-journaled; return nil }); err != nil {
-		i.cfg.Log.Warn("sequences: the unused values were not given back", "error", err)
+	if err := rs.inTime(func() error { <-journaled; return nil }); err != nil {
+		rs.cfg.Log.Warn("sequences: the unused values were not given back", "error", err)
 	} else {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), limits.Round)
-		if err := i.giveBack(bounded); err != nil {
-			i.cfg.Log.Warn("sequences: not all unused values of this node were given back", "error", err,
-				"kept_for_restart", i.outlasts())
+		if err := rs.giveBack(bounded); err != nil {
+			rs.cfg.Log.Warn("sequences: not all unused values of this node were given back", "error", err,
+				"kept_for_restart", rs.outlasts())
 		}
 		cancel()
 	}
-	i.saveLast()
-	i.node.Close()
+	rs.saveLast()
+	rs.node.Close()
 }
 
 // Wait returns when all goroutines have ended that Run has started. Call it after Run, before others may use the state
 // directory: a write that hangs there may still go on.
-func (i *Rounds) Wait() { i.writing.Wait() }
+func (rs *Rounds) Wait() { rs.writing.Wait() }
 
 // retryAfter is the pause after a round that failed. New requests do not shorten it.
 const retryAfter = 100 * time.Millisecond
 
 // pause waits until a round is due.
-func (i *Rounds) pause(ctx context.Context, failing bool) {
-	wake := i.wake
+func (rs *Rounds) pause(ctx context.Context, failing bool) {
+	wake := rs.wake
 	if failing {
 		ended, cancel := context.WithTimeout(ctx, retryAfter)
 		<-ended.Done()
 		cancel()
 	}
-	timer := time.NewTimer(i.alarms.arm(i.now(), i.cfg.Pulse.Until(i.cfg.Follow)))
+	timer := time.NewTimer(rs.alarms.arm(rs.now(), rs.cfg.Pulse.Until(rs.cfg.Follow)))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -161,9 +161,9 @@ func (i *Issuer) Wake() {
 
 // inTime calls f, which works on the disk, and waits for limits.Round at most. A disk that hangs must not keep the node
 // from giving its worker back.
-func (i *Rounds) inTime(f func() error) error {
+func (rs *Rounds) inTime(f func() error) error {
 	ended := make(chan error, 1)
-	i.writing.Go(func() { ended <- f() })
+	rs.writing.Go(func() { ended <- f() })
 	late := time.NewTimer(limits.Round)
 	defer late.Stop()
 	select {
@@ -236,8 +236,8 @@ func (a *alarms) arm(now int64, most time.Duration) time.Duration {
 }
 
 // nextAlarm makes Round look at a series when it must.
-func (i *Rounds) nextAlarm(s *series) {
-	now := i.now()
+func (rs *Rounds) nextAlarm(s *series) {
+	now := rs.now()
 	s.Mu.Lock()
 	next := alarm{s.LookAt, s.LookAt}
 	switch {
@@ -255,123 +255,123 @@ func (i *Rounds) nextAlarm(s *series) {
 	// One of them may be 0 or past, and does not count. Of two that do, set keeps the earlier one.
 	for _, one := range []alarm{next, {slowAt, slowAt}} {
 		if one.at > now {
-			i.alarms.set(s, one)
+			rs.alarms.set(s, one)
 		}
 	}
 }
 
 // Round does what is due: it follows the changes of operators, puts back what ZooKeeper has lost, and takes blocks. It
 // returns an error of the store, after which the next Round tries again.
-func (i *Rounds) Round(ctx context.Context) (err error) {
-	cluster, joined := i.begin()
-	defer func() { i.end(err) }()
+func (rs *Rounds) Round(ctx context.Context) (err error) {
+	cluster, joined := rs.begin()
+	defer func() { rs.end(err) }()
 	switch {
 	case !joined:
 		return nil
-	case i.session == 0:
+	case rs.session == 0:
 		return store.ErrUnreachable
 	}
-	sent := i.now()
-	v, followed, err := i.follow(ctx, cluster)
+	sent := rs.now()
+	v, followed, err := rs.follow(ctx, cluster)
 	if err != nil {
 		return err
 	}
-	if !i.current || i.known.owes() { // ZooKeeper has lost /seq, or the node may not create it yet
-		return i.waitForState(ctx, cluster, v)
+	if !rs.current || rs.known.owes() { // ZooKeeper has lost /seq, or the node may not create it yet
+		return rs.waitForState(ctx, cluster, v)
 	}
 	current := followed // v has /seq as it is
 	if followed {       // at each heartbeat only: it looks at all series
-		told, err := i.tellAndMeet(ctx, cluster, v)
+		told, err := rs.tellAndMeet(ctx, cluster, v)
 		if err != nil {
 			return err
 		}
 		current = !told
 	}
-	if err := i.keepPlace(ctx, cluster, followed); err != nil {
+	if err := rs.keepPlace(ctx, cluster, followed); err != nil {
 		return err
 	}
-	met, err := i.meetMore(ctx)
+	met, err := rs.meetMore(ctx)
 	if err != nil {
 		return err
 	}
-	due, err := i.renewTogether(ctx, cluster, i.due(cluster, followed))
+	due, err := rs.renewTogether(ctx, cluster, rs.due(cluster, followed))
 	complete := false
 	if err != nil {
-		i.unfinished = true // the next round must find what this one has not come to
+		rs.unfinished = true // the next round must find what this one has not come to
 	} else {
-		complete, err = i.workAll(ctx, cluster, due)
+		complete, err = rs.workAll(ctx, cluster, due)
 	}
 	if err != nil || !current {
 		return err
 	}
-	if sections := i.families.popChanged(); len(sections) > 0 { // an operator changes all of them with their family
-		i.markChanged(sections, false)
-		i.unfinished = true
-		i.Wake()
+	if sections := rs.families.popChanged(); len(sections) > 0 { // an operator changes all of them with their family
+		rs.markChanged(sections, false)
+		rs.unfinished = true
+		rs.Wake()
 	}
-	if met && complete && !slices.ContainsFunc(i.list(), (*series).isStale) {
-		i.hasFollowed(sent)
+	if met && complete && !slices.ContainsFunc(rs.list(), (*series).isStale) {
+		rs.hasFollowed(sent)
 	}
-	return i.raiseTime(ctx, cluster, v)
+	return rs.raiseTime(ctx, cluster, v)
 }
 
 // begin takes over what has come since the last round. joined is false if the node has no worker: then nothing more is
 // due.
-func (i *Rounds) begin() (cluster ClusterInfo, joined bool) {
-	for _, s := range i.alarms.rings(i.now()) { // also if there is nothing that this round may do for them
+func (rs *Rounds) begin() (cluster ClusterInfo, joined bool) {
+	for _, s := range rs.alarms.rings(rs.now()) { // also if there is nothing that this round may do for them
 		if !s.rung {
-			s.rung, i.rung = true, append(i.rung, s)
+			s.rung, rs.rung = true, append(rs.rung, s)
 		}
 	}
-	i.noteSession()
-	i.endSave()
-	cluster, joined = i.cfg.Tenure.Cluster()
-	i.connected = int64(cluster.Nodes)
-	i.node.Join(cluster.UUID)
+	rs.noteSession()
+	rs.endSave()
+	cluster, joined = rs.cfg.Tenure.Cluster()
+	rs.connected = int64(cluster.Nodes)
+	rs.node.Join(cluster.UUID)
 	if joined {
-		i.resume(cluster)
+		rs.resume(cluster)
 	} else {
-		i.refuseAll(mode.Confirming(startsIn))
+		rs.refuseAll(mode.Confirming(startsIn))
 	}
 	return cluster, joined
 }
 
 // end refuses the requests that wait if the round has failed.
-func (i *Rounds) end(failed error) {
-	i.forget()
+func (rs *Rounds) end(failed error) {
+	rs.forget()
 	if errors.Is(failed, store.ErrUnreachable) {
-		i.goOnAlone()
+		rs.goOnAlone()
 	}
 	if failed != nil {
-		i.refuseAll(noBlockAfter(failed))
+		rs.refuseAll(noBlockAfter(failed))
 	}
 }
 
 // waitForState does what can be done before the node knows /seq in this incarnation.
-func (i *Rounds) waitForState(ctx context.Context, cluster ClusterInfo, v view) (err error) {
-	if i.known.seq() == nil {
+func (rs *Rounds) waitForState(ctx context.Context, cluster ClusterInfo, v view) (err error) {
+	if rs.known.seq() == nil {
 		//mutant:s35-late by TestJournalRaisesTheRecord ->
-		err = i.raiseKept(ctx, v)
+		err = rs.raiseKept(ctx, v)
 	}
-	i.refuseAll(mode.Confirming(max(i.unconfirmed(cluster), time.Second)))
+	rs.refuseAll(mode.Confirming(max(rs.unconfirmed(cluster), time.Second)))
 	return err
 }
 
 // tellAndMeet tells the others what the node still puts back, and begins to read all records again when nobody puts any
 // back any more. told: /seq is no longer as v has it.
-func (i *Rounds) tellAndMeet(ctx context.Context, cluster ClusterInfo, v view) (told bool, err error) {
-	lost := i.toPutBack()
-	i.boundRounds(cluster, lost)
-	told, err = i.tellInTime(ctx, v, lost)
-	if err == nil && i.known.mustMeet(i.cfg.Elapsed.Now(), cluster.ConfirmTime) {
-		err = i.meetAll(ctx)
+func (rs *Rounds) tellAndMeet(ctx context.Context, cluster ClusterInfo, v view) (told bool, err error) {
+	lost := rs.toPutBack()
+	rs.boundRounds(cluster, lost)
+	told, err = rs.tellInTime(ctx, v, lost)
+	if err == nil && rs.known.mustMeet(rs.cfg.Elapsed.Now(), cluster.ConfirmTime) {
+		err = rs.meetAll(ctx)
 	}
 	return told, err
 }
 
 // goOnAlone lets the node issue what an earlier process held, because ZooKeeper cannot be asked.
-func (i *Rounds) goOnAlone() {
-	for _, s := range i.list() {
+func (rs *Rounds) goOnAlone() {
+	for _, s := range rs.list() {
 		s.Mu.Lock()
 		if m := s.stocked(); m != nil {
 			m.unread = false
@@ -385,48 +385,48 @@ const startsIn = 100 * time.Millisecond
 
 // hasFollowed notes that the node knows all changes that were made before sent, ns of AtMost. Operators
 // hear of it only when the witness file has them: otherwise ZooKeeper and all processes could lose them at once.
-func (i *Rounds) hasFollowed(sent int64) {
-	f := following{session: i.session, state: i.known.seq().state}
-	f.Change = coordinator.Change{Number: f.state.Changes, Incarnation: i.known.incarnation}
-	p := *i.progress.Load()
+func (rs *Rounds) hasFollowed(sent int64) {
+	f := following{session: rs.session, state: rs.known.seq().state}
+	f.Change = coordinator.Change{Number: f.state.Changes, Incarnation: rs.known.incarnation}
+	p := *rs.progress.Load()
 	p.compared = &f
 	//mutant:s36-follows-before by TestFollowedCountsForOneSession -> if false {
-	if !i.known.hasSettled() { // it has not read all records again since the loss (S36)
-		i.publish(p)
+	if !rs.known.hasSettled() { // it has not read all records again since the loss (S36)
+		rs.publish(p)
 		return
 	}
 	p.knewAllAt = sent
-	i.publish(p)
-	if j := i.journal; j != nil && sent-j.read.Load() >= int64(saveEvery) {
+	rs.publish(p)
+	if j := rs.journal; j != nil && sent-j.read.Load() >= int64(saveEvery) {
 		j.wake()
 	}
-	i.saveWitnessIfDue(f)
+	rs.saveWitnessIfDue(f)
 	//mutant:s25-before-the-disk by TestWitnessOnADiskThatHangs -> if true {
-	if f.isIn(i.savedAs) { // the disk has it (S25)
-		i.hasSaved(f)
+	if f.isIn(rs.savedAs) { // the disk has it (S25)
+		rs.hasSaved(f)
 	}
 }
 
 // hasSaved notes that the disk has what f reports.
-func (i *Rounds) hasSaved(f following) {
-	p := *i.progress.Load()
+func (rs *Rounds) hasSaved(f following) {
+	p := *rs.progress.Load()
 	p.saved = &f
-	i.publish(p)
+	rs.publish(p)
 }
 
 // noteSession notes a new connection to ZooKeeper, which may have lost the last writes (S12).
-func (i *Rounds) noteSession() {
-	if session := i.cfg.Store.SessionID(); session != i.session {
-		i.session, i.current = session, false
+func (rs *Rounds) noteSession() {
+	if session := rs.cfg.Store.SessionID(); session != rs.session {
+		rs.session, rs.current = session, false
 		//mutant:s12-new-session by TestNewSessionReadsAllRecordsAgain ->
-		i.markChanged(nil, true)
+		rs.markChanged(nil, true)
 	}
 }
 
 // refuseAll refuses the requests that wait, of all sequences. Those that wait only for the disk wait on: see await.
-func (i *Rounds) refuseAll(r *record.Refusal) {
-	now := i.now()
-	for _, s := range i.list() {
+func (rs *Rounds) refuseAll(r *record.Refusal) {
+	now := rs.now()
+	for _, s := range rs.list() {
 		s.change(func() {
 			if len(s.Waiting) > 0 {
 				s.Refuse(r, now)
@@ -440,31 +440,31 @@ const longestRound = mode.Patience / 2
 
 // workAll works on each series that needs it, several at a time, and reports a loss of data. It ends early if
 // the time is over, if ZooKeeper fails, or if it has lost data. The next round goes on. complete is false then.
-func (i *Rounds) workAll(ctx context.Context, cluster ClusterInfo, due []*series) (complete bool, err error) {
+func (rs *Rounds) workAll(ctx context.Context, cluster ClusterInfo, due []*series) (complete bool, err error) {
 	var group errgroup.Group
-	group.SetLimit(i.cfg.Parallel)
+	group.SetLimit(rs.cfg.Parallel)
 	var lost atomic.Pointer[lostError]
 	var early atomic.Bool
-	began := i.now()
+	began := rs.now()
 	begin := func(s *series) {
 		group.Go(func() error {
-			if early.Load() || i.now()-began >= int64(i.roundTime) {
+			if early.Load() || rs.now()-began >= int64(rs.roundTime) {
 				early.Store(true)
 				s.wakeWaiting() // the requests see whether they have waited too long
 				return nil
 			}
-			err := i.work(ctx, cluster, s)
+			err := rs.work(ctx, cluster, s)
 			var sign *lostError
 			switch {
 			case errors.As(err, &sign):
 				lost.CompareAndSwap(nil, sign)
-				s.change(func() { s.Refuse(mode.Confirming(time.Second), i.now()) })
+				s.change(func() { s.Refuse(mode.Confirming(time.Second), rs.now()) })
 				err = nil
 			case errors.Is(err, record.ErrDamaged), errors.Is(err, record.ErrUnknownMode):
-				i.unusable(s, err)
+				rs.unusable(s, err)
 				return nil
 			case errors.As(err, new(noRoomError)): // what others need may be allowed
-				i.overQuota(s, err)
+				rs.overQuota(s, err)
 				return nil
 			case err == nil:
 				return nil
@@ -483,32 +483,32 @@ func (i *Rounds) workAll(ctx context.Context, cluster ClusterInfo, due []*series
 		}
 		err = group.Wait()
 	}
-	i.unfinished = early.Load()
+	rs.unfinished = early.Load()
 	sign := lost.Load()
 	if sign != nil {
-		i.current = false // the next round reads /cluster and /seq first
+		rs.current = false // the next round reads /cluster and /seq first
 	}
 	switch {
 	case sign != nil && !sign.later:
-		i.report(sign.reason) // Tenure.ReportLoss wakes the Issuer
-	case sign != nil, i.unfinished && err == nil:
-		i.Wake()
+		rs.report(sign.reason) // Tenure.ReportLoss wakes the Issuer
+	case sign != nil, rs.unfinished && err == nil:
+		rs.Wake()
 	}
-	return !i.unfinished, err
+	return !rs.unfinished, err
 }
 
 // overQuota refuses requests for a series, because ZooKeeper has no room for a record that it needs.
-func (i *Rounds) overQuota(s *series, err error) {
-	now := i.now()
+func (rs *Rounds) overQuota(s *series, err error) {
+	now := rs.now()
 	s.change(func() { s.Refuse(noBlockAfter(err), now) })
-	if last := i.quotaTold.Load(); now-last > int64(time.Minute) &&
-		i.quotaTold.CompareAndSwap(last, now) {
-		i.cfg.Log.Error("sequences: no room in ZooKeeper", "sequence", s.Name, "error", err)
+	if last := rs.quotaTold.Load(); now-last > int64(time.Minute) &&
+		rs.quotaTold.CompareAndSwap(last, now) {
+		rs.cfg.Log.Error("sequences: no room in ZooKeeper", "sequence", s.Name, "error", err)
 	}
 }
 
 // unusable refuses requests for a series whose record cannot be used.
-func (i *Rounds) unusable(s *series, err error) {
+func (rs *Rounds) unusable(s *series, err error) {
 	path, news := record.Path(s.Name), false
 	var other record.DamagedError
 	if errors.As(err, &other) {
@@ -518,21 +518,21 @@ func (i *Rounds) unusable(s *series, err error) {
 	if errors.Is(err, record.ErrUnknownMode) {
 		refusal, text = unknownMode(s.Name, path), "this node does not know the mode of a sequence. Upgrade the node"
 	}
-	if s.change(func() { news = s.freeze(refusal, i.now()) }); news {
-		i.cfg.Log.Error(text, "sequence", s.Name, "path", path, "error", err)
+	if s.change(func() { news = s.freeze(refusal, rs.now()) }); news {
+		rs.cfg.Log.Error(text, "sequence", s.Name, "path", path, "error", err)
 	}
 }
 
 // due returns the series that need work, those first that requests wait for. It looks at all series after /seq
 // was read, and if the last round has left some. Otherwise it looks at those that requests have asked for.
-func (i *Rounds) due(cluster ClusterInfo, read bool) (due []*series) {
-	all := i.rung
-	i.rung = nil
+func (rs *Rounds) due(cluster ClusterInfo, read bool) (due []*series) {
+	all := rs.rung
+	rs.rung = nil
 	for _, s := range all {
 		s.rung = false
 	}
-	if read || i.unfinished {
-		all = i.list()
+	if read || rs.unfinished {
+		all = rs.list()
 		var used int64
 		for _, s := range all {
 			s.Mu.Lock()
@@ -541,19 +541,19 @@ func (i *Rounds) due(cluster ClusterInfo, read bool) (due []*series) {
 			}
 			s.Mu.Unlock()
 		}
-		i.spread = spread(used, i.connected)
+		rs.spread = spread(used, rs.connected)
 	}
-	e := i.situation(cluster, i.cfg.Elapsed.Now())
+	e := rs.situation(cluster, rs.cfg.Elapsed.Now())
 	var by [mode.Awaited + 1][]*series
 	for _, s := range all {
 		u := s.urgency(e)
 		by[u] = append(by[u], s)
 		if u == mode.Idle {
-			i.nextAlarm(s)
+			rs.nextAlarm(s)
 		}
 	}
 	// Those that are cut off here are due again at the next heartbeat.
-	renewals := by[mode.Renew][:min(len(by[mode.Renew]), renewalsAtOnce(i.cfg.Follow, i.connected))]
+	renewals := by[mode.Renew][:min(len(by[mode.Renew]), renewalsAtOnce(rs.cfg.Follow, rs.connected))]
 	return slices.Concat(by[mode.Awaited], by[mode.Needed], renewals)
 }
 

@@ -362,13 +362,13 @@ const absentFor = 2 * time.Second
 
 // forget removes the names that have no record, as far as the node knows. If they are asked for again, they
 // count as unknown.
-func (i *Rounds) forget() {
-	now := i.now()
-	if now-i.swept < int64(absentFor) {
+func (rs *Rounds) forget() {
+	now := rs.now()
+	if now-rs.swept < int64(absentFor) {
 		return
 	}
-	i.swept = now
-	i.remove(func(s *series) bool { return s.forget(now) })
+	rs.swept = now
+	rs.remove(func(s *series) bool { return s.forget(now) })
 }
 
 // section returns the series of the section of a name, and the name's lane in it.

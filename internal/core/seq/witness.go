@@ -38,25 +38,25 @@ type Witness struct {
 
 // witness returns what the node knows now. ok is false if it has not settled since ZooKeeper lost data (S36), or has not
 // compared all records.
-func (i *Rounds) witness() (w Witness, ok bool) {
-	k := i.known
+func (rs *Rounds) witness() (w Witness, ok bool) {
+	k := rs.known
 	//mutant:s36-remembers-before by TestFollowedCountsForOneSession -> if k.seq() == nil {
 	if !k.hasSettled() {
 		return Witness{}, false
 	}
 	w = Witness{
 		Incarnation: k.seq().state.Incarnation, State: k.seq().state,
-		Boot: i.cfg.Boot, Sure: k.seq().sure, Last: k.seq().last,
+		Boot: rs.cfg.Boot, Sure: k.seq().sure, Last: k.seq().last,
 		Records: make(map[string]record.Record), Keys: make(map[string][]byte),
 	}
 	if k.entered != longAgo {
 		w.Entered = &k.entered
 	}
-	if i.cfg.Met != nil {
-		w.Met = i.cfg.Met()
+	if rs.cfg.Met != nil {
+		w.Met = rs.cfg.Met()
 	}
 	ok = true
-	for _, s := range i.list() {
+	for _, s := range rs.list() {
 		s.Mu.Lock()
 		if s.Known != nil {
 			r := *s.Known
@@ -94,87 +94,87 @@ type saving struct {
 }
 
 // saveWitnessIfDue begins to write the witness file, unless it has f and is young, or is being written.
-func (i *Rounds) saveWitnessIfDue(f following) {
-	if i.saving != nil || f.isIn(i.savedAs) && i.now()-i.saved < int64(saveEvery) {
+func (rs *Rounds) saveWitnessIfDue(f following) {
+	if rs.saving != nil || f.isIn(rs.savedAs) && rs.now()-rs.saved < int64(saveEvery) {
 		return
 	}
-	w, ok := i.witness()
+	w, ok := rs.witness()
 	if !ok {
 		return
 	}
 	s := &saving{f, make(chan error, 1)}
-	i.saving, i.saved = s, i.now()
-	i.beside(func() {
-		s.ended <- i.keep(w)
-		i.Wake()
+	rs.saving, rs.saved = s, rs.now()
+	rs.beside(func() {
+		s.ended <- rs.keep(w)
+		rs.Wake()
 	})
-	i.endSave()
+	rs.endSave()
 }
 
 // endSave takes over the result of a write of the witness file that has ended.
-func (i *Rounds) endSave() {
-	if i.saving == nil || len(i.saving.ended) == 0 {
+func (rs *Rounds) endSave() {
+	if rs.saving == nil || len(rs.saving.ended) == 0 {
 		return
 	}
-	s, err := i.saving, <-i.saving.ended
-	i.saving = nil
+	s, err := rs.saving, <-rs.saving.ended
+	rs.saving = nil
 	if err != nil {
-		i.cfg.Log.Warn("sequences: could not save what this node knows of the records, "+
+		rs.cfg.Log.Warn("sequences: could not save what this node knows of the records, "+
 			"so it does not report the changes that it has followed", "error", err)
 		return
 	}
-	i.savedAs = &s.as
-	k, as := i.known.seq(), s.as // nil: the node has joined another cluster meanwhile
-	if k != nil && as.session == i.session && as.Incarnation == i.known.incarnation && as.jumpedWith(k.state) {
-		i.hasSaved(s.as)
+	rs.savedAs = &s.as
+	k, as := rs.known.seq(), s.as // nil: the node has joined another cluster meanwhile
+	if k != nil && as.session == rs.session && as.Incarnation == rs.known.incarnation && as.jumpedWith(k.state) {
+		rs.hasSaved(s.as)
 	}
 }
 
 // saveLast writes the witness file when no more rounds follow. A disk that hangs must not keep the node from giving its
 // worker back, so it waits for limits.Round at most.
-func (i *Rounds) saveLast() {
-	w, ok := i.witness()
-	before := i.saving
-	err := i.inTime(func() error {
+func (rs *Rounds) saveLast() {
+	w, ok := rs.witness()
+	before := rs.saving
+	err := rs.inTime(func() error {
 		if before != nil {
 			<-before.ended
 		}
 		if !ok {
-			return i.saveMet()
+			return rs.saveMet()
 		}
-		return i.keep(w)
+		return rs.keep(w)
 	})
 	if err != nil {
-		i.cfg.Log.Warn("sequences: could not save what this node knows of the records", "error", err)
+		rs.cfg.Log.Warn("sequences: could not save what this node knows of the records", "error", err)
 	}
 }
 
 // saveMet puts the nodes that this one has met into the witness file that is there: a node that stops soon after a loss
 // of data has no newer witness, and operators need to know whom it has met.
-func (i *Rounds) saveMet() error {
-	if i.cfg.Dir == nil || i.cfg.Met == nil {
+func (rs *Rounds) saveMet() error {
+	if rs.cfg.Dir == nil || rs.cfg.Met == nil {
 		return nil
 	}
-	w, ok := loadWitness(i.cfg.Dir)
+	w, ok := loadWitness(rs.cfg.Dir)
 	if !ok {
 		return nil
 	}
-	w.Met = i.cfg.Met()
-	return i.keep(w)
+	w.Met = rs.cfg.Met()
+	return rs.keep(w)
 }
 
 // remember takes over what an earlier process of this node has saved. It must be called before Round.
-func (i *Rounds) remember(w Witness) {
-	sameBoot := w.Boot != "" && w.Boot == i.cfg.Boot
-	since := func(m timeguard.Moment) timeguard.Moment { return i.cfg.Elapsed.From(m, sameBoot) }
+func (rs *Rounds) remember(w Witness) {
+	sameBoot := w.Boot != "" && w.Boot == rs.cfg.Boot
+	since := func(m timeguard.Moment) timeguard.Moment { return rs.cfg.Elapsed.From(m, sameBoot) }
 	w.State.Incarnation, w.Sure.Sent, w.Last.Sent = w.Incarnation, since(w.Sure.Sent), since(w.Last.Sent)
 	if w.Entered != nil {
 		w.Entered = new(since(*w.Entered))
 	}
-	i.known = recalled(w, i.cfg.Elapsed.AtLeast())
-	i.knowsState()
+	rs.known = recalled(w, rs.cfg.Elapsed.AtLeast())
+	rs.knowsState()
 	for _, name := range slices.Sorted(maps.Keys(w.Records)) {
-		s := i.named(name) // a request may have asked for it already
+		s := rs.named(name) // a request may have asked for it already
 		s.Mu.Lock()
 		s.Stale, s.incarnation = true, w.Incarnation
 		s.know(w.Records[name])

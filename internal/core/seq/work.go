@@ -21,40 +21,40 @@ const maxConflicts = 3
 
 // work does what is due for a series: it reads all that the decision needs, decides, and makes one write. It does so
 // again if another write was faster, or if that one put back or created what the next one needs.
-func (i *Rounds) work(ctx context.Context, cluster ClusterInfo, s *series) error {
+func (rs *Rounds) work(ctx context.Context, cluster ClusterInfo, s *series) error {
 	for tries := range maxConflicts {
-		sent := i.cfg.Elapsed.Now()
-		v, err := i.gather(ctx, s, tries == 0) // a write that failed leaves nothing to reuse
+		sent := rs.cfg.Elapsed.Now()
+		v, err := rs.gather(ctx, s, tries == 0) // a write that failed leaves nothing to reuse
 		if err != nil {
 			return err
 		}
-		st, err := s.decide(v, i.situation(cluster, sent))
+		st, err := s.decide(v, rs.situation(cluster, sent))
 		if errors.Is(err, errReadBefore) {
 			continue
 		}
 		if err != nil || st.kind == noStep {
-			i.nextAlarm(s)
+			rs.nextAlarm(s)
 			return err
 		}
-		if again, err := i.commit(ctx, s, v, st); err != nil || !again {
+		if again, err := rs.commit(ctx, s, v, st); err != nil || !again {
 			return err
 		}
 	}
-	i.pauseSeries(s)
+	rs.pauseSeries(s)
 	return nil
 }
 
 // situation returns the present one, or that when a read was sent.
-func (i *Rounds) situation(cluster ClusterInfo, sent timeguard.Moment) mode.Situation {
-	unconfirmed := i.unconfirmed(cluster)
+func (rs *Rounds) situation(cluster ClusterInfo, sent timeguard.Moment) mode.Situation {
+	unconfirmed := rs.unconfirmed(cluster)
 	//mutant:s36-takes-before by TestFamilyIsReadBeforeItsSections -> if false {
-	if !i.known.hasSettled() { // the confirming time has ended in the middle of this round
+	if !rs.known.hasSettled() { // the confirming time has ended in the middle of this round
 		unconfirmed = max(unconfirmed, time.Millisecond)
 	}
 	return mode.Situation{
-		Sent: sent.Most, Least: sent.Least, Now: i.known.now(sent.Least),
-		Unconfirmed: unconfirmed, Spread: i.spread,
-		Volatile: !i.outlasts(), Nonce: i.cfg.Nonce(), By: i.cfg.By, Session: i.session,
+		Sent: sent.Most, Least: sent.Least, Now: rs.known.now(sent.Least),
+		Unconfirmed: unconfirmed, Spread: rs.spread,
+		Volatile: !rs.outlasts(), Nonce: rs.cfg.Nonce(), By: rs.cfg.By, Session: rs.session,
 	}
 }
 
@@ -64,18 +64,18 @@ func (i *Rounds) situation(cluster ClusterInfo, sent timeguard.Moment) mode.Situ
 // With reuse, gather reads no record if the last write of the series has left one in this session, and /seq was not
 // read in a later state since. If ZooKeeper has changed all the same, the next write fails, because versions only grow
 // within a session.
-func (i *Rounds) gather(ctx context.Context, s *series, reuse bool) (v view, err error) {
+func (rs *Rounds) gather(ctx context.Context, s *series, reuse bool) (v view, err error) {
 	s.Mu.Lock()
 	if reuse && !s.Stale { // a new session makes all records stale
 		v.View = s.Last
 	}
 	s.Mu.Unlock()
-	if v.State == nil || i.known.judge(v) != record.Good { // not record.Lost: a view from before shows no loss
-		if v, err = i.look(ctx, s, false); err != nil {
+	if v.State == nil || rs.known.judge(v) != record.Good { // not record.Lost: a view from before shows no loss
+		if v, err = rs.look(ctx, s, false); err != nil {
 			return view{}, err
 		}
 	}
-	switch i.known.judge(v) {
+	switch rs.known.judge(v) {
 	case record.Lost:
 		return view{}, &lostError{reason: record.ClusterPath + " or " + record.StatePath + " is missing, or older than before"}
 	case record.Later:
@@ -84,18 +84,18 @@ func (i *Rounds) gather(ctx context.Context, s *series, reuse bool) (v view, err
 	if v.State == nil { // nobody has put it back in this incarnation yet: a node that stops may ask so early
 		return view{}, &lostError{later: true}
 	}
-	err = i.readMore(ctx, &v, s.wants(v, i.now())) // fills in v, so it is no part of the return statement
+	err = rs.readMore(ctx, &v, s.wants(v, rs.now())) // fills in v, so it is no part of the return statement
 	return v, err
 }
 
 // readMore reads what a decision needs besides the record into v: the records of templates if there is no record, else
 // the keys of requests, the record's own key, or both.
-func (i *Rounds) readMore(ctx context.Context, v *view, w wants) error {
+func (rs *Rounds) readMore(ctx context.Context, v *view, w wants) error {
 	var paths []string
 	before := make([]*record.Record, len(w.templates))
 	for k, name := range w.templates {
 		paths = append(paths, record.Path(name))
-		if t := i.find([]byte(name)); t != nil {
+		if t := rs.find([]byte(name)); t != nil {
 			t.Mu.Lock()
 			before[k] = t.Known
 			t.Mu.Unlock()
@@ -110,7 +110,7 @@ func (i *Rounds) readMore(ctx context.Context, v *view, w wants) error {
 	if len(paths) == 0 {
 		return nil
 	}
-	found, err := i.cfg.Store.GetAll(ctx, paths...)
+	found, err := rs.cfg.Store.GetAll(ctx, paths...)
 	if err != nil {
 		return err
 	}
@@ -129,14 +129,14 @@ func (i *Rounds) readMore(ctx context.Context, v *view, w wants) error {
 		if r, err := record.Parse(found[k].Data); err != nil {
 			return record.DamagedAt(record.Path(name), err)
 		} else if r.Kind() == record.Family { // the requests that wait find it when they look again
-			i.families.know(name, &r)
-			i.named(name).mark(true)
+			rs.families.know(name, &r)
+			rs.named(name).mark(true)
 			return nil
 			//mutant:s22-name-of-a-deleted-family by TestTemplateCreatesNoNameOfADeletedFamily -> } else if false {
 		} else if r.Sections > 0 { // a family that was deleted has issued values of this name
 			return nil
 		} else if r.Kind() == record.Template {
-			v.template = &template{i.named(name), r, found[k].Stat.Version, before[k]}
+			v.template = &template{rs.named(name), r, found[k].Stat.Version, before[k]}
 			return nil
 		}
 	}
@@ -144,72 +144,72 @@ func (i *Rounds) readMore(ctx context.Context, v *view, w wants) error {
 }
 
 // pauseSeries lets a round that comes a little later try again.
-func (i *Rounds) pauseSeries(s *series) {
+func (rs *Rounds) pauseSeries(s *series) {
 	s.Mu.Lock()
 	most := mode.Backoff(s.Conflicts)
 	if s.Mode != nil {
-		most = s.Mode.Pause(i.now())
+		most = s.Mode.Pause(rs.now())
 	}
 	s.Conflicts++
 	s.Mu.Unlock()
-	i.pauseUpTo(s, most)
+	rs.pauseUpTo(s, most)
 }
 
 // pauseUpTo makes the rounds leave a series alone for a random time.
-func (i *Rounds) pauseUpTo(s *series, most time.Duration) {
-	until := i.now() + int64(i.cfg.Retry(most))
+func (rs *Rounds) pauseUpTo(s *series, most time.Duration) {
+	until := rs.now() + int64(rs.cfg.Retry(most))
 	s.Mu.Lock()
 	s.NotBefore = until
 	s.Mu.Unlock()
-	i.alarms.set(s, alarm{until, until})
+	rs.alarms.set(s, alarm{until, until})
 }
 
 // unconfirmed returns the time left until this node may take positions, 0 if it may (S9, S11, S12). In a new
 // incarnation it waits for the confirming time: in that time, nodes put back what they know better, or tell that they
 // need longer. A next value that was raised and a sequence that was created again are not covered by the skip after a
 // loss.
-func (i *Rounds) unconfirmed(cluster ClusterInfo) time.Duration {
-	left := i.putBackLeft(cluster)
-	hold := i.cfg.Tenure.Hold(i.session)
+func (rs *Rounds) unconfirmed(cluster ClusterInfo) time.Duration {
+	left := rs.putBackLeft(cluster)
+	hold := rs.cfg.Tenure.Hold(rs.session)
 	if hold.Record == "" {
-		return max(left, i.cfg.Follow)
+		return max(left, rs.cfg.Follow)
 	}
 	//mutant:s11-no-wait-after-a-gap by seqsim -> return left
 	return max(left, hold.Wait)
 }
 
 // putBackLeft returns the time for which other nodes may still put back what they know better (S9).
-func (i *Rounds) putBackLeft(cluster ClusterInfo) time.Duration {
-	return i.known.putBackLeft(i.cfg.Elapsed.Now(), cluster.ConfirmTime)
+func (rs *Rounds) putBackLeft(cluster ClusterInfo) time.Duration {
+	return rs.known.putBackLeft(rs.cfg.Elapsed.Now(), cluster.ConfirmTime)
 }
 
 // look reads /cluster, /seq and the record of a series. If s is nil it reads the node's slot instead, which shows when
 // ZooKeeper's leader has stamped the last heartbeat. look reads again after a sync if the first look seems to show a
 // loss of data, or if an outcome must be known: a server may lag behind.
-func (i *Rounds) look(ctx context.Context, s *series, synced bool) (view, error) {
+func (rs *Rounds) look(ctx context.Context, s *series, synced bool) (view, error) {
 	var known *record.Record
 	paths, slots := []string{record.ClusterPath, record.StatePath}, 0
-	if hold := i.cfg.Tenure.Hold(i.session); s == nil && hold.Record != "" {
+	if hold := rs.cfg.Tenure.Hold(rs.session); s == nil && hold.Record != "" {
 		paths, slots = append(paths, hold.Record), 1
 	}
 	if s != nil {
 		s.Mu.Lock()
 		known, paths = s.Known, append(paths, record.Path(s.Name))
-		synced = synced || s.unsure() || s.journaled != nil || i.known.incarnation > s.incarnation
+		synced = synced || s.unsure() || s.journaled != nil || rs.known.incarnation > s.incarnation
 		s.Mu.Unlock()
 	}
 	for reads := 1; ; reads++ {
 		if synced {
-			if err := i.cfg.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
+			if err := rs.cfg.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 				return view{}, err
 			}
 		}
-		sent := i.now()
-		found, err := i.cfg.Store.GetAll(ctx, paths...)
+		sent := rs.now()
+		found, err := rs.cfg.Store.GetAll(ctx, paths...)
 		if err != nil {
 			return view{}, err
 		}
-		v := view{before: known, View: mode.View{Read: sent, Got: i.cfg.Elapsed.Now()}}
+		v := view{before: known, View: mode.View{Read: sent, Got: rs.cfg.Elapsed.Now()}}
 		if v.Found, err = record.ParseFound(found[:len(paths)-slots]); err != nil {
 			return view{}, err
 		}
@@ -217,7 +217,7 @@ func (i *Rounds) look(ctx context.Context, s *series, synced bool) (view, error)
 		for _, slot := range found[len(paths)-slots:] {
 			v.leader = max(v.leader, slot.Stat.Mtime)
 		}
-		if i.known.judge(v) == record.Good && v.State != nil && record.Compare(v.Record, known, v.State.Purged) != record.Lost {
+		if rs.known.judge(v) == record.Good && v.State != nil && record.Compare(v.Record, known, v.State.Purged) != record.Lost {
 			return v, nil
 		}
 		// twice, because GetAll is not atomic: a purge may have come between /seq and the record
@@ -230,8 +230,8 @@ func (i *Rounds) look(ctx context.Context, s *series, synced bool) (view, error)
 
 // commit makes the write of a step, in the session in which v was read. again means that it was not made, because
 // another one was faster or the node may not take positions now, or that the series needs another step.
-func (i *Rounds) commit(ctx context.Context, s *series, v view, st step) (again bool, err error) {
-	begun, ops, hold := i.now(), v.Checks(), i.cfg.Tenure.Hold(i.session)
+func (rs *Rounds) commit(ctx context.Context, s *series, v view, st step) (again bool, err error) {
+	begun, ops, hold := rs.now(), v.Checks(), rs.cfg.Tenure.Hold(rs.session)
 	// A transaction that takes positions needs four records unchanged (S10): two that v.checks names, the
 	// node's slot, and the sequence's own record, which st.ops write at the version that was read.
 	if st.kind != restoreStep {
@@ -242,25 +242,25 @@ func (i *Rounds) commit(ctx context.Context, s *series, v view, st step) (again 
 		}
 	}
 	if err == nil && len(st.dirs) > 0 {
-		err = i.cfg.Store.EnsureRoot(ctx, st.dirs...)
+		err = rs.cfg.Store.EnsureRoot(ctx, st.dirs...)
 	}
 	sent := err == nil
 	if sent {
 		if st.kind == restoreStep { // also if the outcome is not known
-			i.restored.add(s.Name)
+			rs.restored.add(s.Name)
 		}
 		if st.kind == takeStep {
-			i.traceWrite(s, v.View, st.Write, hold)
+			rs.traceWrite(s, v.View, st.Write, hold)
 		}
-		err = i.cfg.Store.Multi(store.OnSession(ctx, i.session), append(ops, st.ops...)...)
+		err = rs.cfg.Store.Multi(store.OnSession(ctx, rs.session), append(ops, st.ops...)...)
 	}
 	switch {
 	case st.kind == takeStep && !sent:
-		i.wrote(s, v.View, st.Write, begun, mode.ErrNotSent) // its requests go on waiting
+		rs.wrote(s, v.View, st.Write, begun, mode.ErrNotSent) // its requests go on waiting
 	case st.kind == takeStep:
-		i.wrote(s, v.View, st.Write, begun, err)
+		rs.wrote(s, v.View, st.Write, begun, err)
 	case err == nil && st.done != nil:
-		st.done(i.cfg.Log)
+		st.done(rs.cfg.Log)
 	}
 	if mode.NotMade(err) {
 		return true, nil
@@ -283,8 +283,8 @@ func (st step) noRoom(err error) error {
 }
 
 // wrote ends a write of a mode.
-func (i *Rounds) wrote(s *series, v mode.View, t mode.Write, sent int64, err error) {
-	now := i.now()
+func (rs *Rounds) wrote(s *series, v mode.View, t mode.Write, sent int64, err error) {
+	now := rs.now()
 	if errors.Is(err, store.ErrQuota) {
 		err = mode.ErrNotSent // it was not made. overQuota refuses the requests
 	}
@@ -292,19 +292,19 @@ func (i *Rounds) wrote(s *series, v mode.View, t mode.Write, sent int64, err err
 	//mutant:s26-before-zookeeper by seqsim -> woken, leaveUpTo := s.Mode.Wrote(t, v, sent, now, nil)
 	woken, leaveUpTo := s.Mode.Wrote(t, v, sent, now, err)
 	s.Mu.Unlock()
-	i.nextAlarm(s)
+	rs.nextAlarm(s)
 	//mutant:strict-makes-no-pause by TestStrictSequenceIsLeftToOthersAfterAWrite -> if leaveUpTo < 0 {
 	if leaveUpTo > 0 {
-		i.pauseUpTo(s, leaveUpTo)
+		rs.pauseUpTo(s, leaveUpTo)
 	}
 	mode.WakeAll(woken)
 }
 
 // traceWrite traces a write that is about to be sent over what was read: one that takes a block, gives positions back,
 // or changes the owner. The writes of a strict sequence are no steps, because each is an answer.
-func (i *Rounds) traceWrite(s *series, v mode.View, t mode.Write, hold Hold) {
+func (rs *Rounds) traceWrite(s *series, v mode.View, t mode.Write, hold Hold) {
 	r, was := t.Record, v.Record
-	if i.trace == nil || was == nil || r.Mode == record.Strict || r.Next == was.Next && r.Owner == was.Owner {
+	if rs.trace == nil || was == nil || r.Mode == record.Strict || r.Next == was.Next && r.Owner == was.Owner {
 		return
 	}
 	about := []any{
@@ -320,7 +320,7 @@ func (i *Rounds) traceWrite(s *series, v mode.View, t mode.Write, hold Hold) {
 		about = append(about, m.Traced()...)
 	}
 	s.Mu.Unlock()
-	i.trace.Step("writes", about...)
+	rs.trace.Step("writes", about...)
 }
 
 // renewalsInOne is the most records that one transaction renews.
@@ -328,17 +328,17 @@ const renewalsInOne = 100
 
 // renewTogether makes the writes of the sections among due that this node owns, many in one transaction. It returns the
 // series that need a round of their own: a record has changed, or a request waits.
-func (i *Rounds) renewTogether(ctx context.Context, cluster ClusterInfo, due []*series) (rest []*series, err error) {
+func (rs *Rounds) renewTogether(ctx context.Context, cluster ClusterInfo, due []*series) (rest []*series, err error) {
 	var leased []*series
 	for _, s := range due {
-		if s.renewsTogether(i.session) {
+		if s.renewsTogether(rs.session) {
 			leased = append(leased, s)
 		} else {
 			rest = append(rest, s)
 		}
 	}
 	for some := range slices.Chunk(leased, renewalsInOne) {
-		failed, err := i.renew(ctx, cluster, some)
+		failed, err := rs.renew(ctx, cluster, some)
 		if err != nil {
 			return append(rest, leased...), err
 		}
@@ -364,14 +364,14 @@ type renewal struct {
 
 // renew makes the writes of some sections in one transaction. If that fails because something has changed, it reads
 // /cluster and /seq and tries again, and then returns the sections.
-func (i *Rounds) renew(ctx context.Context, cluster ClusterInfo, some []*series) (failed []*series, err error) {
+func (rs *Rounds) renew(ctx context.Context, cluster ClusterInfo, some []*series) (failed []*series, err error) {
 	for range 2 {
-		all := i.planRenewals(cluster, some)
+		all := rs.planRenewals(cluster, some)
 		if len(all) == 0 {
 			return nil, nil
 		}
-		hold, sent := i.cfg.Tenure.Hold(i.session), i.now()
-		ops := append(i.seen.Checks(), hold.check())
+		hold, sent := rs.cfg.Tenure.Hold(rs.session), rs.now()
+		ops := append(rs.seen.Checks(), hold.check())
 		var err error
 		for _, r := range all {
 			ops = append(ops, r.t.ops...)
@@ -381,37 +381,37 @@ func (i *Rounds) renew(ctx context.Context, cluster ClusterInfo, some []*series)
 		}
 		if err == nil {
 			for _, r := range all {
-				i.traceWrite(r.s, r.v, r.t.Write, hold)
+				rs.traceWrite(r.s, r.v, r.t.Write, hold)
 			}
-			err = i.cfg.Store.Multi(store.OnSession(ctx, i.session), ops...)
+			err = rs.cfg.Store.Multi(store.OnSession(ctx, rs.session), ops...)
 		}
 		for _, r := range all {
-			i.wrote(r.s, r.v, r.t.Write, sent, err)
+			rs.wrote(r.s, r.v, r.t.Write, sent, err)
 		}
 		if !mode.NotMade(err) {
 			return nil, err
 		}
-		v, err := i.look(ctx, nil, false)
-		if err != nil || i.known.judge(v) != record.Good || v.State == nil {
+		v, err := rs.look(ctx, nil, false)
+		if err != nil || rs.known.judge(v) != record.Good || v.State == nil {
 			return some, err
 		}
-		i.seen = v.Found
+		rs.seen = v.Found
 	}
 	return some, nil
 }
 
 // planRenewals returns the writes that are due.
-func (i *Rounds) planRenewals(cluster ClusterInfo, some []*series) (all []renewal) {
-	e := i.situation(cluster, i.cfg.Elapsed.Now())
-	e.Now = max(e.Now, i.seen.State.Time)
+func (rs *Rounds) planRenewals(cluster ClusterInfo, some []*series) (all []renewal) {
+	e := rs.situation(cluster, rs.cfg.Elapsed.Now())
+	e.Now = max(e.Now, rs.seen.State.Time)
 	for _, s := range some {
 		s.Mu.Lock()
 		if m := s.owned(); m != nil && e.Sent >= m.Until() {
 			m.Lapse(e.Sent)
 		} else if m != nil {
 			v := m.Last
-			v.Cluster, v.ClusterVersion, v.State, v.Version = i.seen.Cluster, i.seen.ClusterVersion, i.seen.State,
-				i.seen.Version
+			v.Cluster, v.ClusterVersion, v.State, v.Version = rs.seen.Cluster, rs.seen.ClusterVersion, rs.seen.State,
+				rs.seen.Version
 			if w := m.NextWrite(v, e); w != nil {
 				all = append(all, renewal{s, v, stepOf(*w, s.Name, v, e.Nonce, e.By)})
 			}
@@ -422,14 +422,14 @@ func (i *Rounds) planRenewals(cluster ClusterInfo, some []*series) (all []renewa
 }
 
 // endOwnerships gives back all sections that this node owns.
-func (i *Rounds) endOwnerships(ctx context.Context) error {
-	i.node.GiveAll()
-	cluster, joined := i.cfg.Tenure.Cluster()
-	if i.noteSession(); !joined || i.session == 0 || i.seen.State == nil {
+func (rs *Rounds) endOwnerships(ctx context.Context) error {
+	rs.node.GiveAll()
+	cluster, joined := rs.cfg.Tenure.Cluster()
+	if rs.noteSession(); !joined || rs.session == 0 || rs.seen.State == nil {
 		return nil
 	}
 	var owned []*series
-	for _, s := range i.list() {
+	for _, s := range rs.list() {
 		s.Mu.Lock()
 		s.Waiting = nil // requests have ended
 		if s.owned() != nil {
@@ -437,12 +437,12 @@ func (i *Rounds) endOwnerships(ctx context.Context) error {
 		}
 		s.Mu.Unlock()
 	}
-	rest, err := i.renewTogether(ctx, cluster, owned)
+	rest, err := rs.renewTogether(ctx, cluster, owned)
 	if err != nil {
 		return err
 	}
 	for _, s := range rest { // records that have changed keep those that are written together with them, too
-		if err := i.work(ctx, cluster, s); err != nil {
+		if err := rs.work(ctx, cluster, s); err != nil {
 			return err
 		}
 	}
@@ -450,20 +450,20 @@ func (i *Rounds) endOwnerships(ctx context.Context) error {
 }
 
 // keepPlace follows the list of nodes at each heartbeat, and leaves it when this node gives its sections away.
-func (i *Rounds) keepPlace(ctx context.Context, cluster ClusterInfo, followed bool) error {
-	leaving := i.node.IsLeaving()
-	if !followed && leaving == i.sawLeaving {
+func (rs *Rounds) keepPlace(ctx context.Context, cluster ClusterInfo, followed bool) error {
+	leaving := rs.node.IsLeaving()
+	if !followed && leaving == rs.sawLeaving {
 		return nil
 	}
-	if leaving != i.sawLeaving {
-		i.sawLeaving, i.unfinished = leaving, true // all that this node owns is due
+	if leaving != rs.sawLeaving {
+		rs.sawLeaving, rs.unfinished = leaving, true // all that this node owns is due
 	}
-	err := i.node.Meet(ctx, i.cfg.Store, func() bool { return i.unconfirmed(cluster) == 0 && !i.flaps() })
+	err := rs.node.Meet(ctx, rs.cfg.Store, func() bool { return rs.unconfirmed(cluster) == 0 && !rs.flaps() })
 	refused := err != nil && !errors.Is(err, store.ErrUnreachable)
-	if refused && !i.unlisted {
-		i.cfg.Log.Warn("sequences: this node cannot tell others that it may own ordered sequences", "error", err)
+	if refused && !rs.unlisted {
+		rs.cfg.Log.Warn("sequences: this node cannot tell others that it may own ordered sequences", "error", err)
 	}
-	i.unlisted = refused
+	rs.unlisted = refused
 	if refused { // nothing else needs the list
 		return nil
 	}
@@ -471,9 +471,9 @@ func (i *Rounds) keepPlace(ctx context.Context, cluster ClusterInfo, followed bo
 }
 
 // flaps reports whether a section was lost twice in a minute (O9).
-func (i *Rounds) flaps() bool {
-	now := i.now()
-	for _, s := range i.list() {
+func (rs *Rounds) flaps() bool {
+	now := rs.now()
+	for _, s := range rs.list() {
 		s.Mu.Lock()
 		m, ok := s.Mode.(*ordered.Section)
 		flaps := ok && m.Flaps(now)
