@@ -196,7 +196,7 @@ func TestOldTenureIsReportedDuringWorkerChange(t *testing.T) {
 	n := newRig(t).start().untilReady()
 	n.until("confirmed", n.isConfirmed)
 	n.stop() // no goroutine of the node changes anything from now on
-	hold := n.Tenure().Hold(0)
+	hold := n.Tenure().Slot(0)
 	before := n.Snapshot()
 	other := coordinator.Claim{Owner: coordinator.Owner{Node: before.Node, Worker: 7}, Term: 3, PendingTerm: 4,
 		PendingNonce: "p", Floor: n.now() + 9000}
@@ -209,7 +209,7 @@ func TestOldTenureIsReportedDuringWorkerChange(t *testing.T) {
 	if s := n.Snapshot(); *s.Worker != *before.Worker || s.Term != before.Term || *s.LeaseEndsMs != *before.LeaseEndsMs {
 		t.Errorf("it shows worker %d, term %d; want %d, %d", *s.Worker, s.Term, *before.Worker, before.Term)
 	}
-	if got := n.Tenure().Hold(0); got != hold {
+	if got := n.Tenure().Slot(0); got != hold {
 		t.Errorf("named sequences go by %+v, want %+v", got, hold)
 	}
 	// The record on the disk is about the other worker, so no bound of the old one rises.

@@ -131,7 +131,7 @@ func (n *Node) waitsForSequences() bool {
 	}
 	s, session := n.peek(), n.cfg.Store.SessionID()
 	late := n.mono()-n.servedAt.Load() > int64(2*s.cluster.ConfirmTime())
-	if !late && n.cfg.HasSequences() && s.leavesSequencesToOthers(session, (seqTenure{n}).Hold(session).Wait) {
+	if !late && n.cfg.HasSequences() && s.leavesSequencesToOthers(session, (seqTenure{n}).Slot(session).Wait) {
 		return true
 	}
 	n.sequencesReady.Store(true)

@@ -12,15 +12,15 @@ func (n *Node) Tenure() seq.Tenure { return seqTenure{n} }
 
 type seqTenure struct{ n *Node }
 
-// Hold is part of seq.Tenure. The node must be confirmed, so that it notices a loss of data, and the chain of its
+// Slot is part of seq.Tenure. The node must be confirmed, so that it notices a loss of data, and the chain of its
 // heartbeats must be older than the confirming time. In a new session the node waits for its peers' word.
-func (t seqTenure) Hold(session int64) seq.Hold {
+func (t seqTenure) Slot(session int64) seq.Slot {
 	n, s := t.n, t.n.peek()
 	if s.tenure == nil {
-		return seq.Hold{Wait: n.cfg.Heartbeat}
+		return seq.Slot{Wait: n.cfg.Heartbeat}
 	}
-	h := seq.Hold{
-		Record: coordinator.SlotPath(s.tenure.Worker), Version: s.Claim.Chain.Version, Incarnation: s.Claim.Incarnation,
+	h := seq.Slot{
+		Path: coordinator.SlotPath(s.tenure.Worker), Version: s.Claim.Chain.Version, Incarnation: s.Claim.Incarnation,
 	}
 	h.Wait = max(0, s.cluster.ConfirmTime()-s.Claim.Chain.Unbroken(n.elapsed.Now(), n.cfg.Heartbeat))
 	h.Wait = max(h.Wait, s.Peers.RelyAfter) // any heartbeat may end it

@@ -49,11 +49,11 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Tenure is the node's hold on its worker. An Issuer takes positions only while the node has one.
+// Tenure is the holding of a worker by the node. An Issuer takes positions only while the node has one.
 type Tenure interface {
-	// Hold returns what each write that takes positions in a session must check, and how long the node must wait
+	// Slot returns what each write that takes positions in a session must check, and how long the node must wait
 	// before it takes any.
-	Hold(session int64) Hold
+	Slot(session int64) Slot
 	// Cluster returns the cluster that the node has joined, and false before.
 	Cluster() (ClusterInfo, bool)
 	// Leaves reports whether the node gives its worker up when it stops, so that no later process goes on with it.
@@ -63,11 +63,11 @@ type Tenure interface {
 	ReportLoss(known int64, found string)
 }
 
-// Hold is the slot of the node's worker.
-type Hold struct {
-	// Record is the path of the slot, "" if the node holds no worker. Version is its version at the last heartbeat that
+// Slot is the record of the node's worker.
+type Slot struct {
+	// Path is that of the record, "" if the node holds no worker. Version is its version at the last heartbeat that
 	// ZooKeeper acknowledged.
-	Record  string
+	Path    string
 	Version int32
 	// Incarnation is that of /cluster as the node had read it before that heartbeat.
 	Incarnation int64
@@ -78,16 +78,16 @@ type Hold struct {
 
 // check returns the operation without which no positions are taken. It fails if ZooKeeper's data is older than the
 // node's last heartbeat.
-func (h Hold) check() store.Op { return store.CheckOp{Path: h.Record, Version: h.Version} }
+func (s Slot) check() store.Op { return store.CheckOp{Path: s.Path, Version: s.Version} }
 
-//mutant:s11-no-wait-after-a-gap -> func (h Hold) mayTake() bool { return h.Record != "" }
-func (h Hold) mayTake() bool { return h.Record != "" && h.Wait == 0 }
+//mutant:s11-no-wait-after-a-gap -> func (s Slot) mayTake() bool { return s.Path != "" }
+func (s Slot) mayTake() bool { return s.Path != "" && s.Wait == 0 }
 
 // allows reports whether the node may make a write now. An owner may renew its lease before it may take positions, if
 // that changes nothing else (O7).
-func (h Hold) allows(t mode.Write) bool {
-	//mutant:o7-takes-unconfirmed -> return h.mayTake() || h.Record != "" && t.Renews
-	return h.mayTake() || h.Record != "" && t.Renews && t.Block.Len() == 0 && t.Record.Owner != ""
+func (s Slot) allows(t mode.Write) bool {
+	//mutant:o7-takes-unconfirmed -> return s.mayTake() || s.Path != "" && t.Renews
+	return s.mayTake() || s.Path != "" && t.Renews && t.Block.Len() == 0 && t.Record.Owner != ""
 }
 
 // ClusterInfo is what sequences need to know of a cluster.
@@ -245,7 +245,7 @@ func (i *Issuer) seriesOf(name []byte) (s *series, lane int, err error) {
 // Followed returns how far this node has read in its present session. Heartbeats carry it.
 func (i *Issuer) Followed() coordinator.Followed {
 	session, p := i.cfg.Store.SessionID(), i.progress.Load()
-	f := coordinator.Followed{Last: new(p.followed(session)), Takes: i.cfg.Tenure.Hold(session).mayTake()}
+	f := coordinator.Followed{Last: new(p.followed(session)), Takes: i.cfg.Tenure.Slot(session).mayTake()}
 	if f.Compared, f.Compares = p.comparison(session); f.Compared == nil {
 		//mutant:s35-says-nothing by TestJournalIsSaidToBeCompared ->
 		f.Compares = f.Compares || i.journal != nil && i.journal.raises.Load()

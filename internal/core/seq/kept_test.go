@@ -107,7 +107,7 @@ func TestJournalIsSaidToBeCompared(t *testing.T) {
 	}
 	compares(true)
 	a.cluster.Resumed, a.cluster.Journal = true, count
-	a.hold = func() Hold { return Hold{Wait: time.Second} } // it waits for its peers
+	a.hold = func() Slot { return Slot{Wait: time.Second} } // it waits for its peers
 	s.run(time.Second)
 	compares(true)
 	s.run(3 * time.Second)

@@ -170,8 +170,8 @@ const (
 )
 
 // observe takes over what was read of /cluster and /seq, or says what comes before. The read was sent at sent, when the
-// node's slot was hold, and answered now. c is the node's cluster.
-func (k *knowledge) observe(v view, sent, now timeguard.Moment, hold Hold, c ClusterInfo) (r reaction) {
+// node's slot was slot, and answered now. c is the node's cluster.
+func (k *knowledge) observe(v view, sent, now timeguard.Moment, slot Slot, c ClusterInfo) (r reaction) {
 	switch k.judge(v) {
 	case record.Lost:
 		return reaction{kind: reportsLoss}
@@ -179,7 +179,7 @@ func (k *knowledge) observe(v view, sent, now timeguard.Moment, hold Hold, c Clu
 		k.enter(v.Incarnation(), now)
 		r.entered = true
 	}
-	if _, ok := k.phase.(behind); ok && !k.fixTime(now, v.leader, hold) {
+	if _, ok := k.phase.(behind); ok && !k.fixTime(now, v.leader, slot) {
 		r.kind = waits
 		return r
 	}
@@ -188,7 +188,7 @@ func (k *knowledge) observe(v view, sent, now timeguard.Moment, hold Hold, c Clu
 		if v.State != nil && v.State.PutIn >= v.Incarnation() {
 			break
 		}
-		if r.kind = waits; hold.mayTake() && k.putBackLeft(now, c.ConfirmTime) == 0 {
+		if r.kind = waits; slot.mayTake() && k.putBackLeft(now, c.ConfirmTime) == 0 {
 			r.kind, r.write = writesState, putBackUnknown(v, c.UUID)
 		}
 		return r
@@ -204,7 +204,7 @@ func (k *knowledge) observe(v view, sent, now timeguard.Moment, hold Hold, c Clu
 			k.lostCount()
 		}
 	}
-	k.learn(*v.State, reading{v.State.Time, sent, v.leader}, now, hold.mayTake())
+	k.learn(*v.State, reading{v.State.Time, sent, v.leader}, now, slot.mayTake())
 	r.kind = follows
 	return r
 }
@@ -224,9 +224,9 @@ func (k *knowledge) enter(incarnation int64, now timeguard.Moment) {
 // so. The leader must have stamped a heartbeat since the incarnation has grown: a machine that stood still may know by
 // nothing else how long that was. now is a moment since then, and leader a time of ZooKeeper's leader since that
 // heartbeat.
-func (k *knowledge) fixTime(now timeguard.Moment, leader int64, hold Hold) bool {
+func (k *knowledge) fixTime(now timeguard.Moment, leader int64, slot Slot) bool {
 	//mutant:s24-before-a-heartbeat by TestTimeIsPutBackByThreeClocks -> if false {
-	if hold.Incarnation < k.incarnation {
+	if slot.Incarnation < k.incarnation {
 		return false
 	}
 	known := k.seq()

@@ -118,7 +118,7 @@ func TestPhases(t *testing.T) {
 				v.State = ptr(*v.State)
 				v.State.Incarnation = l.incarnation
 			}
-			hold := Hold{Record: "/w/1", Incarnation: l.beat}
+			hold := Slot{Path: "/w/1", Incarnation: l.beat}
 			if l.unconfirmed {
 				hold.Wait = s
 			}
@@ -295,7 +295,7 @@ func TestTimeOfASecondPutBack(t *testing.T) {
 		t.Errorf("counts from %d, perhaps a read of older data", sure)
 	}
 	k.enter(1, at(66e9))
-	k.fixTime(at(66e9), 0, Hold{Incarnation: 1})
+	k.fixTime(at(66e9), 0, Slot{Incarnation: 1})
 	if least := k.phase.(puttingBack).least; least < 160_000 {
 		t.Errorf("puts back %d", least)
 	}
@@ -326,7 +326,7 @@ func TestTimeIsPutBackByThreeClocks(t *testing.T) {
 		m.SetBoot(m.Boot() + int64(row.boot))
 		m.Step(row.wall)
 		k.enter(2, e.Now())
-		hold := Hold{Incarnation: 2}
+		hold := Slot{Incarnation: 2}
 		if row.lacksHeartbeat {
 			hold.Incarnation = 1
 		}

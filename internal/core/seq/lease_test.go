@@ -173,7 +173,7 @@ func TestRenewalAfterTheEndIsANewOwnership(t *testing.T) {
 	s, a, b := loseTakeOver(t, record.DefaultLease)
 	b.store.Partition()
 	a.store.Heal()
-	a.hold = func() Hold { return Hold{Record: a.slot, Version: store.AnyVersion, Wait: stageConfirm} }
+	a.hold = func() Slot { return Slot{Path: a.slot, Version: store.AnyVersion, Wait: stageConfirm} }
 	s.pass(3500 * time.Millisecond)
 	if c := a.ask("ticks", 1, true); c.finish().err == nil {
 		t.Errorf("%v", c.runs)
@@ -220,7 +220,7 @@ func TestOwnerRenewsBeforeItMayTake(t *testing.T) {
 	a := nodes[0]
 	m := a.owner("ticks")
 	a.store.Expire()
-	a.hold = func() Hold { return Hold{Record: a.slot, Version: store.AnyVersion, Wait: stageConfirm} }
+	a.hold = func() Slot { return Slot{Path: a.slot, Version: store.AnyVersion, Wait: stageConfirm} }
 	s.pass(10 * time.Second)
 	end, next := m.Known.Next, s.view("ticks").Record.Next
 	if c := a.ask("ticks", 1, true); !c.done || c.err != nil {
@@ -305,7 +305,7 @@ func TestTakingNeedsTheSlotUnchanged(t *testing.T) {
 	s, a := newOrder(t)
 	a.ask("order", 1, false).first()
 	before := s.view("order").Record.Next
-	a.hold = func() Hold { return Hold{Record: a.slot, Version: 7, Incarnation: anyIncarnation} } // another write came
+	a.hold = func() Slot { return Slot{Path: a.slot, Version: 7, Incarnation: anyIncarnation} } // another write came
 	a.ask("order", 1000, false)
 	s.run(time.Second)
 	if after := s.view("order").Record.Next; after != before {

@@ -67,8 +67,8 @@ func TestTakeWhileRoundsRun(t *testing.T) {
 	clients.Wait()
 }
 
-func (liveNode) Hold(int64) Hold {
-	return Hold{Record: record.ClusterPath, Version: store.AnyVersion, Incarnation: anyIncarnation}
+func (liveNode) Slot(int64) Slot {
+	return Slot{Path: record.ClusterPath, Version: store.AnyVersion, Incarnation: anyIncarnation}
 }
 
 func (liveNode) Leaves() bool { return false }

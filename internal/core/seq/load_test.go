@@ -86,7 +86,7 @@ func TestShortStockDoesNotWakeAllTheTime(t *testing.T) {
 	s, a := newOrder(t)
 	a.ask("order", 20, false).first()
 	s.run(time.Second)
-	a.hold = func() Hold { return Hold{Record: a.slot, Version: store.AnyVersion, Wait: stageConfirm} }
+	a.hold = func() Slot { return Slot{Path: a.slot, Version: store.AnyVersion, Wait: stageConfirm} }
 	wakes := 0
 	left := a.is.named("order").segment().stock.Left()
 	for range left - 2 {

@@ -49,14 +49,14 @@ func (rs *Rounds) follow(ctx context.Context, cluster ClusterInfo) (v view, foll
 		return view{}, false, nil
 	}
 	for range maxConflicts {
-		hold, sent := rs.cfg.Tenure.Hold(rs.session), rs.cfg.Elapsed.Now()
+		slot, sent := rs.cfg.Tenure.Slot(rs.session), rs.cfg.Elapsed.Now()
 		if v, err = rs.look(ctx, nil, false); err != nil {
 			return view{}, false, err
 		}
 		if err := v.Belongs(cluster.UUID); err != nil {
 			return view{}, false, err
 		}
-		followed, again, err := rs.compare(ctx, cluster, v, sent, hold)
+		followed, again, err := rs.compare(ctx, cluster, v, sent, slot)
 		if err != nil || !again {
 			return v, followed, err
 		}
@@ -65,13 +65,13 @@ func (rs *Rounds) follow(ctx context.Context, cluster ClusterInfo) (v view, foll
 }
 
 // compare compares /cluster and /seq with what the node knows, and takes them over. sent is when the read was sent, and
-// hold the node's slot then. again means that they must be read again: this node has written them, or another was
+// slot the node's slot then. again means that they must be read again: this node has written them, or another was
 // faster.
 func (rs *Rounds) compare(
-	ctx context.Context, cluster ClusterInfo, v view, sent timeguard.Moment, hold Hold,
+	ctx context.Context, cluster ClusterInfo, v view, sent timeguard.Moment, slot Slot,
 ) (followed, again bool, err error) {
 	now := rs.cfg.Elapsed.Now()
-	r := rs.known.observe(v, sent, now, hold, cluster)
+	r := rs.known.observe(v, sent, now, slot, cluster)
 	if r.entered {
 		rs.trace.Step("enters", "inc", rs.known.incarnation, "at", rs.known.entered.Boot)
 		rs.markChanged(nil, true)
@@ -261,11 +261,11 @@ func (s *series) mark(told bool) {
 // write was faster, the next round sees it.
 func (rs *Rounds) raiseTime(ctx context.Context, cluster ClusterInfo, v view) error {
 	next, due := rs.known.raisedTime(rs.cfg.Elapsed.Now())
-	hold := rs.cfg.Tenure.Hold(rs.session)
-	if !due || !hold.mayTake() || rs.putBackLeft(cluster) > 0 {
+	slot := rs.cfg.Tenure.Slot(rs.session)
+	if !due || !slot.mayTake() || rs.putBackLeft(cluster) > 0 {
 		return nil
 	}
-	return rs.raise(ctx, v, next, true, hold.check())
+	return rs.raise(ctx, v, next, true, slot.check())
 }
 
 // raise writes a state that is as it was read, but for times. If another write was faster, the next round sees it.

@@ -24,9 +24,9 @@ func (s *stage) lose(copied *memzk.Snapshot, zkEpoch uint32) {
 // A node gives back nothing while it may not write, or when data may have been lost since its block.
 func TestNoReturnInDoubt(t *testing.T) {
 	for name, spoil := range map[string]func(a, b *actor){
-		"in a new session": func(a, _ *actor) { a.store.Expire(); a.hold = func() Hold { return Hold{} } },
+		"in a new session": func(a, _ *actor) { a.store.Expire(); a.hold = func() Slot { return Slot{} } },
 		"within the confirming time": func(a, _ *actor) {
-			a.hold = func() Hold { return Hold{Record: a.slot, Version: store.AnyVersion, Wait: time.Second} }
+			a.hold = func() Slot { return Slot{Path: a.slot, Version: store.AnyVersion, Wait: time.Second} }
 		},
 		"while another node puts records back": func(a, _ *actor) { a.is.known.heard = a.is.cfg.Elapsed.Now() },
 		"in a later incarnation": func(_, b *actor) {
@@ -284,7 +284,7 @@ func TestJoiningAnotherClusterShowsNoLoss(t *testing.T) {
 		row.other(s)
 		s.write(record.ClusterPath, store.Marshal(record.Cluster{UUID: "d"}))
 		a.cluster.UUID, a.deaf = "d", true
-		a.hold = func() Hold { return Hold{Wait: time.Second} }
+		a.hold = func() Slot { return Slot{Wait: time.Second} }
 		s.now += row.after
 		c := a.ask("order", 5000, false)
 		if err := a.round(); err != nil || c.again().reason() != row.want || len(a.reports) > 0 {

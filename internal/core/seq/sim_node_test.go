@@ -173,10 +173,10 @@ func (n *simNode) reboot() {
 	n.start(true)
 }
 
-func (n *simNode) Hold(session int64) Hold {
+func (n *simNode) Slot(session int64) Slot {
 	now := n.elapsed.Now()
 	if n.nothing || now.Least < n.confirmed {
-		return Hold{}
+		return Slot{}
 	}
 	wait := max(0, n.broken+int64(n.h.confirm)-now.Least)
 	if session != n.heardIn || !n.hearing.Over() {
@@ -185,7 +185,7 @@ func (n *simNode) Hold(session int64) Hold {
 	if now.Most-n.stamped.Sent.Most > 2*int64(n.h.heartbeat) {
 		wait = int64(n.h.confirm)
 	}
-	return Hold{n.slot, n.claim.version, n.claim.heard, time.Duration(wait)}
+	return Slot{n.slot, n.claim.version, n.claim.heard, time.Duration(wait)}
 }
 
 func (n *simNode) Cluster() (ClusterInfo, bool) {

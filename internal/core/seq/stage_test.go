@@ -44,8 +44,8 @@ type actor struct {
 	calls func(memzk.Call) memzk.Fault // nil: no faults
 	// slot is the node's record.
 	slot string
-	// hold, if not nil, replaces the answer of Hold.
-	hold func() Hold
+	// hold, if not nil, replaces the answer of Slot.
+	hold func() Slot
 	// reports is what the node has reported.
 	reports []string
 	// deaf: the node does not raise the incarnation.
@@ -82,7 +82,7 @@ func elapsedOf(now *int64) *timeguard.Elapsed {
 	return timeguard.NewElapsed(machineOf(clusterAt(now), *now))
 }
 
-// anyIncarnation is Hold.Incarnation of a node that has always sent a heartbeat since.
+// anyIncarnation is Slot.Incarnation of a node that has always sent a heartbeat since.
 const anyIncarnation = math.MaxInt64
 
 func newStage(t *testing.T) *stage {
@@ -224,8 +224,8 @@ func (s *stage) raise(known int64) {
 // noteLoss makes the node's heartbeat notice a loss of data.
 func (a *actor) noteLoss() { a.raise(max(0, a.is.known.incarnation)) }
 
-// Hold puts the slot back if ZooKeeper has lost it, as the next heartbeat does.
-func (a *actor) Hold(int64) Hold {
+// Slot puts the slot back if ZooKeeper has lost it, as the next heartbeat does.
+func (a *actor) Slot(int64) Slot {
 	if a.hold != nil {
 		return a.hold()
 	}
@@ -237,7 +237,7 @@ func (a *actor) Hold(int64) Hold {
 	if err != nil {
 		a.t.Error(err)
 	}
-	return Hold{Record: a.slot, Version: store.AnyVersion, Incarnation: anyIncarnation}
+	return Slot{Path: a.slot, Version: store.AnyVersion, Incarnation: anyIncarnation}
 }
 
 func (*actor) Leaves() bool { return false }

@@ -114,7 +114,7 @@ func TestTemplateCreatesNothingBeforeTheConfirmingTimeIsOver(t *testing.T) {
 	s.node()
 	s.createTemplate("order:*", 1, 5)
 	a := s.newNode()
-	a.hold = func() Hold { return Hold{Record: a.slot, Version: store.AnyVersion, Wait: time.Second} }
+	a.hold = func() Slot { return Slot{Path: a.slot, Version: store.AnyVersion, Wait: time.Second} }
 	if r := a.ask("order:1", 1, false).reason(); r != record.Confirming || s.exists("order:1") {
 		t.Error(r)
 	}

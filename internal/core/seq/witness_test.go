@@ -192,7 +192,7 @@ func TestWitnessOfAnotherClusterBeforeItsState(t *testing.T) {
 		t.Fatalf("%d writes have begun", len(hang))
 	}
 	a.cluster.UUID = "d"
-	a.hold = func() Hold { return Hold{Record: a.slot, Version: store.AnyVersion, Wait: time.Second} }
+	a.hold = func() Slot { return Slot{Path: a.slot, Version: store.AnyVersion, Wait: time.Second} }
 	s.Mem.RestoreRunning(empty)
 	s.write(record.ClusterPath, store.Marshal(record.Cluster{UUID: "d"}))
 	s.run(4 * time.Second)

@@ -170,12 +170,12 @@ func (rs *Rounds) pauseUpTo(s *series, most time.Duration) {
 // loss.
 func (rs *Rounds) unconfirmed(cluster ClusterInfo) time.Duration {
 	left := rs.putBackLeft(cluster)
-	hold := rs.cfg.Tenure.Hold(rs.session)
-	if hold.Record == "" {
+	slot := rs.cfg.Tenure.Slot(rs.session)
+	if slot.Path == "" {
 		return max(left, rs.cfg.Follow)
 	}
 	//mutant:s11-no-wait-after-a-gap by seqsim -> return left
-	return max(left, hold.Wait)
+	return max(left, slot.Wait)
 }
 
 // putBackLeft returns the time for which other nodes may still put back what they know better (S9).
@@ -189,8 +189,8 @@ func (rs *Rounds) putBackLeft(cluster ClusterInfo) time.Duration {
 func (rs *Rounds) look(ctx context.Context, s *series, synced bool) (view, error) {
 	var known *record.Record
 	paths, slots := []string{record.ClusterPath, record.StatePath}, 0
-	if hold := rs.cfg.Tenure.Hold(rs.session); s == nil && hold.Record != "" {
-		paths, slots = append(paths, hold.Record), 1
+	if slot := rs.cfg.Tenure.Slot(rs.session); s == nil && slot.Path != "" {
+		paths, slots = append(paths, slot.Path), 1
 	}
 	if s != nil {
 		s.Mu.Lock()
@@ -231,13 +231,13 @@ func (rs *Rounds) look(ctx context.Context, s *series, synced bool) (view, error
 // commit makes the write of a step, in the session in which v was read. again means that it was not made, because
 // another one was faster or the node may not take positions now, or that the series needs another step.
 func (rs *Rounds) commit(ctx context.Context, s *series, v view, st step) (again bool, err error) {
-	begun, ops, hold := rs.now(), v.Checks(), rs.cfg.Tenure.Hold(rs.session)
+	begun, ops, slot := rs.now(), v.Checks(), rs.cfg.Tenure.Slot(rs.session)
 	// A transaction that takes positions needs four records unchanged (S10): two that v.checks names, the
 	// node's slot, and the sequence's own record, which st.ops write at the version that was read.
 	if st.kind != restoreStep {
 		//mutant:s10-slot by TestTakingNeedsTheSlotUnchanged ->
-		ops = append(ops, hold.check())
-		if !hold.allows(st.Write) {
+		ops = append(ops, slot.check())
+		if !slot.allows(st.Write) {
 			err = mode.ErrNotSent
 		}
 	}
@@ -250,7 +250,7 @@ func (rs *Rounds) commit(ctx context.Context, s *series, v view, st step) (again
 			rs.restored.add(s.Name)
 		}
 		if st.kind == takeStep {
-			rs.traceWrite(s, v.View, st.Write, hold)
+			rs.traceWrite(s, v.View, st.Write, slot)
 		}
 		err = rs.cfg.Store.Multi(store.OnSession(ctx, rs.session), append(ops, st.ops...)...)
 	}
@@ -302,7 +302,7 @@ func (rs *Rounds) wrote(s *series, v mode.View, t mode.Write, sent int64, err er
 
 // traceWrite traces a write that is about to be sent over what was read: one that takes a block, gives positions back,
 // or changes the owner. The writes of a strict sequence are no steps, because each is an answer.
-func (rs *Rounds) traceWrite(s *series, v mode.View, t mode.Write, hold Hold) {
+func (rs *Rounds) traceWrite(s *series, v mode.View, t mode.Write, slot Slot) {
 	r, was := t.Record, v.Record
 	if rs.trace == nil || was == nil || r.Mode == record.Strict || r.Next == was.Next && r.Owner == was.Owner {
 		return
@@ -310,7 +310,7 @@ func (rs *Rounds) traceWrite(s *series, v mode.View, t mode.Write, hold Hold) {
 	about := []any{
 		"name", s.Name, "id", r.ID, "inc", v.Incarnation(), "first", t.Block.First, "end", t.Block.End, "next", r.Next,
 		"credit", r.Credit, "at", r.At, "owner", r.Owner, "nonce", r.Nonce,
-		"slot", hold.Version, "wait_ms", hold.Wait.Milliseconds(),
+		"slot", slot.Version, "wait_ms", slot.Wait.Milliseconds(),
 		"was_next", was.Next, "was_inc", was.Incarnation, "was_credit", was.Credit, "was_at", was.At,
 		"peak_from", was.PeakFrom, "peak_at", was.PeakAt, "ceiling", int64(was.CeilingInForce()), "hard", was.HardCeiling,
 		"positions", was.Positions(), "was_owner", was.Owner, "hold_ms", was.HoldMs,
@@ -370,18 +370,18 @@ func (rs *Rounds) renew(ctx context.Context, cluster ClusterInfo, some []*series
 		if len(all) == 0 {
 			return nil, nil
 		}
-		hold, sent := rs.cfg.Tenure.Hold(rs.session), rs.now()
-		ops := append(rs.seen.Checks(), hold.check())
+		slot, sent := rs.cfg.Tenure.Slot(rs.session), rs.now()
+		ops := append(rs.seen.Checks(), slot.check())
 		var err error
 		for _, r := range all {
 			ops = append(ops, r.t.ops...)
-			if !hold.allows(r.t.Write) {
+			if !slot.allows(r.t.Write) {
 				err = mode.ErrNotSent
 			}
 		}
 		if err == nil {
 			for _, r := range all {
-				rs.traceWrite(r.s, r.v, r.t.Write, hold)
+				rs.traceWrite(r.s, r.v, r.t.Write, slot)
 			}
 			err = rs.cfg.Store.Multi(store.OnSession(ctx, rs.session), ops...)
 		}

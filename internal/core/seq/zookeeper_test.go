@@ -67,8 +67,8 @@ func (h *house) node() *guest {
 	return g
 }
 
-func (*guest) Hold(int64) Hold {
-	return Hold{Record: record.ClusterPath, Version: store.AnyVersion, Incarnation: anyIncarnation}
+func (*guest) Slot(int64) Slot {
+	return Slot{Path: record.ClusterPath, Version: store.AnyVersion, Incarnation: anyIncarnation}
 }
 
 func (*guest) Leaves() bool { return false }

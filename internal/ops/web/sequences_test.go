@@ -21,8 +21,8 @@ import (
 // confirmed is the tenure of a node that may write at once.
 type confirmed struct{}
 
-func (confirmed) Hold(int64) seq.Hold {
-	return seq.Hold{Record: "/cluster", Version: store.AnyVersion}
+func (confirmed) Slot(int64) seq.Slot {
+	return seq.Slot{Path: "/cluster", Version: store.AnyVersion}
 }
 
 func (confirmed) Leaves() bool { return false }
