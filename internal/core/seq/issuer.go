@@ -248,7 +248,7 @@ func (i *Issuer) Followed() coordinator.Followed {
 	f := coordinator.Followed{Last: new(p.followed(session)), Takes: i.cfg.Tenure.Slot(session).mayTake()}
 	if f.Compared, f.Compares = p.comparison(session); f.Compared == nil {
 		//mutant:s35-says-nothing by TestJournalIsSaidToBeCompared ->
-		f.Compares = f.Compares || i.journal != nil && i.journal.raises.Load()
+		f.Compares = f.Compares || i.journal != nil && i.journal.comparing.Load()
 	}
 	return f
 }
@@ -361,7 +361,7 @@ func (i *Issuer) Use(name string) (u mode.Use, ok bool) {
 func (s *series) use(now int64) mode.Use {
 	u := mode.Use{Name: s.Name, Record: *s.Known, PerSecond: s.window.rate(s.Issued, now)}
 	s.Mode.Report(&u)
-	if now < s.RetryAt || len(s.Waiting) > 0 {
+	if now < s.RefusesUntil || len(s.Waiting) > 0 {
 		u.Refusal = s.Refusal.Why()
 	}
 	return u

@@ -33,21 +33,21 @@ type journal struct {
 	// progress.knewAllAt as the file has it.
 	count atomic.Uint64
 	read  atomic.Int64
-	// raises: a record may have to be put above what the process before left (S35). Others must wait for that.
-	raises atomic.Bool
+	// comparing: a record may have to be put above what the process before left (S35). Others must wait for that.
+	comparing atomic.Bool
 
 	mu    sync.Mutex  // guards found, begun and node, never held during I/O
 	found journalFile // as the process before left it
 	begun bool        // found was taken over or dropped: see Rounds.resume
 	node  string      // the identity of the node, "" before it has a worker
 
-	// Only the goroutine that writes the file uses these. held is what it has, nil if that is not known. blank:
-	// there is no file.
-	held   []byte
-	heldBy string
-	blank  bool
-	holds  int  // of how many sequences, last time
-	failed bool // the last write
+	// Only the goroutine that writes the file uses these. written is the journalFile.Held that it has, nil if that is not
+	// known, and writtenBy its Node. blank: there is no file.
+	written   []byte
+	writtenBy string
+	blank     bool
+	sequences int  // that it had anything of, last time
+	failed    bool // the last write
 }
 
 // journalFile is the content of the file.
@@ -101,7 +101,7 @@ func (j *journal) load(data []byte) {
 		j.found = journalFile{}
 	}
 	j.count.Store(j.found.Count)
-	j.raises.Store(len(j.found.Held) > 0)
+	j.comparing.Store(len(j.found.Held) > 0)
 }
 
 // wake makes the journal look at the sequences soon. It never blocks. A nil journal is none.
@@ -146,7 +146,7 @@ func (rs *Rounds) resumeFrom(j *journal, cluster ClusterInfo) (dropped bool) {
 	j.begun = true
 	found, before := j.found, cluster.Journal
 	j.found = journalFile{}
-	j.raises.Store(false) // until entries of it count
+	j.comparing.Store(false) // until entries of it count
 	j.count.Store(max(found.Count, before))
 	var all []held
 	switch {
@@ -164,7 +164,7 @@ func (rs *Rounds) resumeFrom(j *journal, cluster ClusterInfo) (dropped bool) {
 		p.knewAllAt = rs.cfg.Elapsed.From(found.At, true).Most - (found.At.Most - *found.Read)
 		rs.publish(p)
 	}
-	j.raises.Store(len(all) > 0)
+	j.comparing.Store(len(all) > 0)
 	for _, h := range all {
 		s := rs.named(h.Name)
 		rs.trace.Step("resumes", "name", h.Name, "id", h.ID, "blocks", words(h.Blocks))
@@ -206,9 +206,9 @@ func (s *segment) restock(h held) {
 	s.stock.SkipTo(s.Known.From) // the state directory may know what an operator has raised since
 }
 
-// least is the number of positions below a bound for a sequence that is hardly used: so many are lost at kill -9. A
+// leastMargin is the number of positions below a bound for a sequence that is hardly used: so many are lost at kill -9. A
 // node that holds blocks of many sequences writes its journal less often for each of them.
-func least(holds int) int64 { return 2 + int64(holds)/1000 }
+func leastMargin(sequences int) int64 { return 2 + int64(sequences)/1000 }
 
 // planned is a bound that counts when the journal has been written.
 type planned struct {
@@ -259,7 +259,7 @@ func (i *Issuer) saveJournal() (again bool) {
 
 // planBounds returns what the journal must have, and the bounds that count then.
 func (i *Issuer) planBounds() (all []held, bounds []planned, again bool) {
-	now, few := i.now(), least(i.journal.holds)
+	now, few := i.now(), leastMargin(i.journal.sequences)
 	for _, s := range i.list() {
 		s.Mu.Lock()
 		if s.kept != nil {
@@ -277,7 +277,7 @@ func (i *Issuer) planBounds() (all []held, bounds []planned, again bool) {
 		}
 		s.Mu.Unlock()
 	}
-	i.journal.holds = len(all)
+	i.journal.sequences = len(all)
 	return all, bounds, again
 }
 
@@ -286,12 +286,12 @@ func (i *Issuer) planBounds() (all []held, bounds []planned, again bool) {
 func (i *Issuer) writeJournal(all []held, node string, read int64) error {
 	j := i.journal
 	what := store.Marshal(all)
-	unchanged := bytes.Equal(what, j.held) && node == j.heldBy &&
+	unchanged := bytes.Equal(what, j.written) && node == j.writtenBy &&
 		(len(all) == 0 || read-j.read.Load() < int64(saveEvery))
 	if unchanged || len(all) == 0 && j.blank {
 		return nil
 	}
-	j.held, j.blank = nil, false
+	j.written, j.blank = nil, false
 	f := journalFile{
 		Count: j.count.Load() + 1, Node: node, At: i.cfg.Elapsed.Now(), Boot: i.cfg.Boot, Held: what,
 	}
@@ -301,7 +301,7 @@ func (i *Issuer) writeJournal(all []held, node string, read int64) error {
 	if err := j.write(store.Marshal(f)); err != nil {
 		return err
 	}
-	j.held, j.heldBy = what, node
+	j.written, j.writtenBy = what, node
 	j.count.Store(f.Count)
 	j.read.Store(read)
 	return nil
@@ -365,16 +365,16 @@ func (s *segment) waitsForDisk() bool { return len(s.Waiting) > 0 && !s.needs().
 
 // pace counts what a sequence issues in a second.
 type pace struct {
-	since, issued int64 // when the present second began, ns of AtMost, and what was issued before
-	last          int64 // what was issued in a second before
+	beganAt, issued int64 // when the present second began, ns of AtMost, and what was issued before
+	last            int64 // what was issued in a second before
 }
 
 // second returns what was issued in the last second, or in the present one if that is more.
 func (p *pace) second(issued, now int64) int64 {
 	n := issued - p.issued
-	if passed := now - p.since; passed >= int64(time.Second) {
+	if passed := now - p.beganAt; passed >= int64(time.Second) {
 		p.last = int64(float64(n) * float64(time.Second) / float64(passed))
-		p.since, p.issued = now, issued
+		p.beganAt, p.issued = now, issued
 		return p.last
 	}
 	return max(n, p.last)
@@ -484,7 +484,7 @@ func (rs *Rounds) lookAtRests(ctx context.Context, rests []rest) (views []view, 
 		if err != nil {
 			return views, err
 		}
-		if rs.known.judge(v) != record.Good || v.Record == nil {
+		if rs.known.finding(v) != record.Good || v.Record == nil {
 			continue
 		}
 		if after, possible := v.Record.ReturnOf(r.give, v.Incarnation()); possible {

@@ -127,8 +127,8 @@ func (k knowledge) mustMeet(now timeguard.Moment, confirm time.Duration) bool {
 	return counts && k.putBackLeft(now, confirm) == 0
 }
 
-// judge says what /cluster and /seq show, as they were read after a sync.
-func (k knowledge) judge(v view) record.Finding {
+// finding says what /cluster and /seq show, as they were read after a sync.
+func (k knowledge) finding(v view) record.Finding {
 	known := k.seq()
 	switch {
 	case v.Incarnation() < k.incarnation:
@@ -172,7 +172,7 @@ const (
 // observe takes over what was read of /cluster and /seq, or says what comes before. The read was sent at sent, when the
 // node's slot was slot, and answered now. c is the node's cluster.
 func (k *knowledge) observe(v view, sent, now timeguard.Moment, slot Slot, c ClusterInfo) (r reaction) {
-	switch k.judge(v) {
+	switch k.finding(v) {
 	case record.Lost:
 		return reaction{kind: reportsLoss}
 	case record.Later:

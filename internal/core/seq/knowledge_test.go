@@ -277,7 +277,7 @@ func TestJudgeState(t *testing.T) {
 		if c.owes {
 			k.phase = behind{k.seq()}
 		}
-		if got := k.judge(v); got != c.want {
+		if got := k.finding(v); got != c.want {
 			t.Errorf("%s: %d, not %d", name, got, c.want)
 		}
 	}

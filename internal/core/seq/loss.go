@@ -44,7 +44,7 @@ func (rs *Rounds) follow(ctx context.Context, cluster ClusterInfo) (v view, foll
 	if known := rs.known.seq(); known != nil && known.state.Cluster != cluster.UUID {
 		rs.forgetCluster()
 	}
-	young := rs.now()-rs.readAt < int64(rs.cfg.Pulse.Apart(rs.cfg.Follow))
+	young := rs.now()-rs.stateReadAt < int64(rs.cfg.Pulse.Apart(rs.cfg.Follow))
 	if rs.current && young && !rs.known.mustMeet(rs.cfg.Elapsed.Now(), cluster.ConfirmTime) {
 		return view{}, false, nil
 	}
@@ -88,7 +88,7 @@ func (rs *Rounds) compare(
 		rs.markChanged(r.changed, false)
 		rs.seen = v.Found
 		rs.knowsState()
-		rs.current, rs.readAt = true, now.Most
+		rs.current, rs.stateReadAt = true, now.Most
 	}
 	return r.kind == follows, false, nil
 }
@@ -173,7 +173,7 @@ func (rs *Rounds) tellInTime(ctx context.Context, v view, lost int) (told bool, 
 	if !due {
 		return false, nil
 	}
-	err = rs.raise(ctx, v, next, false)
+	err = rs.writeTimes(ctx, v, next, false)
 	if rs.known.seq().state.Changes == next.Changes { // else the next round tells it
 		rs.restored.drop(len(names))
 	}
@@ -265,12 +265,12 @@ func (rs *Rounds) raiseTime(ctx context.Context, cluster ClusterInfo, v view) er
 	if !due || !slot.mayTake() || rs.putBackLeft(cluster) > 0 {
 		return nil
 	}
-	return rs.raise(ctx, v, next, true, slot.check())
+	return rs.writeTimes(ctx, v, next, true, slot.check())
 }
 
-// raise writes a state that is as it was read, but for times. If another write was faster, the next round sees it.
+// writeTimes writes a state that is as it was read, but for times. If another write was faster, the next round sees it.
 // sure: see seqRead.
-func (rs *Rounds) raise(ctx context.Context, v view, next record.State, sure bool, checks ...store.Op) error {
+func (rs *Rounds) writeTimes(ctx context.Context, v view, next record.State, sure bool, checks ...store.Op) error {
 	sent := rs.cfg.Elapsed.Now()
 	ops := append(append(v.SetState(next), v.CheckCluster()), checks...)
 	err := rs.cfg.Store.Multi(store.OnSession(ctx, rs.session), ops...)
@@ -289,10 +289,10 @@ func (rs *Rounds) raise(ctx context.Context, v view, next record.State, sure boo
 // it, which no skip covers. So the node puts the record above that block (S35). The skip from there covers what other
 // nodes have taken.
 
-// raise returns the step that puts the record above the blocks in the journal, if ZooKeeper has lost them. It returns a
+// putAboveJournal returns the step that puts the record above the blocks in the journal, if ZooKeeper has lost them. It returns a
 // *lostError if nobody has noticed that loss. A record that the node knows better is put back before: see
 // series.restore. Mu is held.
-func (s *series) raise(v view, nonce, by string) (step, error) {
+func (s *series) putAboveJournal(v view, nonce, by string) (step, error) {
 	h := s.journaled
 	//mutant:s35-journal-raises-nothing by TestJournalRaisesTheRecord -> if true {
 	if h == nil || v.Record.Kind() != record.Sequence || v.Record.ID != h.ID || v.Record.Next >= h.Last.End {
@@ -309,12 +309,12 @@ func (s *series) raise(v view, nonce, by string) (step, error) {
 	}}, nil
 }
 
-// raiseKept makes the steps of series.raise while the node knows no /seq and waits for the confirming time: nobody
+// putAllAboveJournal makes the steps of series.putAboveJournal while the node knows no /seq and waits for the confirming time: nobody
 // takes positions yet. v is what was read of /seq. Without it there are no records.
 //
 // Until all is compared, the node says in its slot that it still compares its records: see Issuer.Followed. It must not
 // wait for its peers meanwhile, because they may wait for it.
-func (rs *Rounds) raiseKept(ctx context.Context, v view) error {
+func (rs *Rounds) putAllAboveJournal(ctx context.Context, v view) error {
 	if rs.journal == nil {
 		return nil
 	}
@@ -322,7 +322,7 @@ func (rs *Rounds) raiseKept(ctx context.Context, v view) error {
 	group.SetLimit(rs.cfg.Parallel)
 	began, left := rs.now(), false
 	for _, s := range rs.list() {
-		if v.State == nil || !s.mayRaise(rs.known.incarnation) {
+		if v.State == nil || !s.comparesJournal(rs.known.incarnation) {
 			continue
 		}
 		left = true // the next round sees what was done in this one
@@ -331,10 +331,10 @@ func (rs *Rounds) raiseKept(ctx context.Context, v view) error {
 				rs.Wake()
 				return nil
 			}
-			return rs.raiseOne(ctx, s)
+			return rs.putOneAboveJournal(ctx, s)
 		})
 	}
-	rs.journal.raises.Store(left)
+	rs.journal.comparing.Store(left)
 	err := group.Wait()
 	if sign := (*lostError)(nil); errors.As(err, &sign) {
 		rs.report(sign.reason)
@@ -343,14 +343,14 @@ func (rs *Rounds) raiseKept(ctx context.Context, v view) error {
 	return err
 }
 
-// mayRaise reports whether the record must be compared with the journal, in this incarnation.
-func (s *series) mayRaise(incarnation int64) bool {
+// comparesJournal reports whether the record must be compared with the journal, in this incarnation.
+func (s *series) comparesJournal(incarnation int64) bool {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	return s.journaled != nil && s.Known == nil && s.incarnation < incarnation
 }
 
-func (rs *Rounds) raiseOne(ctx context.Context, s *series) error {
+func (rs *Rounds) putOneAboveJournal(ctx context.Context, s *series) error {
 	v, err := rs.look(ctx, s, true)
 	//mutant:s35-damaged by TestJournalRaisesBesideADamagedRecord -> if false {
 	if errors.Is(err, record.ErrDamaged) || errors.Is(err, record.ErrUnknownMode) { // nobody takes positions of it
@@ -359,11 +359,11 @@ func (rs *Rounds) raiseOne(ctx context.Context, s *series) error {
 		s.Mu.Unlock()
 		return nil
 	}
-	if err != nil || v.State == nil || rs.known.judge(v) != record.Good { // the next round sees it
+	if err != nil || v.State == nil || rs.known.finding(v) != record.Good { // the next round sees it
 		return err
 	}
 	s.Mu.Lock()
-	st, err := s.raise(v, rs.cfg.Nonce(), rs.cfg.By)
+	st, err := s.putAboveJournal(v, rs.cfg.Nonce(), rs.cfg.By)
 	if err == nil && st.kind == noStep {
 		s.incarnation = v.Incarnation()
 	}

@@ -62,7 +62,7 @@ func TestCountersDoNotFallWhenNamesAreForgotten(t *testing.T) {
 	forgotten, before := make(chan struct{}), a.is.Report().Waits
 	go func() {
 		defer close(forgotten)
-		a.is.swept = 0
+		a.is.forgotAt = 0
 		a.is.forget()
 	}()
 	for ended := false; !ended; {

@@ -28,9 +28,9 @@ type Rounds struct {
 	// session is the present connection to ZooKeeper, 0: none.
 	session int64
 	// current: this session has followed /seq, and nothing since has shown a loss of data. Else Round must read it before
-	// anything else. readAt is when it has done so last, ns of AtMost.
-	current bool
-	readAt  int64
+	// anything else. stateReadAt is when it has done so last, ns of AtMost.
+	current     bool
+	stateReadAt int64
 	// unfinished: the last round has left work to the next one. unmet are the buckets whose names it has to meet.
 	unfinished bool
 	unmet      []string
@@ -53,16 +53,16 @@ type Rounds struct {
 	saves
 	// writing are the goroutines that write to the state directory.
 	writing sync.WaitGroup
-	// swept is the time at which this node last forgot unused names, in ns of AtMost.
-	swept int64
-	// quotaTold is the time of the last log line about a quota, ns of AtMost, longAgoNs for none.
-	quotaTold atomic.Int64
+	// forgotAt is when this node last forgot unused names, ns of AtMost.
+	forgotAt int64
+	// quotaToldAt is when it last logged a line about a quota, ns of AtMost, longAgoNs for never.
+	quotaToldAt atomic.Int64
 }
 
 func newRounds(of *Issuer) *Rounds {
 	rs := &Rounds{Issuer: of, known: knowsNothing(), roundTime: longestRound}
 	rs.publish(noProgress())
-	rs.quotaTold.Store(longAgoNs)
+	rs.quotaToldAt.Store(longAgoNs)
 	rs.beside = rs.writing.Go
 	rs.keep = func(Witness) error { return nil }
 	if dir := of.cfg.Dir; dir != nil {
@@ -239,13 +239,13 @@ func (a *alarms) arm(now int64, most time.Duration) time.Duration {
 func (rs *Rounds) nextAlarm(s *series) {
 	now := rs.now()
 	s.Mu.Lock()
-	next := alarm{s.LookAt, s.LookAt}
+	next := alarm{s.DueAt, s.DueAt}
 	switch {
-	case s.LookAt != 0 && s.owned() != nil:
-		next.at = max(s.LookAt, s.NotBefore, now+1) // a slow write may have left no time until the next one
+	case s.DueAt != 0 && s.owned() != nil:
+		next.at = max(s.DueAt, s.PausedUntil, now+1) // a slow write may have left no time until the next one
 		next.from = next.at - int64(s.Known.Hold()/6)
-	case s.NotBefore > now:
-		next.from, next.at = s.NotBefore, s.NotBefore
+	case s.PausedUntil > now:
+		next.from, next.at = s.PausedUntil, s.PausedUntil
 	}
 	slowAt := int64(0)
 	if m, ok := s.Mode.(*ordered.Section); ok { // nextBatch has set this alarm, but an earlier one may have replaced it
@@ -351,7 +351,7 @@ func (rs *Rounds) end(failed error) {
 func (rs *Rounds) waitForState(ctx context.Context, cluster ClusterInfo, v view) (err error) {
 	if rs.known.seq() == nil {
 		//mutant:s35-late by TestJournalRaisesTheRecord ->
-		err = rs.raiseKept(ctx, v)
+		err = rs.putAllAboveJournal(ctx, v)
 	}
 	rs.refuseAll(mode.Confirming(max(rs.unconfirmed(cluster), time.Second)))
 	return err
@@ -501,8 +501,8 @@ func (rs *Rounds) workAll(ctx context.Context, cluster ClusterInfo, due []*serie
 func (rs *Rounds) overQuota(s *series, err error) {
 	now := rs.now()
 	s.change(func() { s.Refuse(noBlockAfter(err), now) })
-	if last := rs.quotaTold.Load(); now-last > int64(time.Minute) &&
-		rs.quotaTold.CompareAndSwap(last, now) {
+	if last := rs.quotaToldAt.Load(); now-last > int64(time.Minute) &&
+		rs.quotaToldAt.CompareAndSwap(last, now) {
 		rs.cfg.Log.Error("sequences: no room in ZooKeeper", "sequence", s.Name, "error", err)
 	}
 }

@@ -73,7 +73,7 @@ func TestWaitReturnsAfterTheLastWrite(t *testing.T) {
 		dir := &hangingDir{hangs: make(chan struct{}, 1), goOn: make(chan struct{})}
 		is.beside = is.writing.Go
 		is.keep = func(w Witness) error { return saveWitness(dir, w) }
-		is.savedAs, is.saved = nil, 0
+		is.savedAs, is.saveBeganAt = nil, 0
 		s.run(time.Second)
 		if is.saveWitnessIfDue(following{state: record.State{Jumped: 1}}); is.saving == nil {
 			t.Fatal("nothing is written")

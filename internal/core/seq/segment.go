@@ -45,7 +45,7 @@ func newSegment(s *series) *segment {
 	return m
 }
 
-func (s *segment) Serve(r mode.Request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+func (s *segment) Serve(r mode.Request, now, knewAllAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
 	switch {
 	case r.Wait.Key != "":
 		return to, false, mode.NoKeys(s.Name)
@@ -57,7 +57,7 @@ func (s *segment) Serve(r mode.Request, now, readAt int64, to []worker.Run) (_ [
 		return s.Wait(r, now, to)
 	// An operator may have deleted it, or raised the next value (S5).
 	//mutant:s5-no-hold by TestTake -> case false:
-	case s.stock.Left() > 0 && !s.isRecent(max(readAt, s.readAt), now):
+	case s.stock.Left() > 0 && !s.isRecent(max(knewAllAt, s.recordReadAt), now):
 		s.Refuse(mode.NoBlock(textHold), now)
 		return s.Wait(r, now, to) // returns that refusal
 	}
@@ -80,7 +80,7 @@ func (s *segment) Serve(r mode.Request, now, readAt int64, to []worker.Run) (_ [
 	}
 	s.Issued += r.N
 	s.AskedAt = now
-	return to, now >= s.RetryAt && s.short(), nil
+	return to, now >= s.RefusesUntil && s.short(), nil
 }
 
 // mustRead reports whether the node must read the record before it issues what it holds.
@@ -90,18 +90,18 @@ func (s *segment) mustRead() bool { return s.unread || s.Known.HasSecret() && s.
 // disk, so that a refusal of ZooKeeper does not concern it. It needs a round only if nothing but the requests before it
 // keeps it waiting. If the stock lacks positions, the request waits for ZooKeeper.
 func (s *segment) await(r mode.Request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
-	if !s.holds(r) {
+	if !s.has(r) {
 		return s.Wait(r, now, to)
 	}
 	err := s.Queue(r, now, textDisk)
 	return to, r.N <= s.stock.Free() && err == sequence.ErrPending, err
 }
 
-// isRecent reports whether the node may issue by what it knew at readAt (S5).
-func (s *segment) isRecent(readAt, now int64) bool { return now-readAt < int64(s.Known.Hold()) }
+// isRecent reports whether the node may issue by what it knew at that time (S5).
+func (s *segment) isRecent(knewAt, now int64) bool { return now-knewAt < int64(s.Known.Hold()) }
 
-// holds reports whether the stock has the positions of a request, also if some are above its bound.
-func (s *segment) holds(r mode.Request) bool {
+// has reports whether the stock has the positions of a request, also if some are above its bound.
+func (s *segment) has(r mode.Request) bool {
 	if r.Whole {
 		return s.stock.Longest() >= r.N
 	}

@@ -38,9 +38,9 @@ type series struct {
 	secret  *secret // the key of known. nil: the node does not know it, or there is none
 	// keys are those of requests of a strict sequence, as the node last read or wrote them.
 	keys []record.KeyEntry
-	// absentAt is when the node found that the sequence does not exist, or that no template creates it. longAgoNs: it
-	// exists, or the node has not looked.
-	absentAt int64
+	// foundAbsentAt is when the node found that the sequence does not exist, or that no template creates it, ns of AtMost.
+	// longAgoNs: it exists, or the node has not looked.
+	foundAbsentAt int64
 	// unanswered is the number of positions that writes for requests took, or perhaps took, and no request got. Like
 	// totals it counts all lives of the name.
 	unanswered int64
@@ -49,8 +49,8 @@ type series struct {
 	// record in ZooKeeper belongs to the loss for which the incarnation was raised, and the node puts its own back. In
 	// the same one it shows a loss.
 	incarnation int64
-	// readAt is when the record was last read, ns of AtMost, longAgoNs for never.
-	readAt int64
+	// recordReadAt is when the record was last read, ns of AtMost, longAgoNs for never.
+	recordReadAt int64
 	// kept is what an earlier process held, until known is of the same life. journaled is the same, until the record
 	// was compared with it.
 	kept, journaled *held
@@ -80,14 +80,16 @@ var errForgotten = errors.New("the series is forgotten")
 func (s *series) forget(now int64) bool {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	absent := now-s.absentAt >= int64(absentFor)
+	absent := now-s.foundAbsentAt >= int64(absentFor)
 	gone := s.Known == nil && absent && !s.Stale && len(s.Waiting) == 0
 	s.forgotten.Store(gone)
 	return gone
 }
 
 // absent reports whether the node has looked a short time ago, and found no sequence.
-func (s *series) absent(now int64) bool { return s.Known == nil && now-s.absentAt < int64(absentFor) }
+func (s *series) absent(now int64) bool {
+	return s.Known == nil && now-s.foundAbsentAt < int64(absentFor)
+}
 
 // WakeAt makes a round look at the series at this time: see Issuer.wakeAt.
 func (s *series) WakeAt(at int64) { s.ring(s, at) }
@@ -120,9 +122,9 @@ func (s *series) owned() *ordered.Section {
 // window counts the positions that a node issues, to know their rate. It begins with the first block, and begins
 // anew with a block that is taken more than windowTime later.
 type window struct {
-	// since is when the window began, in ns of AtMost, 0 for no window. issued is the number of
+	// beganAt is when the window began, in ns of AtMost, 0 for no window. issued is the number of
 	// positions that were issued before.
-	since, issued int64
+	beganAt, issued int64
 	// before is the rate in the window before, negative if there was none.
 	before float64
 }
@@ -132,10 +134,10 @@ const windowTime = time.Minute
 // rate returns the number of positions issued in a second, over the last windowTime or longer. issued is the number
 // of all positions that were issued until now.
 func (w window) rate(issued, now int64) float64 {
-	if w.since == 0 {
+	if w.beganAt == 0 {
 		return 0
 	}
-	n, elapsed := float64(issued-w.issued), time.Duration(now-w.since)
+	n, elapsed := float64(issued-w.issued), time.Duration(now-w.beganAt)
 	switch {
 	case elapsed >= windowTime:
 		return n / elapsed.Seconds()
@@ -148,18 +150,18 @@ func (w window) rate(issued, now int64) float64 {
 // roll begins the next window if it is time.
 func (w *window) roll(issued, now int64) {
 	switch {
-	case w.since == 0:
+	case w.beganAt == 0:
 		*w = window{now, issued, -1}
-	case time.Duration(now-w.since) >= windowTime:
+	case time.Duration(now-w.beganAt) >= windowTime:
 		*w = window{now, issued, w.rate(issued, now)}
 	}
 }
 
-// secret is the key of a sequence as a node knows it. checked is when the node last found the key in ZooKeeper, in ns
+// secret is the key of a sequence as a node knows it. checkedAt is when the node last found the key in ZooKeeper, in ns
 // of AtMost.
 type secret struct {
-	key     sequence.Key
-	checked int64
+	key       sequence.Key
+	checkedAt int64
 }
 
 // valuesOf returns a record's map with its key. A plain map needs none.
@@ -173,7 +175,7 @@ func (s *secret) valuesOf(r record.Record) sequence.Values {
 // secretDue reports whether the node must look for the key of a record in ZooKeeper. Mu is held.
 func (s *series) secretDue(r record.Record, now int64) bool {
 	learned := s.Known != nil && s.Known.ID == r.ID && s.secret != nil
-	return !learned || s.Stale || now-s.secret.checked >= int64(renewAfter)
+	return !learned || s.Stale || now-s.secret.checkedAt >= int64(renewAfter)
 }
 
 // putBackSecret returns the operation that puts back the key of a record, if ZooKeeper has lost it and the node
@@ -307,8 +309,8 @@ func (c *catalog) named(name string) *series {
 	defer c.mu.Unlock()
 	s := c.byName[name]
 	if s == nil {
-		s = &series{journal: c.journal, node: c.node, families: &c.families, ring: c.ring, readAt: longAgoNs,
-			absentAt: longAgoNs}
+		s = &series{journal: c.journal, node: c.node, families: &c.families, ring: c.ring, recordReadAt: longAgoNs,
+			foundAbsentAt: longAgoNs}
 		s.Series = mode.Series{Name: name, Trace: c.trace, Keeper: s}
 		if c.byName == nil {
 			c.byName = make(map[string]*series)
@@ -364,10 +366,10 @@ const absentFor = 2 * time.Second
 // count as unknown.
 func (rs *Rounds) forget() {
 	now := rs.now()
-	if now-rs.swept < int64(absentFor) {
+	if now-rs.forgotAt < int64(absentFor) {
 		return
 	}
-	rs.swept = now
+	rs.forgotAt = now
 	rs.remove(func(s *series) bool { return s.forget(now) })
 }
 

@@ -286,7 +286,7 @@ func (s *series) segment() *segment { return s.Mode.(*segment) }
 
 // unknown returns a series of which nothing is known.
 func blank() *series {
-	s := &series{readAt: longAgoNs, absentAt: longAgoNs}
+	s := &series{recordReadAt: longAgoNs, foundAbsentAt: longAgoNs}
 	s.Series = mode.Series{Name: "order", Keeper: s}
 	return s
 }

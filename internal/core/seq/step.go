@@ -93,13 +93,13 @@ func (s *series) urgency(e mode.Situation) mode.Urgency {
 	defer s.Mu.Unlock()
 	switch {
 	//mutant:strict-keeps-no-pause by seqsim -> case false:
-	case e.Sent < s.NotBefore:
+	case e.Sent < s.PausedUntil:
 		return mode.Idle
 	case len(s.Waiting) > 0, s.Stale && s.owned() != nil: // the lease must not end
 		return mode.Awaited
 	case s.Stale, s.unsure():
 		return mode.Needed
-	case s.Known.Kind() != record.Sequence, e.Sent < s.RetryAt && s.owned() == nil:
+	case s.Known.Kind() != record.Sequence, e.Sent < s.RefusesUntil && s.owned() == nil:
 		return mode.Idle
 	}
 	return s.Mode.Urgency(e)
@@ -134,7 +134,7 @@ func (s *series) wakeWaiting() { s.change(func() {}) }
 func (s *series) decide(v view, e mode.Situation) (st step, err error) {
 	e.Now = max(e.Now, v.State.Time)
 	s.Mu.Lock()
-	s.LookAt = 0
+	s.DueAt = 0
 	st, refusal, err := s.owed(v, e)
 	s.Mu.Unlock()
 	if err != nil || st.kind != noStep {
@@ -166,7 +166,7 @@ func (s *series) waitUnconfirmed(e mode.Situation) {
 		refusal = mode.Confirming(e.Unconfirmed)
 	}
 	s.Refuse(refusal, e.Sent)
-	s.RetryAt = e.Sent + int64(min(e.Unconfirmed, time.Second))
+	s.RefusesUntil = e.Sent + int64(min(e.Unconfirmed, time.Second))
 }
 
 // errReadBefore: what was read is older than what another step of this round has written, and must be read again. It
@@ -179,7 +179,7 @@ func (s *series) owed(v view, e mode.Situation) (st step, refusal *record.Refusa
 	if st := s.restore(v, e); st.kind != noStep {
 		return st, nil, nil
 	}
-	if st, err := s.raise(v, e.Nonce, e.By); err != nil || st.kind != noStep {
+	if st, err := s.putAboveJournal(v, e.Nonce, e.By); err != nil || st.kind != noStep {
 		return st, nil, err
 	}
 	if record.Compare(v.Record, s.Known, v.State.Purged) == record.Lost {
@@ -201,16 +201,16 @@ func (s *series) owed(v view, e mode.Situation) (st step, refusal *record.Refusa
 
 // takeOver takes over what was read. refusal is why a template does not create the sequence.
 func (s *series) takeOver(v view, e mode.Situation, refusal *record.Refusal) {
-	s.Stale, s.journaled, s.incarnation, s.readAt = false, nil, v.Incarnation(), max(s.readAt, v.Read)
+	s.Stale, s.journaled, s.incarnation, s.recordReadAt = false, nil, v.Incarnation(), max(s.recordReadAt, v.Read)
 	if record.Compare(v.Record, s.Known, v.State.Purged) == record.Absent {
 		s.vanish(e.Sent)
 		if refusal != nil {
-			s.absentAt = longAgoNs
+			s.foundAbsentAt = longAgoNs
 			s.Refuse(refusal, e.Sent)
 		}
 		return
 	}
-	s.absentAt = longAgoNs
+	s.foundAbsentAt = longAgoNs
 	before := s.Known
 	s.know(*v.Record)
 	s.Mode.Saw(v.View, before, e)
@@ -241,7 +241,7 @@ func (s *series) freeze(r *record.Refusal, at int64) (news bool) {
 // vanish notes that the sequence does not exist.
 func (s *series) vanish(at int64) {
 	s.Known, s.secret, s.keys, s.Mode, s.kept, s.journaled = nil, nil, nil, nil, nil, nil
-	s.Last, s.absentAt = mode.View{}, at
+	s.Last, s.foundAbsentAt = mode.View{}, at
 	s.families.know(s.Name, nil)
 }
 

@@ -80,11 +80,11 @@ type saves struct {
 	// keep writes the witness file. Without a state directory it does nothing. beside calls it in another goroutine.
 	keep   func(Witness) error
 	beside func(func())
-	// saving is the write that runs now, nil for none. saved is when the last write began, in ns of AtMost. savedAs says
+	// saving is the write that runs now, nil for none. saveBeganAt is when the last write began, ns of AtMost. savedAs says
 	// how far the node had followed the changes before the last successful write, nil for none.
-	saving  *saving
-	saved   int64
-	savedAs *following
+	saving      *saving
+	saveBeganAt int64
+	savedAs     *following
 }
 
 // saving is a write of the witness file. It runs beside the rounds, so that a disk that hangs delays no values.
@@ -95,7 +95,7 @@ type saving struct {
 
 // saveWitnessIfDue begins to write the witness file, unless it has f and is young, or is being written.
 func (rs *Rounds) saveWitnessIfDue(f following) {
-	if rs.saving != nil || f.isIn(rs.savedAs) && rs.now()-rs.saved < int64(saveEvery) {
+	if rs.saving != nil || f.isIn(rs.savedAs) && rs.now()-rs.saveBeganAt < int64(saveEvery) {
 		return
 	}
 	w, ok := rs.witness()
@@ -103,7 +103,7 @@ func (rs *Rounds) saveWitnessIfDue(f following) {
 		return
 	}
 	s := &saving{f, make(chan error, 1)}
-	rs.saving, rs.saved = s, rs.now()
+	rs.saving, rs.saveBeganAt = s, rs.now()
 	rs.beside(func() {
 		s.ended <- rs.keep(w)
 		rs.Wake()

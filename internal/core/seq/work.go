@@ -70,12 +70,12 @@ func (rs *Rounds) gather(ctx context.Context, s *series, reuse bool) (v view, er
 		v.View = s.Last
 	}
 	s.Mu.Unlock()
-	if v.State == nil || rs.known.judge(v) != record.Good { // not record.Lost: a view from before shows no loss
+	if v.State == nil || rs.known.finding(v) != record.Good { // not record.Lost: a view from before shows no loss
 		if v, err = rs.look(ctx, s, false); err != nil {
 			return view{}, err
 		}
 	}
-	switch rs.known.judge(v) {
+	switch rs.known.finding(v) {
 	case record.Lost:
 		return view{}, &lostError{reason: record.ClusterPath + " or " + record.StatePath + " is missing, or older than before"}
 	case record.Later:
@@ -159,7 +159,7 @@ func (rs *Rounds) pauseSeries(s *series) {
 func (rs *Rounds) pauseUpTo(s *series, most time.Duration) {
 	until := rs.now() + int64(rs.cfg.Retry(most))
 	s.Mu.Lock()
-	s.NotBefore = until
+	s.PausedUntil = until
 	s.Mu.Unlock()
 	rs.alarms.set(s, alarm{until, until})
 }
@@ -217,7 +217,7 @@ func (rs *Rounds) look(ctx context.Context, s *series, synced bool) (view, error
 		for _, slot := range found[len(paths)-slots:] {
 			v.leader = max(v.leader, slot.Stat.Mtime)
 		}
-		if rs.known.judge(v) == record.Good && v.State != nil && record.Compare(v.Record, known, v.State.Purged) != record.Lost {
+		if rs.known.finding(v) == record.Good && v.State != nil && record.Compare(v.Record, known, v.State.Purged) != record.Lost {
 			return v, nil
 		}
 		// twice, because GetAll is not atomic: a purge may have come between /seq and the record
@@ -392,7 +392,7 @@ func (rs *Rounds) renew(ctx context.Context, cluster ClusterInfo, some []*series
 			return nil, err
 		}
 		v, err := rs.look(ctx, nil, false)
-		if err != nil || rs.known.judge(v) != record.Good || v.State == nil {
+		if err != nil || rs.known.finding(v) != record.Good || v.State == nil {
 			return some, err
 		}
 		rs.seen = v.Found

@@ -31,8 +31,8 @@ import (
 // of its sequence is held when a method is called.
 type Mode interface {
 	// Serve issues the values of a request, refuses it, or makes it wait. low means that a round should come soon.
-	// readAt is when the node last knew that nothing had changed.
-	Serve(r Request, now, readAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error)
+	// knewAllAt is when the node last knew that nothing had changed.
+	Serve(r Request, now, knewAllAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error)
 	// TooMany returns the refusal of a request for n values if no request ever gets so many, else nil.
 	TooMany(n int64) *record.Refusal
 	// Lacks reports whether requests wait that the node cannot answer without a write.
@@ -87,15 +87,15 @@ type Series struct {
 	// Waiting are the requests that wait. Who takes some out wakes them when Mu is released: see WakeAll.
 	Waiting []Request
 	Refusal *record.Refusal // of the last try to get positions
-	// refusedAt is when Refusal was set, and RetryAt the earliest time for another try, in
+	// refusedAt is when Refusal was set, and RefusesUntil the earliest time for another try, in
 	// ns of AtMost.
-	refusedAt, RetryAt int64
+	refusedAt, RefusesUntil int64
 	// Conflicts is the number of rounds in a row that used up all tries.
 	Conflicts int
-	// NotBefore is the time before which no round works on the sequence, whatever waits, in ns of AtMost.
-	NotBefore int64
-	// LookAt is when a round must look at the sequence again, ns of AtMost, 0 for no time of its own.
-	LookAt int64
+	// PausedUntil is the time before which no round works on the sequence, whatever waits, in ns of AtMost.
+	PausedUntil int64
+	// DueAt is when a round must look at the sequence again, ns of AtMost, 0 for no time of its own.
+	DueAt int64
 	// AskedAt is when the node last issued values, in ns of AtMost.
 	AskedAt int64
 	Totals
@@ -140,14 +140,14 @@ func (s *Series) Queue(r Request, now int64, late string) error {
 // refuses reports whether a new request is refused at once. One with a key may have its value already, although the
 // sequence is exhausted.
 func (s *Series) refuses(r Request, now int64) bool {
-	return s.Refusal != nil && now < s.RetryAt && (r.Wait.Key == "" || s.Refusal.Reason != record.Exhausted)
+	return s.Refusal != nil && now < s.RefusesUntil && (r.Wait.Key == "" || s.Refusal.Reason != record.Exhausted)
 }
 
 // Refuse sets the refusal for requests that wait, and for new ones until the next try. nil: there is
 // no reason to refuse.
 func (s *Series) Refuse(r *record.Refusal, now int64) {
 	if s.Refusal, s.refusedAt = r, now; r != nil {
-		s.RetryAt = now + int64(min(cmp.Or(r.RetryAfter, time.Second), time.Second))
+		s.RefusesUntil = now + int64(min(cmp.Or(r.RetryAfter, time.Second), time.Second))
 	}
 }
 

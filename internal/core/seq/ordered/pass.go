@@ -258,7 +258,7 @@ func (m *Section) distrust(f *flight, err error) {
 
 // reread makes Round read the record.
 func (m *Section) reread() {
-	m.Stale, m.NotBefore = true, 0
+	m.Stale, m.PausedUntil = true, 0
 	m.Keeper.WakeAt(mode.Soon)
 }
 

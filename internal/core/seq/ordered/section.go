@@ -80,7 +80,7 @@ func (m *Section) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker
 		}
 		m.Issued += r.N
 		r.Wait.Owner = m.lease.owner
-		return mode.AppendRuns(to, &m.Values, positions.Block{First: p, End: p + r.N}), m.low() && now >= m.RetryAt, nil
+		return mode.AppendRuns(to, &m.Values, positions.Block{First: p, End: p + r.N}), m.low() && now >= m.RefusesUntil, nil
 	}
 	if m.lease.owner != "" && !m.lease.ending {
 		m.Lapse(now)
@@ -149,7 +149,7 @@ func (m *Section) Pause(int64) time.Duration {
 // Urgency is that of mode.Mode: a renewal is due, or another node does not answer.
 func (m *Section) Urgency(e mode.Situation) mode.Urgency {
 	switch {
-	case m.slow(e.Sent), m.passes.doubted() && e.Sent >= m.LookAt, m.lease.owner != "" && m.renewalDue(e.Sent):
+	case m.slow(e.Sent), m.passes.doubted() && e.Sent >= m.DueAt, m.lease.owner != "" && m.renewalDue(e.Sent):
 		return mode.Needed
 	}
 	return mode.Idle
@@ -193,9 +193,9 @@ func (m *Section) NextWrite(v mode.View, e mode.Situation) *mode.Write {
 		m.passes.giveUp()
 	}
 	d := m.Known.Hold()
-	m.LookAt = renewAt(m.lease.sent, d)
+	m.DueAt = renewAt(m.lease.sent, d)
 	if e.Unconfirmed == 0 && (m.lease.ending || m.endsNow(e)) {
-		m.lease.ending, m.LookAt = true, 0
+		m.lease.ending, m.DueAt = true, 0
 		return m.giveBack(v, e)
 	}
 	due := m.lease.mayRenew(e.Sent, d)
@@ -273,8 +273,8 @@ func (m *Section) take(v mode.View, e mode.Situation) *mode.Write {
 			m.refusePassed(nil)
 		}
 		// A request that comes meanwhile waits until then, so that is soon, also with a long lease.
-		m.LookAt = e.Sent + int64(min(max(wait, leavesFor), m.Known.Hold()/6, time.Second))
-		m.NotBefore = m.LookAt
+		m.DueAt = e.Sent + int64(min(max(wait, leavesFor), m.Known.Hold()/6, time.Second))
+		m.PausedUntil = m.DueAt
 		return nil
 	}
 	all, need := int64(0), int64(math.MaxInt64)
@@ -347,7 +347,7 @@ func (m *Section) accept(t mode.Write, v mode.View, sent, now int64) {
 	m.lease, m.Last = newLease(t, sent), v.After(t)
 	m.traceOwner(sent, now)
 	m.counters.wrote()
-	m.Conflicts, m.LookAt = 0, renewAt(sent, m.Known.Hold())
+	m.Conflicts, m.DueAt = 0, renewAt(sent, m.Known.Hold())
 	if m.passes.suspect = ""; m.passes.doubted() {
 		m.passes.giveUp()
 	}
