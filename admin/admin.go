@@ -68,4 +68,5 @@ func (s *Server) Collector() prometheus.Collector { return s.web.Collector() }
 func (s *Server) Run(ctx context.Context) { s.web.Run(ctx) }
 
 // StatusLine returns the JSON of /v1/status in one line, for lineproto.Config.Status.
-func (s *Server) StatusLine() string { return s.web.StatusLine() }
+// With peers, it names the nodes that this one has met.
+func (s *Server) StatusLine(peers bool) string { return s.web.StatusLine(peers) }

@@ -86,8 +86,8 @@ func commandTable() []command {
 			help: "this node's worker, term, node, state and cluster. An error if it belongs to another cluster"},
 		{name: "STATS", run: (*session).stats,
 			help: "counters: a name and a value on each line, then END"},
-		{name: "STATUS", run: (*session).status,
-			help: "this node's state as JSON, in one line"},
+		{name: "STATUS", args: "[peers]", max: 1, run: (*session).status,
+			help: "this node's state as JSON, in one line; with peers, the nodes that it has met, too"},
 		{name: "READY", run: (*session).ready,
 			help: "OK if GET would be answered, else the reason"},
 		{name: "PING", args: "[text]", max: 1, text: true, run: (*session).ping,
@@ -252,12 +252,15 @@ func (s *session) stats(context.Context, [][]byte) *ids.ReplyError {
 	return nil
 }
 
-func (s *session) status(context.Context, [][]byte) *ids.ReplyError {
-	if s.srv.cfg.Status == nil {
+func (s *session) status(_ context.Context, args [][]byte) *ids.ReplyError {
+	switch {
+	case s.srv.cfg.Status == nil:
 		return errUnknown([]byte("STATUS"))
+	case len(args) > 0 && !bytes.EqualFold(args[0], []byte("peers")):
+		return errStatusWord
 	}
 	s.fold() // as for STATS
-	s.out = s.fr.text(s.out, s.srv.cfg.Status())
+	s.out = s.fr.text(s.out, s.srv.cfg.Status(len(args) > 0))
 	return nil
 }
 
@@ -314,5 +317,6 @@ func errUnknown(verb []byte) *ids.ReplyError {
 var (
 	errTag = replies.New(ids.ERR, fmt.Sprintf(
 		"a tag must be a letter, then letters, digits and _ . : -, at most %d bytes", maxTag))
-	errCount = replies.New(ids.ERR, fmt.Sprintf("a count must be 1 to %d, digits only", MaxBatch))
+	errStatusWord = replies.New(ids.ERR, "STATUS takes nothing, or the word peers")
+	errCount      = replies.New(ids.ERR, fmt.Sprintf("a count must be 1 to %d, digits only", MaxBatch))
 )

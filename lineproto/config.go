@@ -26,9 +26,10 @@ type Config struct {
 	Backend Backend
 	// Sequences serves named sequences. nil means that the node serves none.
 	Sequences Sequences
-	// Status returns the reply to STATUS: the state of the node as JSON, in one line. It must
-	// be safe for concurrent use and must not block. nil means that STATUS is an unknown command.
-	Status func() string
+	// Status returns the reply to STATUS: the state of the node as JSON, in one line. With peers, it names the nodes
+	// that this one has met. It must be safe for concurrent use and must not block. nil means that STATUS is an
+	// unknown command.
+	Status func(peers bool) string
 	// Authenticate reports whether a token is valid, in a time that does not depend on
 	// the error in it, and returns the sequences that the client may use. It must be safe
 	// for concurrent use. A connection that has sent a valid token stays authenticated and

@@ -142,7 +142,7 @@ func newTestServer(t testing.TB, cfg Config) *Server {
 		cfg.Backend = &fakeBackend{}
 	}
 	if cfg.Status == nil {
-		cfg.Status = func() string { return `{"ready":true}` }
+		cfg.Status = func(peers bool) string { return fmt.Sprintf(`{"ready":true,"peers":%v}`, peers) }
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = testLogger(t)

@@ -87,7 +87,7 @@ var respTranscripts = []transcript{
 	{"worker of another cluster in multi", request("MULTI") + request("WORKER", "prod") + getArray + request("EXEC"),
 		"+OK\r\n" + strings.Repeat("+QUEUED\r\n", 2) + "*2\r\n" + strings.TrimSpace(notInProd) + "\r\n", true},
 	{"stats", request("STATS"), bulk("ids:1\r\nworker:7\r\n"), false},
-	{"status", request("STATUS"), bulk(`{"ready":true}`), false},
+	{"status", request("STATUS"), bulk(`{"ready":true,"peers":false}`), false},
 	{"ready", request("READY"), "+OK\r\n", false},
 	{"ping", request("PING") + request("PING", "a b\r\n\x00") + request("PING", ""),
 		"+PONG\r\n" + bulk("a b\r\n\x00") + bulk(""), false},

@@ -138,7 +138,7 @@ func unanswered(addr string, timeout time.Duration, err error) error {
 	case errors.Is(err, os.ErrNotExist):
 		why, advice = "socket not found", startOne
 	case errors.Is(err, dialog.ErrLong):
-		why, advice = fmt.Sprintf("its reply is longer than %d bytes", maxReply), "Check that it is a flaked node"
+		why, advice = "its reply is longer than any of a node", "Check that it is a flaked node"
 	case errors.Is(err, errHTTP):
 		advice = "Give the node's --listen address, whose port is " + dialog.DefaultPort + " by default"
 	case errors.Is(err, io.EOF):

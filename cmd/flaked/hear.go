@@ -162,31 +162,22 @@ func (h *hearing) take(peers []coordinator.Peer) {
 
 // askOne asks at one address. It returns the peers that the node has met.
 func (h *hearing) askOne(ctx context.Context, r *reply) []coordinator.Peer {
-	// The cluster is compared in the first answer, and a connection belongs to one process.
-	node := nodeAt{dialog.Client{TLS: h.nodes.tls, Token: h.nodes.tokenFor(r.address, r.named)}, r.address, nodesTime}
-	request, n := "STATUS", 1
+	requests := []string{"STATUS peers"}
 	if h.request != "" {
-		request, n = request+"\n"+h.request, 2
+		requests = append(requests, h.request)
 	}
-	if h.nodes.tlsErr != nil {
-		r.asked, r.why = view.TLSFailed, h.nodes.tlsErr.Error()
-		return nil
-	}
-	lines, err := node.ask(ctx, request, n)
-	if err != nil {
-		r.asked, r.why = outcome(err)
-		return nil
-	}
-	doc, ok := parseStatus(lines[0])
+	// The cluster is compared in the first answer, and a connection belongs to one process.
+	got := h.nodes.ask(ctx, r.address, r.named, requests...)
+	doc := got.doc
 	switch {
-	case !ok:
-		r.asked, r.why = view.AnotherNode, "its reply to STATUS is not a node's"
+	case got.asked != view.Answered:
+		r.asked, r.why = got.asked, got.why
 	case doc.Cluster.UUID == "":
 		r.asked, r.why = view.NoAnswer, "it has not joined the cluster yet"
 	case doc.Cluster.UUID != h.cluster.UUID:
 		r.asked, r.why = view.AnotherNode, otherCluster(doc.Cluster, h.cluster.UUID)
 	default:
-		r.asked, r.node, r.name, r.line = view.Answered, doc.Node.Node, short(doc.Node.Name), lines[n-1]
+		r.asked, r.node, r.name, r.line = view.Answered, doc.Node.Node, short(doc.Node.Name), got.more
 		if doc.Node.Worker != nil {
 			r.worker, r.connected = *doc.Node.Worker, doc.Node.ZooKeeper.OK
 		}
@@ -300,16 +291,6 @@ func short(s string) string {
 		return string(runes[:most]) + "..."
 	}
 	return view.Clean(s)
-}
-
-// reachAll returns those of a node's addresses for clients that can be dialled from here.
-func (a *asker) reachAll(addresses, host string) (all []string) {
-	for addr := range strings.SplitSeq(addresses, ",") {
-		if at := a.reachLine(addr, host); at != "" && len(all) < 8 {
-			all = append(all, at)
-		}
-	}
-	return all
 }
 
 // workersText names workers, in ascending order: worker 3, or workers 1-2, 7.

@@ -43,7 +43,7 @@ func (n told) serve(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return fakeNode(t, "tcp", "127.0.0.1:0", func(request string) string {
-		if request == "STATUS" {
+		if request == "STATUS peers" {
 			return string(line) + "\n"
 		}
 		return n.taken + "\n"

@@ -143,7 +143,7 @@ type backend struct {
 	admin  *web.Server
 }
 
-func (b *backend) status() string { return b.admin.StatusLine() }
+func (b *backend) status(peers bool) string { return b.admin.StatusLine(peers) }
 
 func (b *backend) Stats() [][2]string {
 	stats := b.Backend.Stats()

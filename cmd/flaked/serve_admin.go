@@ -78,7 +78,7 @@ func (o *options) adminError(err error) error {
 // for plain HTTP, and https://HOST:PORT for TLS.
 func (o options) adminURL(addr string) string {
 	if o.adminTLS && addr != "" {
-		return httpsPrefix + addr
+		return "https://" + addr
 	}
 	return addr
 }

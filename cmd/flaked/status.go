@@ -23,8 +23,8 @@ func statusCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "status",
 		Usage: "say whether a cluster is healthy, and print its workers",
-		Description: `Reads ZooKeeper, and asks the nodes for their own state, at the admin addresses that it
-can reach. It changes nothing. A worker is
+		Description: `Reads ZooKeeper, and asks the nodes for their own state, at those of their addresses for
+clients that it can reach. It changes nothing. A worker is
   live            its holder is connected to ZooKeeper
   disconnected    its holder is not connected, and may serve until its lease expires
   stopped         its holder stopped cleanly, and may come back until its lease expires
@@ -83,7 +83,7 @@ func status(c *cli.Context) error {
 // statusWithoutZooKeeper asks the node on this machine, after ZooKeeper could not be read because of err.
 // Without ZooKeeper, only the name of the cluster is known, so it is all that can be compared.
 func statusWithoutZooKeeper(c *cli.Context, nodes *asker, err error) error {
-	found, cluster := nodes.askStatus(c.Context, defaultAddr)
+	found, cluster := nodes.askNamed(c.Context, defaultAddr)
 	if found.Says == nil || cluster.Name != c.String("cluster") {
 		return fmt.Errorf("%w. `flaked status --addr HOST:PORT` asks nodes without ZooKeeper", err)
 	}
@@ -97,7 +97,7 @@ func statusOfAddrs(c *cli.Context, nodes *asker) error {
 		return err
 	}
 	found, clusters := make([]view.WorkerReport, len(addrs)), make([]node.ClusterSnapshot, len(addrs))
-	allAtOnce(len(addrs), func(i int) { found[i], clusters[i] = nodes.askStatus(c.Context, addrs[i]) })
+	allAtOnce(len(addrs), func(i int) { found[i], clusters[i] = nodes.askNamed(c.Context, addrs[i]) })
 	wanted := ""
 	if c.IsSet("cluster") {
 		wanted = c.String("cluster")

@@ -1,16 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
-	"net/http"
 	"net/netip"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -26,25 +24,21 @@ import (
 	"github.com/flaked/flaked/internal/ops/web"
 )
 
-// Nodes are asked concurrently, askMost at a time.
+// Nodes are asked concurrently, askMost at a time, by STATUS at their addresses for clients.
 const (
-	askTime   = 800 * time.Millisecond // for all nodes of a cluster, at their admin addresses
-	nodesTime = 2 * time.Second        // for each node at its address for clients
+	askTime   = 800 * time.Millisecond // for all nodes of a cluster
+	nodesTime = 2 * time.Second        // for each node of --addr
 	askMost   = 128
 )
-
-// httpsPrefix begins an admin address that uses TLS. One without it uses plain HTTP.
-const httpsPrefix = "https://"
 
 // askFlags returns the flags that nodeAsker reads.
 func askFlags() []cli.Flag {
 	return in(security, append([]cli.Flag{
-		tokenFileFlag("`FILE` with a token for the nodes. It is sent to their admin addresses, encrypted only to " +
-			"those with https://. FLAKED_TOKEN gives the token itself, which is sent only to nodes on this " +
-			"machine, to that of --addr, " +
-			"and with --tls-ca to https:// addresses"),
-	}, tlsFlags("tls", "use TLS to addresses for clients, except unix sockets. Any of the flags below implies it. "+
-		"Admin addresses with https:// always use TLS", "the node's")...)...)
+		tokenFileFlag("`FILE` with a token for the nodes. It is sent to all of them, encrypted only with --tls. " +
+			"FLAKED_TOKEN gives the token itself, which is sent only to nodes on this machine, to those of --addr, " +
+			"and with --tls-ca to all"),
+	}, tlsFlags("tls", "use TLS to the nodes, except over unix sockets. Any of the flags below implies it",
+		"the node's")...)...)
 }
 
 // asker asks nodes for their own state.
@@ -54,11 +48,9 @@ type asker struct {
 	// it crosses the network in the clear, to any address that a record in ZooKeeper names.
 	token      string
 	everywhere bool
-	// tls is nil for plain TCP to addresses for clients, and the system's authorities for HTTPS. tlsErr is the error of
-	// the TLS flags. With an error, neither can be dialled.
+	// tls is nil for plain TCP. tlsErr is the error of the TLS flags. With an error, no node can be asked.
 	tls    *tls.Config
 	tlsErr error
-	client *http.Client
 }
 
 // nodeAsker returns the asker that the flags describe.
@@ -74,84 +66,124 @@ func nodeAsker(c *cli.Context) (*asker, error) {
 
 func newAsker(config *tls.Config, tlsErr error) *asker {
 	host, _ := os.Hostname() // without one, nobody on loopback is asked
-	return &asker{host: host, tls: config, tlsErr: tlsErr, client: &http.Client{
-		Transport: &http.Transport{DisableKeepAlives: true, MaxResponseHeaderBytes: 1 << 16,
-			TLSClientConfig: config},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}}
+	return &asker{host: host, tls: config, tlsErr: tlsErr}
 }
 
-// reach returns where to dial addr from here, "" if that is impossible. addr is an address of a
-// node on machine, and https:// at its beginning is kept. A loopback address can be dialled only
-// if machine is this one.
+// reachAll returns those of the addresses for clients of a node on machine that can be dialled from here, at most 8.
+func (a *asker) reachAll(addresses, machine string) (all []string) {
+	for addr := range strings.SplitSeq(addresses, ",") {
+		if at := a.reach(addr, machine); at != "" && len(all) < 8 {
+			all = append(all, at)
+		}
+	}
+	return all
+}
+
+// reach returns where to dial an address of a node on machine from here, "" if that is impossible. A unix socket and a
+// loopback address can be dialled only if machine is this one.
 func (a *asker) reach(addr, machine string) string {
-	scheme := ""
-	if rest, secure := strings.CutPrefix(addr, httpsPrefix); secure {
-		scheme, addr = httpsPrefix, rest
-	}
-	host, port, err := net.SplitHostPort(addr)
-	if err != nil {
-		return ""
-	}
 	here := a.host != "" && machine == a.host
-	ip, err := netip.ParseAddr(host)
+	network, address, err := dialog.SplitAddr(addr)
+	if err != nil || network == "unix" {
+		if err != nil || !here {
+			return ""
+		}
+		return addr
+	}
+	host, port, _ := net.SplitHostPort(address)
+	ip, _ := netip.ParseAddr(host) // the zero Addr for a name
 	switch {
-	case host == "" || err == nil && ip.IsUnspecified():
+	case host == "" || ip.IsValid() && ip.IsUnspecified():
 		if host = machine; here {
 			host = "127.0.0.1"
 		}
 		if host == "" {
 			return ""
 		}
-	case (host == "localhost" || err == nil && ip.IsLoopback()) && !here:
+	case dialog.IsLoopback(address) && !here:
 		return ""
 	}
-	return scheme + net.JoinHostPort(host, port)
-}
-
-// reachLine returns the first of a node's addresses for clients that can be
-// reached from here, "" if none can.
-func (a *asker) reachLine(addresses, host string) string {
-	for addr := range strings.SplitSeq(addresses, ",") {
-		network, address, err := dialog.SplitAddr(addr)
-		switch {
-		case err != nil:
-		case network == "unix" && a.host != "" && host == a.host:
-			return addr
-		case network != "unix":
-			if at := a.reach(address, host); at != "" {
-				return at
-			}
-		}
-	}
-	return ""
+	return net.JoinHostPort(host, port)
 }
 
 // askWorkers adds what the nodes themselves say to the workers of a report. It asks the nodes of
-// workers that are live or disconnected, at their admin addresses. Each answer names its cluster, which must be ours.
+// workers that are live or disconnected. Each answer names its cluster, which must be ours.
 func (a *asker) askWorkers(ctx context.Context, ours view.ClusterReport, workers []view.WorkerReport) {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	allAtOnce(len(workers), func(i int) {
 		w := &workers[i]
-		at := a.reach(w.Admin, w.Host)
-		if w.State != view.Live && w.State != view.Disconnected || at == "" {
+		if w.State != view.Live && w.State != view.Disconnected {
 			return
 		}
-		var doc web.Status
-		if doc, w.Asked, w.Why = a.overHTTP(ctx, at); w.Asked != view.Answered {
-			return
-		}
+		said := a.askAll(ctx, w.Address, w.Host)
 		// Another node may answer at the address by now, or the node may hold another worker.
-		switch s := doc.Node; {
-		case doc.Cluster.UUID != "" && doc.Cluster.UUID != ours.UUID:
-			w.Asked, w.Why = view.AnotherNode, otherCluster(doc.Cluster, named(ours.Name, ours.UUID))
+		switch s, is := said.doc.Node, said.doc.Cluster; {
+		case said.asked != view.Answered:
+		case is.UUID != "" && is.UUID != ours.UUID:
+			said.asked, said.why = view.AnotherNode, otherCluster(is, named(ours.Name, ours.UUID))
 		case s.Node == w.Node && s.Worker != nil && *s.Worker == w.Worker:
-			w.Says = answerOf(doc)
+			w.Says = answerOf(said.doc)
 		default:
-			w.Asked = view.AnotherNode
+			said.asked = view.AnotherNode
 		}
+		w.Asked, w.Why = said.asked, said.why
 	})
+}
+
+// said is what a node has answered to STATUS.
+type said struct {
+	doc web.Status
+	// more is the reply to a second request.
+	more string
+	// asked is the outcome, a result of view, and why explains it if there is no answer.
+	asked, why string
+}
+
+// askAll asks a node on machine at its addresses, one after the other until something answers.
+func (a *asker) askAll(ctx context.Context, addresses, machine string) said {
+	got := said{asked: view.NoAddress, why: "its record names no address"}
+	if addresses != "" {
+		got.why = "from here nobody reaches " + short(addresses)
+		if machine != "" {
+			got.why += " of " + short(machine)
+		}
+	}
+	for _, addr := range a.reachAll(addresses, machine) {
+		if got = a.ask(ctx, addr, false, "STATUS"); got.asked != view.NoAnswer {
+			break
+		}
+	}
+	return got
+}
+
+// ask sends a node STATUS, and perhaps a second request for one line. named means that the user named the address.
+func (a *asker) ask(ctx context.Context, addr string, named bool, requests ...string) (got said) {
+	if a.tlsErr != nil {
+		return said{asked: view.TLSFailed, why: a.tlsErr.Error()}
+	}
+	node := nodeAt{dialog.Client{TLS: a.tls, Token: a.tokenFor(addr, named)}, addr, nodesTime}
+	lines, err := node.ask(ctx, strings.Join(requests, "\n"), len(requests))
+	if err != nil {
+		got.asked, got.why = outcome(err)
+		return got
+	}
+	doc, ok := parseStatus(lines[0])
+	if !ok {
+		return said{asked: view.AnotherNode, why: "its reply to STATUS is not a node's"}
+	}
+	return said{doc: doc, more: strings.Join(lines[1:], ""), asked: view.Answered}
+}
+
+// tokenFor returns the token to send to an address, "" for none. named means that the user named the address.
+func (a *asker) tokenFor(addr string, named bool) string {
+	// Anybody who can write the record could name a server with a certificate of a public authority, but not of one
+	// that the user named.
+	vouched := named || a.tls != nil && a.tls.RootCAs != nil
+	if vouched || a.everywhere || strings.HasPrefix(addr, "unix:") || dialog.IsLoopback(addr) {
+		return a.token
+	}
+	return ""
 }
 
 func answerOf(doc web.Status) *view.Answer {
@@ -171,84 +203,14 @@ func allAtOnce(n int, f func(i int)) {
 	_ = asking.Wait() // always nil
 }
 
-// overHTTP asks a node for its status at its admin address. It returns the document, or why there is none.
-func (a *asker) overHTTP(ctx context.Context, at string) (doc web.Status, asked, why string) {
-	if strings.HasPrefix(at, httpsPrefix) && a.tlsErr != nil {
-		return doc, view.TLSFailed, a.tlsErr.Error()
-	}
-	req, err := a.request(ctx, at, "/v1/status")
-	if err != nil {
-		return doc, view.NoAnswer, ""
-	}
-	resp, err := a.client.Do(req)
-	var body []byte
-	if err == nil {
-		defer resp.Body.Close()
-		body, err = io.ReadAll(io.LimitReader(resp.Body, maxReply))
-	}
-	switch {
-	case err != nil:
-		asked, why = outcome(err)
-	case resp.StatusCode == http.StatusUnauthorized || resp.StatusCode == http.StatusForbidden:
-		asked = view.AccessDenied
-	case resp.StatusCode != http.StatusOK || json.Unmarshal(body, &doc) != nil:
-		asked = view.AnotherNode
-	default:
-		asked = view.Answered
-	}
-	return doc, asked, why
-}
-
-// request returns a GET request for a path at an admin address.
-func (a *asker) request(ctx context.Context, at, path string) (*http.Request, error) {
-	base, secure := "http://"+at, strings.HasPrefix(at, httpsPrefix)
-	if secure {
-		base = at
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+path, nil)
-	if err != nil {
-		return nil, err
-	}
-	// Anybody who can write the record could name a server with a certificate of a public
-	// authority, but not of one that the user named.
-	vouched := secure && a.tls != nil && a.tls.RootCAs != nil
-	if token := a.tokenFor(req.URL.Host, vouched); token != "" {
-		req.Header.Set("Authorization", "Bearer "+token)
-	}
-	return req, nil
-}
-
-// tokenFor returns the token to send to an address, "" for none. vouched means that the user vouches for the address.
-func (a *asker) tokenFor(addr string, vouched bool) string {
-	if vouched || a.everywhere || strings.HasPrefix(addr, "unix:") || dialog.IsLoopback(addr) {
-		return a.token
-	}
-	return ""
-}
-
-// overLine sends a request for one line to a node's address for clients. named means that the user named the address.
-func (a *asker) overLine(ctx context.Context, addr string, named bool, request string) (line, asked, why string) {
-	if a.tlsErr != nil {
-		return "", view.TLSFailed, a.tlsErr.Error()
-	}
-	node := nodeAt{dialog.Client{TLS: a.tls, Token: a.tokenFor(addr, named)}, addr, nodesTime}
-	lines, err := node.ask(ctx, request, 1)
-	if err != nil {
-		asked, why = outcome(err)
-		return "", asked, why
-	}
-	return lines[0], view.Answered, ""
-}
-
 // outcome returns why there is no answer: one of the results of view, and details.
 func outcome(err error) (asked, why string) {
 	tlsAdvice, insecure := tlsAdvice(err)
 	reply, refused := errors.AsType[*ids.ReplyError](err)
 	silent, isSilent := errors.AsType[*silentError](err)
-	request, isHTTP := errors.AsType[*url.Error](err)
 	switch {
 	case refused && accessAdvice(reply) != "":
-		return view.AccessDenied, view.Clean(reply.Line())
+		return view.AccessDenied, view.Clean(reply.Line()) + accessAdvice(reply)
 	case refused:
 		return view.NoAnswer, view.Clean(reply.Line())
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
@@ -257,12 +219,8 @@ func outcome(err error) (asked, why string) {
 			why = silent.why
 		}
 		return view.TimedOut, why
-	case errors.Is(err, http.ErrSchemeMismatch):
-		return view.AnotherNode, "" // the node's record says that it uses TLS
 	case isSilent:
 		why = silent.why
-	case isHTTP:
-		why = plain(request.Err.Error()) // without the URL
 	}
 	if insecure {
 		return view.TLSFailed, view.Clean(why) + ". " + tlsAdvice
@@ -270,21 +228,15 @@ func outcome(err error) (asked, why string) {
 	return view.NoAnswer, view.Clean(why)
 }
 
-// askStatus asks a node at an address for clients, and returns its state and its cluster. A node that did not
+// askNamed asks a node at an address that the user named, and returns its state and its cluster. A node that did not
 // say so has no worker.
-func (a *asker) askStatus(ctx context.Context, addr string) (w view.WorkerReport, cluster node.ClusterSnapshot) {
-	w = view.WorkerReport{Worker: -1, Address: addr}
-	var line string
-	if line, w.Asked, w.Why = a.overLine(ctx, addr, true, "STATUS"); w.Asked != view.Answered {
-		return w, cluster
+func (a *asker) askNamed(ctx context.Context, addr string) (w view.WorkerReport, cluster node.ClusterSnapshot) {
+	got := a.ask(ctx, addr, true, "STATUS")
+	w = view.WorkerReport{Worker: -1, Address: addr, Asked: got.asked, Why: got.why}
+	if got.asked == view.Answered {
+		describe(&w, got.doc)
 	}
-	doc, ok := parseStatus(line)
-	if !ok {
-		w.Asked, w.Why = view.AnotherNode, "its reply to STATUS is not a node's"
-		return w, cluster
-	}
-	describe(&w, doc)
-	return w, doc.Cluster
+	return w, got.doc.Cluster
 }
 
 // parseStatus returns the document in a reply to STATUS, and whether it is a node's.
@@ -309,27 +261,29 @@ func describe(w *view.WorkerReport, doc web.Status) {
 	w.ClockOffsetMs, w.ClockUncertaintyMs = s.Clock.OffsetMs, s.Clock.UncertaintyMs
 }
 
-// askedLine returns a line on the nodes that were asked, "" for none.
+// askedLine returns a line on the nodes that were asked, "" for none. Each kind of failure has the reason of one node.
 func askedLine(workers []view.WorkerReport) string {
-	n, failed := make(map[string]int), ""
+	n, why := make(map[string]int), make(map[string]string)
 	for _, w := range workers {
-		if w.Asked != "" || w.State == view.Live || w.State == view.Disconnected {
+		if w.Asked != "" {
 			n[w.Asked]++
-		}
-		if w.Asked == view.TLSFailed {
-			failed = w.Why
+			why[w.Asked] = cmp.Or(why[w.Asked], w.Why)
 		}
 	}
 	var parts []string
 	for _, row := range [][2]string{
 		{view.Answered, "answered"}, {view.NoAnswer, "did not answer"}, {view.TimedOut, "did not answer in time"},
-		{view.AccessDenied, "denied access (--token-file, or --tls-cert and --tls-key)"},
-		{view.TLSFailed, "failed in TLS (" + failed + ")"}, {view.AnotherNode, "replaced by another node"},
-		{"", "without an address that can be reached from here"},
+		{view.AccessDenied, "denied access"}, {view.TLSFailed, "failed in TLS"},
+		{view.AnotherNode, "replaced by another node"}, {view.NoAddress, "without an address for this machine"},
 	} {
-		if n[row[0]] > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", n[row[0]], row[1]))
+		if n[row[0]] == 0 {
+			continue
 		}
+		part := fmt.Sprintf("%d %s", n[row[0]], row[1])
+		if because := why[row[0]]; because != "" && because != row[0] {
+			part += " (" + because + ")"
+		}
+		parts = append(parts, part)
 	}
 	if len(parts) == 0 || n[view.Answered] > 0 && len(parts) == 1 {
 		return "" // the verdict says it

@@ -4,51 +4,47 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/internal/ops/web"
 )
 
 func TestWhereNodesAreAsked(t *testing.T) {
-	for _, row := range []struct{ admin, host, want string }{
-		{"10.0.0.1:7610", "h2", "10.0.0.1:7610"},
-		{"10.0.0.1:7610", "", "10.0.0.1:7610"},
-		{"ids-2.example:7610", "h2", "ids-2.example:7610"},
-		{"127.0.0.1:7610", "here", "127.0.0.1:7610"},
-		{"127.0.0.1:7610", "h2", ""}, // another machine's, where somebody else may answer
-		{"127.8.0.1:7610", "h2", ""},
-		{"[::1]:7610", "h2", ""},
-		{"[::1]:7610", "here", "[::1]:7610"},
-		{"localhost:7610", "h2", ""},
-		{"localhost:7610", "here", "localhost:7610"},
-		{"0.0.0.0:7610", "h2", "h2:7610"},
-		{"[::]:7610", "h2", "h2:7610"},
-		{":7610", "h2", "h2:7610"},
-		{":7610", "here", "127.0.0.1:7610"},
-		{":7610", "", ""},
+	for _, row := range []struct{ addresses, host, want string }{
+		{"10.0.0.1:7609", "h2", "10.0.0.1:7609"},
+		{"10.0.0.1:7609", "", "10.0.0.1:7609"},
+		{"ids-2.example:7609", "h2", "ids-2.example:7609"},
+		{"127.0.0.1:7609", "here", "127.0.0.1:7609"},
+		{"127.0.0.1:7609", "h2", ""}, // another machine's, where somebody else may answer
+		{"127.8.0.1:7609", "h2", ""},
+		{"[::1]:7609", "h2", ""},
+		{"[::1]:7609", "here", "[::1]:7609"},
+		{"localhost:7609", "h2", ""},
+		{"localhost:7609", "here", "localhost:7609"},
+		{"0.0.0.0:7609", "h2", "h2:7609"},
+		{"[::]:7609", "h2", "h2:7609"},
+		{":7609", "h2", "h2:7609"},
+		{":7609", "here", "127.0.0.1:7609"},
+		{":7609", "", ""},
 		{"", "here", ""},
-		{"rubbish", "here", ""},
-		{"https://10.0.0.1:7610", "h2", "https://10.0.0.1:7610"},
-		{"https://[::1]:7610", "here", "https://[::1]:7610"},
-		{"https://[::1]:7610", "h2", ""},
-		{"https://0.0.0.0:7610", "h2", "https://h2:7610"},
-		{"https://:7610", "here", "https://127.0.0.1:7610"},
-		{"https://", "here", ""},
 		{"http://10.0.0.1:7610", "h2", ""},
+		{"unix:/run/flaked.sock", "here", "unix:/run/flaked.sock"},
+		{"unix:/run/flaked.sock", "h2", ""},
+		{"unix:relative", "here", ""},
+		{"unix:/run/flaked.sock,127.0.0.1:7609,10.0.0.1:7609", "h2", "10.0.0.1:7609"},
+		{"unix:/run/flaked.sock,127.0.0.1:7609", "here", "unix:/run/flaked.sock 127.0.0.1:7609"},
 	} {
 		a := &asker{host: "here"}
-		if got := a.reach(row.admin, row.host); got != row.want {
-			t.Errorf("%q of %q: %q, want %q", row.admin, row.host, got, row.want)
+		if got := strings.Join(a.reachAll(row.addresses, row.host), " "); got != row.want {
+			t.Errorf("%q of %q: %q, want %q", row.addresses, row.host, got, row.want)
 		}
 	}
 	nameless := &asker{}
-	if got := nameless.reach("127.0.0.1:7610", ""); got != "" {
+	if got := nameless.reachAll("127.0.0.1:7609,unix:/run/flaked.sock", ""); got != nil {
 		t.Errorf("a machine without a name asks %q", got)
 	}
 }
@@ -58,35 +54,24 @@ func TestWhereNodesAreAsked(t *testing.T) {
 func TestWhoGetsTheToken(t *testing.T) {
 	own, public := &tls.Config{RootCAs: x509.NewCertPool()}, &tls.Config{}
 	for _, row := range []struct {
-		name, at   string
-		tls        *tls.Config
-		everywhere bool
-		want       string
+		name, at          string
+		tls               *tls.Config
+		everywhere, named bool
+		sent              bool
 	}{
-		{"this machine", "127.0.0.1:7610", nil, false, "http"},
-		{"another one", "10.0.0.1:7610", own, false, ""},
-		{"another one, with --token-file", "10.0.0.1:7610", nil, true, "http"},
-		{"another one by TLS, with --tls", "https://10.0.0.1:7610", public, false, ""},
-		{"another one by TLS, with --tls-ca", "https://10.0.0.1:7610", own, false, "https"},
+		{"this machine", "127.0.0.1:7609", nil, false, false, true},
+		{"a unix socket", "unix:/run/flaked.sock", nil, false, false, true},
+		{"another one", "10.0.0.1:7609", nil, false, false, false},
+		{"another one of --addr", "10.0.0.1:7609", nil, false, true, true},
+		{"another one, with --token-file", "10.0.0.1:7609", nil, true, false, true},
+		{"another one, with --tls", "10.0.0.1:7609", public, false, false, false},
+		{"another one, with --tls-ca", "10.0.0.1:7609", own, false, false, true},
 	} {
 		a := newAsker(row.tls, nil)
 		a.token, a.everywhere = "s3cret", row.everywhere
-		req, err := a.request(t.Context(), row.at, "/v1/status")
-		if err != nil {
-			t.Fatal(err)
+		if got := a.tokenFor(row.at, row.named); (got == "s3cret") != row.sent || got != "" && !row.sent {
+			t.Errorf("%s: %q", row.name, got)
 		}
-		got := ""
-		if req.Header.Get("Authorization") == "Bearer s3cret" {
-			got = req.URL.Scheme
-		}
-		if got != row.want {
-			t.Errorf("%s: %q, want %q", row.name, got, row.want)
-		}
-	}
-	a := &asker{token: "s3cret"}
-	if a.tokenFor("10.0.0.1:7609", false) != "" || a.tokenFor("10.0.0.1:7609", true) == "" ||
-		a.tokenFor("unix:/run/flaked.sock", false) == "" {
-		t.Error("a socket and an address of --addr get the token, and no other address")
 	}
 }
 
@@ -124,88 +109,90 @@ func behind(s *node.Snapshot) {
 	s.Degraded = []string{"disk\x1b"}
 }
 
-// saying returns a handler that answers as such a node.
-func saying(changes ...change) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/v1/status" {
-			fmt.Fprint(w, answer(changes...))
+// keeping returns the reply of a node that keeps a token, on one connection after the other.
+func keeping(token, status string) func(string) string {
+	known := false
+	return func(line string) string {
+		switch given, is := strings.CutPrefix(line, "AUTH "); {
+		case is && given == token:
+			known = true
+			return "OK\n"
+		case is:
+			return "-WRONGPASS wrong token\n"
+		case !known:
+			return "-NOAUTH this node needs a token\n"
 		}
+		return status
 	}
 }
 
-// requiring returns a handler that calls next for requests with a token, and answers others with a status.
-func requiring(token string, denied int, next http.HandlerFunc) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("Authorization") != "Bearer "+token {
-			w.WriteHeader(denied)
-			return
-		}
-		next(w, r)
-	}
-}
-
-func TestAsk(t *testing.T) {
-	ended := make(chan struct{})
-	writing := func(text string) http.HandlerFunc {
-		return func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, text) }
-	}
-	hanging := func(text string) http.HandlerFunc {
-		return func(w http.ResponseWriter, r *http.Request) {
-			writing(text)(w, r)
-			w.(http.Flusher).Flush()
-			<-ended
-		}
-	}
+func TestAskWorkers(t *testing.T) {
 	another := func(s *node.Snapshot) { s.Node = "x" }
 	moved := func(s *node.Snapshot) { s.Worker = new(8) }
 	rows := []struct {
-		name        string
-		at          http.HandlerFunc
-		state       string
-		asked, says string
+		name             string
+		reply            func(string) string
+		state            string
+		asked, says, why string
 	}{
-		{"ready", saying(), view.Live, view.Answered, "ready"},
-		{"behind", saying(behind), view.Disconnected, view.Answered, "not ready: clock-behind\ufffd[2J"},
-		{"without ZooKeeper", saying(cutOff), view.Live, view.Answered, "ready, but no ZooKeeper, from-cache"},
-		{"requires a token", requiring("s3cret", http.StatusUnauthorized, saying()), view.Live, view.Answered, "ready"},
-		{"requires another", requiring("x", http.StatusUnauthorized, saying()), view.Live, view.AccessDenied,
-			"access denied"},
-		{"forbids", requiring("x", http.StatusForbidden, saying()), view.Live, view.AccessDenied, "access denied"},
-		{"another worker by now", saying(moved), view.Live, view.AnotherNode, "another node"},
-		{"another node", saying(another), view.Live, view.AnotherNode, "another node"},
-		{"stopped", saying(), view.Stopped, "", ""},
-		{"not found", http.NotFound, view.Live, view.AnotherNode, "another node"},
-		{"no JSON", writing("{"), view.Live, view.AnotherNode, "another node"},
-		{"redirects", http.RedirectHandler("/v1/status?", http.StatusFound).ServeHTTP, view.Live, view.AnotherNode,
-			"another node"},
-		{"no end", writing(strings.Repeat(" ", 2<<20)), view.Live, view.AnotherNode, "another node"},
-		{"silent", hanging(""), view.Live, view.TimedOut, "timed out"},
-		{"slow", hanging("{"), view.Live, view.TimedOut, "timed out"},
+		{"ready", says(answer()), view.Live, view.Answered, "ready", ""},
+		{"behind", says(answer(behind)), view.Disconnected, view.Answered, "not ready: clock-behind\ufffd[2J", ""},
+		{"without ZooKeeper", says(answer(cutOff)), view.Live, view.Answered, "ready, but no ZooKeeper, from-cache", ""},
+		{"requires a token", keeping("s3cret", answer()), view.Live, view.Answered, "ready", ""},
+		{"requires another", keeping("x", answer()), view.Live, view.AccessDenied, "access denied",
+			"-WRONGPASS wrong token"},
+		{"requires TLS", says(replies.ErrNeedsTLS.Line() + "\n"), view.Live, view.AccessDenied, "access denied",
+			replies.ErrNeedsTLS.Line()},
+		{"another worker by now", says(answer(moved)), view.Live, view.AnotherNode, "another node", ""},
+		{"another node", says(answer(another)), view.Live, view.AnotherNode, "another node", ""},
+		{"stopped", says(answer()), view.Stopped, "", "", ""},
+		{"refuses", says("-BUSY x\n"), view.Live, view.NoAnswer, "no answer", "-BUSY x"},
+		{"not a node", says("hello\n"), view.Live, view.AnotherNode, "another node", "its reply to STATUS is not a node's"},
+		{"HTTP", says("HTTP/1.1 400 Bad Request\n"), view.Live, view.NoAnswer, "no answer", errHTTP.Error()},
+		{"closes", says(""), view.Live, view.NoAnswer, "no answer", "the connection was closed without a reply"},
+		{"silent", says("hang"), view.Live, view.TimedOut, "timed out", "timed out"},
 	}
 	workers := []view.WorkerReport{
-		{Host: "here", State: view.Live, Admin: nobody}, {Host: "here", State: view.Live}, // the last has no address
+		{Host: "here", State: view.Live, Address: nobody},
+		{Host: "here", State: view.Live},
+		{Host: "other", State: view.Live, Address: "unix:/run/flaked.sock,127.0.0.1:7609"},
+		{Worker: 7, Node: "n1", Host: "here", State: view.Live, Address: nobody + "," +
+			fakeNode(t, "tcp", "127.0.0.1:0", keeping("s3cret", answer()))},
 	}
+	first := len(workers)
 	for _, row := range rows {
-		server := httptest.NewServer(row.at)
-		t.Cleanup(server.Close)
 		workers = append(workers, view.WorkerReport{Worker: 7, Node: "n1", Host: "here", State: row.state,
-			Admin: server.Listener.Addr().String()})
+			Address: fakeNode(t, "tcp", "127.0.0.1:0", func(line string) string {
+				if strings.HasPrefix(line, "AUTH ") && !strings.HasPrefix(row.name, "requires") {
+					return "OK\n"
+				}
+				return row.reply(line)
+			})})
 	}
-	t.Cleanup(func() { close(ended) }) // before the servers close
 	a := newAsker(nil, nil)
 	a.host, a.token = "here", "s3cret"
 	a.askWorkers(t.Context(), view.ClusterReport{Name: "default", UUID: "u"}, workers)
-	if workers[0].Asked != view.NoAnswer || workers[1].Asked != "" {
-		t.Errorf("%+v", workers[:2])
-	}
-	for i, row := range rows {
-		w := workers[i+2]
-		if w.Asked != row.asked || w.SaysText() != row.says || (w.Says != nil) != (row.asked == view.Answered) {
-			t.Errorf("%s: %q, %q, want %+v", row.name, w.Asked, w.SaysText(), row)
+	for i, want := range []string{"no answer: connection refused", "no address: its record names no address",
+		"no address: from here nobody reaches unix:/run/flaked.sock,127.0.0.1:7609 of other", "answered: "} {
+		if got := workers[i].Asked + ": " + workers[i].Why; got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	if a := workers[3].Says; a == nil || a.Reason != "-CLOCK the clock is behind\ufffdbehind_ms=3" ||
+	for i, row := range rows {
+		w := workers[first+i]
+		if w.Asked != row.asked || w.SaysText() != row.says || !strings.HasPrefix(w.Why, row.why) || row.why == "" && w.Why != "" ||
+			(w.Says != nil) != (row.asked == view.Answered) {
+			t.Errorf("%s: %q, %q, %q, want %+v", row.name, w.Asked, w.SaysText(), w.Why, row)
+		}
+	}
+	if a := workers[first+1].Says; a == nil || a.Reason != "-CLOCK the clock is behind\ufffdbehind_ms=3" ||
 		a.Degraded[0] != "disk\ufffd" || a.IDs != 42 {
 		t.Errorf("%+v", a)
+	}
+	const want = "nodes asked: 5 answered, 4 did not answer (connection refused), 1 did not answer in time, 2 denied " +
+		"access (-WRONGPASS wrong token. Give a token that the node knows, with --token-file FILE or FLAKED_TOKEN), 3 replaced by another node (its reply to STATUS is not a node's), " +
+		"2 without an address for this machine (its record names no address)"
+	if got := askedLine(workers); got != want {
+		t.Errorf("%s", got)
 	}
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"encoding/json"
 	"net"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -102,7 +100,7 @@ func TestStatusOfTwoClusters(t *testing.T) {
 	}
 }
 
-// A node of another cluster answers at the admin address, and says that it is the one that is looked for.
+// A node of another cluster answers at the address, and says that it is the one that is looked for.
 func TestStatusDoesNotUseTheAnswerOfAnotherCluster(t *testing.T) {
 	var doc web.Status
 	if err := json.Unmarshal([]byte(answer()), &doc); err != nil {
@@ -110,12 +108,10 @@ func TestStatusDoesNotUseTheAnswerOfAnotherCluster(t *testing.T) {
 	}
 	doc.Cluster.UUID = "v"
 	text, _ := json.Marshal(doc)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(text) }))
-	defer server.Close()
 	r := judged("prod", exampleCluster(), nil, local(t0))
 	r.Cluster.UUID = "u"
 	r.Workers = []view.WorkerReport{{Worker: 7, Node: "n1", Host: "here", State: view.Live,
-		Admin: server.Listener.Addr().String()}}
+		Address: fakeNode(t, "tcp", "127.0.0.1:0", says(string(text)+"\n"))}}
 	a := newAsker(nil, nil)
 	a.host = "here"
 	a.askWorkers(t.Context(), r.Cluster, r.Workers)

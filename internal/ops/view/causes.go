@@ -113,7 +113,7 @@ var (
 	pastLease = Problem{"past-lease", Critical, "The lease of a connected node has expired, so it must not issue IDs",
 		otherNodes, "The node's log says why it cannot renew the lease."}
 	down = Problem{"down", Critical, "The node is down or cut off: it is not connected to ZooKeeper and does not " +
-		"answer", otherNodes,
+		"answer%s", otherNodes,
 		"Start the node again, restart it if it hangs, or restore its network. " +
 			"When its lease expires, the worker is free, and this is no longer reported."}
 	disconnected = Problem{"disconnected", Critical, "The node is not connected to ZooKeeper",
@@ -185,11 +185,11 @@ var (
 			"Otherwise start the old node again, at another address."}
 	notShown = Problem{"not-live-yet", Warning, "ZooKeeper does not show the node as live yet, but the node reaches it",
 		unnoticed, "Wait for the next heartbeat. If this lasts, the log of the node says why."}
-	unanswered = Problem{"no-answer", Warning, "The node is live in ZooKeeper, but does not answer at its admin " +
-		"address%s", "Clients notice nothing, unless the process was killed or hangs.",
-		"If its process does not run, start it. Else check its log, and the network to the address (admin in -o json)."}
-	anotherNode = Problem{"another-node", Warning, "Another node answers at the admin address of the node%s", unnoticed,
-		"Give each node an --admin and --advertise address of its own."}
+	unanswered = Problem{"no-answer", Warning, "The node is live in ZooKeeper, but does not answer at its address%s",
+		"Clients notice nothing, unless the process was killed or hangs.",
+		"If its process does not run, start it. Else check its log, and the network to the address."}
+	anotherNode = Problem{"another-node", Warning, "Another node answers at the address of the node%s", unnoticed,
+		"Give each node a --listen and --advertise address of its own."}
 	recordMissing = Problem{"record-missing", Warning, "ZooKeeper has no readable record of the worker", unnoticed,
 		"ZooKeeper lost the record, or it was overwritten. Its holder, if it has one, restores it: if that has " +
 			"stopped, start it with its state directory. Otherwise the worker is kept for a whole lease, then free. " +

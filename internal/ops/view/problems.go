@@ -100,7 +100,7 @@ func (r Report) problemsOf(w WorkerReport) (out []Problem) {
 func (r Report) whyDisconnected(w WorkerReport) []Problem {
 	switch {
 	case w.unanswered():
-		return []Problem{down}
+		return []Problem{down.With(w.inBrackets())}
 	case w.Asked == AnotherNode:
 		return []Problem{replaced.With(w.inBrackets())}
 	case w.Says == nil:
@@ -269,7 +269,7 @@ func (r ClusterReport) FrozenProblem() (p Problem, frozen bool) {
 	return Frozen.With(until), r.Frozen
 }
 
-// unanswered reports whether the node was asked at its admin address and did not answer. A node that denied
+// unanswered reports whether the node was asked and did not answer. A node that denied
 // access, or has no address that can be reached from here, does not count.
 func (w WorkerReport) unanswered() bool { return w.Asked == NoAnswer || w.Asked == TimedOut }
 

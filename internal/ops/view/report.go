@@ -114,7 +114,7 @@ const (
 	Free          = "free"
 )
 
-// The results of asking a node, WorkerReport.Asked. NoAddress is only of `flaked seq recover`.
+// The results of asking a node, WorkerReport.Asked.
 const (
 	Answered     = "answered"
 	NoAnswer     = "no answer"
@@ -125,7 +125,7 @@ const (
 	NoAddress    = "no address"    // no address of the node can be reached from here
 )
 
-// Answer has a node's own report on one of its workers, from /v1/status.
+// Answer has a node's own report on one of its workers, from STATUS.
 type Answer struct {
 	// Ready means that a GET would be answered with an ID. Otherwise Reason is the text of the
 	// refusal, and Cause is the reason in one word.
@@ -133,7 +133,7 @@ type Answer struct {
 	Reason string     `json:"reason"`
 	Cause  node.Cause `json:"cause"`
 	Phase  string     `json:"phase"`
-	// Degraded lists what is wrong with the worker, in the words of /v1/status.
+	// Degraded lists what is wrong with the worker, in the words of STATUS.
 	Degraded []string `json:"degraded"`
 	// LeaseLeftMs and ReservedLeftMs say how long the worker can still serve without ZooKeeper
 	// and without its disk.

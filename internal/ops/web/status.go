@@ -38,7 +38,7 @@ type Status struct {
 	IDs int64 `json:"ids"`
 	// Events are the last 50 log lines, oldest first.
 	Events []Event `json:"events"`
-	// Peers are the other nodes whose records this node has read within the longest lease. Only the line protocol tells
+	// Peers are the other nodes whose records this node has read within the longest lease. Only STATUS peers tells
 	// them: a thousand nodes that each name a thousand would be too much for everybody who asks often.
 	Peers []coordinator.Peer `json:"peers,omitempty"`
 }
@@ -108,12 +108,12 @@ func problemsOf(w view.OwnWorker, s *view.Sequences, dev bool) []view.Problem {
 	return view.WorstFirst(found)
 }
 
-// StatusLine returns the JSON of Status in one line, for lineproto.Config.Status, with the peers. Events is empty: log
+// StatusLine returns the JSON of Status in one line, for lineproto.Config.Status. Events is empty: log
 // lines stay at this server, which may be closed to clients.
-func (s *Server) StatusLine() string {
+func (s *Server) StatusLine(peers bool) string {
 	doc := s.Status()
 	doc.Events = []Event{}
-	if s.cfg.Met != nil {
+	if peers && s.cfg.Met != nil {
 		doc.Peers = s.cfg.Met()
 	}
 	var line strings.Builder

@@ -104,7 +104,7 @@ func TestStatus(t *testing.T) {
 	if err := json.Unmarshal([]byte(body), &back); err != nil {
 		t.Errorf("it cannot be read back: %v", err)
 	}
-	text := New(whole(full())).StatusLine()
+	text := New(whole(full())).StatusLine(false)
 	if err := json.Unmarshal([]byte(text), &line); err != nil || strings.Contains(text, "\n") {
 		t.Errorf("%v: %s", err, text)
 	}
@@ -113,19 +113,21 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// Only the line protocol tells whom a node has met: a list of a thousand is too much for what everybody polls.
-func TestPeersAreOnlyInTheStatusLine(t *testing.T) {
+// A node tells whom it has met only if asked: a list of a thousand is too much for what everybody polls.
+func TestPeersAreOnlyInStatusPeers(t *testing.T) {
 	cfg := full()
 	cfg.Met = func() []coordinator.Peer { return []coordinator.Peer{{Node: "b", Worker: 1}} }
 	s := New(whole(cfg))
-	if got := s.Status().Peers; got != nil || !strings.Contains(s.StatusLine(), `"peers":[{"node":"b","worker":1,`) {
-		t.Errorf("%v, %s", got, s.StatusLine())
+	with, without := s.StatusLine(true), s.StatusLine(false)
+	if got := s.Status().Peers; got != nil || !strings.Contains(with, `"peers":[{"node":"b","worker":1,`) ||
+		strings.Contains(without, `"peers"`) {
+		t.Errorf("%v, %s, %s", got, with, without)
 	}
 }
 
 // Lists of a process that has just started are empty lists in JSON, not null.
 func TestEmptyListsAreNotNullInStatus(t *testing.T) {
-	text := New(whole(Config{Node: serving})).StatusLine()
+	text := New(whole(Config{Node: serving})).StatusLine(false)
 	for _, want := range []string{`"listen":[]`, `"events":[]`, `"problems":[]`, `"sequences":null`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in %s", want, text)

@@ -21,7 +21,7 @@ env:
   # A directory in the volume, which flaked creates. flaked would refuse the volume's own directory: it belongs
   # to root and is open to all.
   - {name: FLAKED_STATE_DIR, value: /var/lib/flaked/node}
-  # `flaked status` reaches the node's admin port there.
+  # The page of the cluster links to the node's admin port there.
   - {name: FLAKED_ADVERTISE, valueFrom: {fieldRef: {fieldPath: status.podIP}}}
   # For other commands of flaked that kubectl exec runs.
   - {name: FLAKED_ADDR, value: "unix:/run/flaked/flaked.sock"}
