@@ -27,10 +27,10 @@ package lineproto
 //   - the command table executes a request against the Backend (commands.go);
 //   - a session joins the two. It touches no socket: bytes in, bytes out (session.go,
 //     request.go, order.go, sequences.go);
-//   - an engine owns the sockets and buffers of a listener (engine.go, accept.go). The
+//   - an engine owns the sockets and buffers of a listener (engine.go, listener.go). The
 //     server ends connections that are past a deadline (sweep.go). On Linux an
 //     event loop serves plain connections (loop_linux.go, looprun_linux.go,
-//     loopio_linux.go, loopend_linux.go). A goroutine serves each other connection
+//     loopmail_linux.go, loopend_linux.go). A goroutine serves each other connection
 //     (conn.go).
 //
 // Turns: a connection reserves a slice of its IDs in each turn. turns.go decides which

@@ -2,173 +2,205 @@ package lineproto
 
 import (
 	"context"
-	"encoding/binary"
-	"net"
-	"sync"
-	"time"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/flaked/flaked/internal/ops/host/rawsocket"
+	"github.com/flaked/flaked/worker"
 )
 
-// maxEvents is the most events that a loop receives from epoll at once.
-const maxEvents = 128
+// Events that epoll watches for. It reports EPOLLHUP and EPOLLERR in any case.
+const (
+	awaitInput = unix.EPOLLIN | unix.EPOLLRDHUP
+	awaitEnd   = unix.EPOLLRDHUP // end of input, which is not read meanwhile
+	awaitLoss  = 0               // only the loss of the connection remains
+	lost       = unix.EPOLLHUP | unix.EPOLLERR
+)
 
-// loop serves many connections from one goroutine. epoll reports which connections have
-// sent something, and each of them gets one recv and one send. A core answers 1.5 times
-// as many requests as with a goroutine for each connection.
-//
-// Fields that are neither atomic nor guarded by mu belong to that goroutine, which is in run.
-// Nothing blocks it but epoll: while there are no IDs, the loop serves other requests and
-// waits for a timer.
-//
-// An engine without a loop has a nil loop. The methods that an engine calls do nothing then.
-type loop struct {
-	e       *engine
-	epfd    int
-	wakefd  int // an eventfd: there is mail
-	timerfd int // the end of a pause
-
-	conns   []*loopConn // by descriptor
-	open    int         // open connections
-	gen     int32       // of the connection adopted last
-	swept   int         // descriptors that the sweep has looked at
-	surplus *surplus    // of the sweep
-	stage   stage       // of draining
-
-	turns turns // of connections with more work than a turn
-	// paused is set while no IDs can be made. waited is how long requests have waited for a
-	// clock that went back, since the last ID.
-	paused bool
-	waited time.Duration
-	// worked is the work of the last turn, in the units of roundOfWork.
-	worked int
-
-	// Buffers of the goroutine. A connection has a buffer of its own only while input or
-	// output is left over.
-	in     []byte
-	events []unix.EpollEvent
-
-	// woke is when epoll last returned events, in ns of Server.elapsed.
-	woke int64
-
-	mu     sync.Mutex // guards mail, woken and closed
-	mail   mail
-	woken  bool // wakefd was written to since the last collect
-	closed bool // wakefd is closed
-}
-
-// mail holds what other goroutines ask of a loop.
-type mail struct {
-	arrived []*loopConn // new
-	woken   []*loopConn // their sessions have been woken
-	sweep   bool
-	surplus *surplus
-	stage   stage
-}
-
-// newLoop opens the descriptors of a loop.
-func newLoop(e *engine) (*loop, error) {
-	l := &loop{e: e, epfd: -1, wakefd: -1, timerfd: -1, in: make([]byte, loopBuf),
-		events: make([]unix.EpollEvent, maxEvents)}
-	if err := l.openFiles(); err != nil {
-		l.free()
-		return nil, err
-	}
-	return l, nil
-}
-
-func (l *loop) openFiles() (err error) {
-	if l.epfd, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
-		return err
-	}
-	if l.wakefd, err = unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK); err != nil {
-		return err
-	}
-	l.timerfd, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_CLOEXEC|unix.TFD_NONBLOCK)
-	if err != nil {
-		return err
-	}
-	// Edge-triggered, so neither need be read.
-	for _, fd := range []int{l.wakefd, l.timerfd} {
-		if err := l.control(unix.EPOLL_CTL_ADD, fd, unix.EPOLLIN|unix.EPOLLET, 0); err != nil {
-			return err
+// ready handles the events of a connection.
+func (l *loop) ready(ctx context.Context, c *loopConn, events uint32) {
+	halfClosed := events&unix.EPOLLRDHUP != 0
+	switch c.state {
+	case connReading:
+		if events&lost != 0 {
+			l.close(c) // the client is gone
+			return
+		}
+		c.s.halfClosed = halfClosed
+		l.read(ctx, c)
+	case connMore, connSleeping:
+		c.s.halfClosed = c.s.halfClosed || halfClosed
+		l.watch(c, events)
+	case connWriting:
+		l.flush(c)
+	case connLingering:
+		if n, e := rawsocket.Recv(c.fd, l.in); n <= 0 && e != syscall.EAGAIN || e != 0 && e != syscall.EAGAIN {
+			l.close(c)
 		}
 	}
-	return nil
 }
 
-// free closes the descriptors of the loop. Mail that comes later is thrown away: another
-// file may get the number of wakefd.
-func (l *loop) free() {
-	if l == nil {
+// setAside makes a connection wait for its turn, or sleep until its session is woken.
+func (l *loop) setAside(c *loopConn) {
+	if l.stage >= waitless {
+		c.s.stopWaiting()
+	}
+	if c.st == needWake && !c.s.awake() {
+		c.state = connSleeping
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.closed = true
-	for _, fd := range []int{l.epfd, l.wakefd, l.timerfd} {
-		unix.Close(fd)
+	l.goOn(c)
+}
+
+// goOn puts a connection in the queue.
+func (l *loop) goOn(c *loopConn) {
+	c.state = connMore
+	l.turns.join(&c.place, c.s.order.lacks(), c.s.halfClosed)
+}
+
+// watch handles an event of a connection that waits for its turn or for a sequence. It stops watching for
+// an event that has been reported: epoll reports input, and the end of input, until it
+// is read.
+func (l *loop) watch(c *loopConn, events uint32) {
+	switch {
+	case events&lost != 0:
+		l.close(c)
+	case c.s.halfClosed:
+		l.turns.part(&c.place)
+		l.ask(c, awaitLoss)
+	default:
+		l.ask(c, awaitEnd)
 	}
 }
 
-func (l *loop) control(op, fd int, events uint32, gen int32) error {
-	return unix.EpollCtl(l.epfd, op, fd, &unix.EpollEvent{Events: events, Fd: int32(fd), Pad: gen})
+// read reads once and answers.
+func (l *loop) read(ctx context.Context, c *loopConn) {
+	k := copy(l.in, c.rest) // shorter than in, as maxLine is
+	n, e := rawsocket.Recv(c.fd, l.in[k:])
+	switch {
+	case e == syscall.EAGAIN:
+		return
+	case e != 0:
+		l.close(c)
+		return
+	case n == 0:
+		c.eof = true
+	case !c.spoken:
+		c.spoken = true
+		c.extend(unlimited)
+	}
+	c.late = l.e.draining.Load()
+	c.began = l.woke
+	l.answer(ctx, c, l.in[:k+n], l.atOnce())
+	l.turns.note(c.s.took, c.s.pause != worker.Pause{})
 }
 
-// oneWake is what a wake adds to the counter of wakefd: 1, in the byte order of the processor.
-// In the other order it would be 2^56, which fills the counter after 255 wakes. The kernel
-// refuses further wakes then.
-var oneWake = binary.NativeEndian.AppendUint64(nil, 1)
+// atOnce returns how many IDs a connection may take when its request is read.
+func (l *loop) atOnce() int {
+	if l.paused && l.waited > 0 { // a request that joins the wait for a clock waits to its end
+		return 0
+	}
+	return l.turns.atOnce()
+}
 
-// post adds to the mail and wakes the loop.
-func (l *loop) post(add func(m *mail)) {
-	if l == nil {
+// answer executes the requests in in, up to one flush of output and up to may IDs. Then
+// other connections have their turn.
+func (l *loop) answer(ctx context.Context, c *loopConn, in []byte, may int) {
+	c.s.lend()
+	c.s.waited = l.waited
+	used, st := c.s.consume(ctx, in, c.eof, may)
+	if c.s.took > 0 {
+		l.waited = 0
+	}
+	if c.s.pause != (worker.Pause{}) {
+		l.pause(c.s.pause)
+	}
+	l.worked = c.s.took + len(c.s.out)/bytesOfWork
+	l.deliver(c, in[used:], st)
+}
+
+// deliver sends the output of a step, which has left the input left unconsumed.
+func (l *loop) deliver(c *loopConn, left []byte, st status) {
+	c.st = st
+	switch {
+	case st == failed:
+		l.close(c)
+		return
+	case len(left) == 0:
+		c.rest = nil
+	case st == needInput:
+		c.rest = append([]byte(nil), left...) // not the array of a long read
+	case len(c.rest) == 0 || &left[len(left)-1] != &c.rest[len(c.rest)-1]:
+		c.rest = append([]byte(nil), left...)
+	default:
+		c.rest = left
+	}
+	c.s.fold()
+	c.sent = 0
+	l.flush(c)
+	c.s.measure(c.began)
+}
+
+// flush sends as much output as the socket accepts. A client has WriteTimeout to read
+// one flush, which is 32 KiB or little more.
+func (l *loop) flush(c *loopConn) {
+	if c.sent < len(c.s.out) {
+		n, errno := rawsocket.Send(c.fd, c.s.out[c.sent:])
+		switch {
+		case errno == syscall.EAGAIN:
+		case errno != 0:
+			l.close(c)
+			return
+		default:
+			c.sent += n
+		}
+		if c.sent < len(c.s.out) {
+			l.blocked(c)
+			return
+		}
+		c.extend(unlimited)
+	}
+	if c.s.buf != nil {
+		c.s.giveBack()
+		c.s.gather()
+	}
+	if c.st >= needFlush {
+		if c.want == unix.EPOLLOUT {
+			l.ask(c, awaitEnd)
+		}
+		l.setAside(c)
 		return
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
+	l.ask(c, awaitInput)
+	switch {
+	case c.eof:
+		l.close(c)
+	case c.st == finished, l.stage >= ending:
+		l.linger(c)
+	default:
+		c.state = connReading
+	}
+}
+
+// blocked makes a connection wait until its client reads.
+func (l *loop) blocked(c *loopConn) {
+	if c.state == connWriting {
 		return
 	}
-	add(&l.mail)
-	if !l.woken {
-		l.woken = true
-		unix.Write(l.wakefd, oneWake)
+	if !c.s.gather() {
+		l.close(c) // it reads nothing, so it cannot be told why
+		return
 	}
+	c.state = connWriting
+	c.extend(l.e.srv.sweeper.write)
+	l.ask(c, unix.EPOLLOUT)
 }
 
-func (l *loop) collect() mail {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	m := l.mail
-	l.mail, l.woken = mail{}, false
-	return m
-}
-
-// start starts the loop. calls is the context of its Backend calls. The loop ends after drainTo.
-func (l *loop) start(calls context.Context, wg *sync.WaitGroup) {
-	if l != nil {
-		wg.Go(func() { l.run(calls) })
+// ask makes epoll watch for these events only.
+func (l *loop) ask(c *loopConn, events uint32) {
+	if c.want != events {
+		c.want = events
+		l.control(unix.EPOLL_CTL_MOD, c.fd, events, c.gen)
 	}
 }
-
-// take gives a connection to the loop. It returns false if the loop cannot serve the
-// connection, for instance because it speaks TLS. due is the number of ticks for its first
-// request. refused means that it is over MaxConns.
-func (l *loop) take(nc net.Conn, due int64, refused bool) bool {
-	if l == nil || !rawsocket.Is(nc) {
-		return false
-	}
-	fd, err := rawsocket.Detach(nc)
-	if err != nil {
-		return false // perhaps no descriptor: a goroutine needs no second one
-	}
-	c := newLoopConn(l, fd, due, refused)
-	l.post(func(m *mail) { m.arrived = append(m.arrived, c) })
-	return true
-}
-
-func (l *loop) sweepSoon(room *surplus) { l.post(func(m *mail) { m.sweep, m.surplus = true, room }) }
-func (l *loop) drainTo(s stage)         { l.post(func(m *mail) { m.stage = s }) }
