@@ -29,7 +29,7 @@ func BenchmarkAnswer(b *testing.B) {
 			backend.last.Store(1_234_567_890_123_000_000)
 			sequences := newFakeSequences()
 			sequences.list["order"] = &fakeSequence{start: 1_234_567_890_123_000_000, step: 1, most: 1 << 62}
-			c := newConn(newEngine(newTestServer(b, Config{Backend: backend, Sequences: sequences})), discardConn{})
+			c := newConn(newListener(newTestServer(b, Config{Backend: backend, Sequences: sequences})), discardConn{})
 			if strings.Contains(bc.name, "limited") {
 				c.s.rights, _ = limited([]byte("some"))
 			}

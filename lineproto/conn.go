@@ -21,7 +21,7 @@ const (
 
 // conn is one connection that a goroutine of its own reads, answers and writes.
 type conn struct {
-	e  *engine
+	l  *listener // that has accepted it
 	nc net.Conn
 	s  session
 
@@ -40,8 +40,8 @@ type conn struct {
 	r, w int // in[r:w] is read and not consumed
 }
 
-func newConn(e *engine, nc net.Conn) *conn {
-	c := &conn{e: e, nc: nc, s: session{srv: e.srv}, woken: make(signal, 1)}
+func newConn(l *listener, nc net.Conn) *conn {
+	c := &conn{l: l, nc: nc, s: session{srv: l.srv}, woken: make(signal, 1)}
 	c.s.conn = c.woken
 	return c
 }
@@ -68,7 +68,7 @@ func (c *conn) extend(ticks int64) {
 func (c *conn) serve(ctx context.Context) {
 	defer c.s.end()
 	for first, eof := true, false; ; {
-		c.late = c.e.draining.Load()
+		c.late = c.l.draining.Load()
 		n, err := c.fill()
 		switch {
 		case n > 0:
@@ -82,7 +82,7 @@ func (c *conn) serve(ctx context.Context) {
 			c.ended(err)
 			return
 		}
-		c.began = c.e.srv.elapsed()
+		c.began = c.l.srv.elapsed()
 		if !c.answer(ctx, eof) {
 			return
 		}
@@ -96,8 +96,8 @@ func (c *conn) ended(err error) {
 	}
 	c.parting()
 	switch {
-	case !c.e.draining.Load():
-		c.e.srv.counters.idle.Add(1)
+	case !c.l.draining.Load():
+		c.l.srv.counters.idle.Add(1)
 	case c.late:
 		// The client was active within drainGrace and may have sent more by now.
 		c.linger()
@@ -140,7 +140,7 @@ func (c *conn) answer(ctx context.Context, eof bool) bool {
 
 // atOnce returns how many IDs may be taken without a turn.
 func (c *conn) atOnce() int {
-	s := c.e.srv
+	s := c.l.srv
 	if waits := s.cfg.Backend.Waits(); waits != s.waits.Load() {
 		s.waits.Store(waits)
 		s.turns.note(0, true)
@@ -152,7 +152,7 @@ func (c *conn) atOnce() int {
 // false if the client is gone or the server cuts its connections. The connection has no
 // output buffer while it waits.
 func (c *conn) await(ctx context.Context) (may int, ok bool) {
-	o, turns := &c.s.order, &c.e.srv.turns
+	o, turns := &c.s.order, &c.l.srv.turns
 	if turns.take(ctx, &c.place, c.woken, o.lacks(), c.s.halfClosed) != nil {
 		return 0, false
 	}
@@ -175,7 +175,7 @@ func (c *conn) sleep(ctx context.Context) bool {
 	for !c.s.awake() {
 		select {
 		case <-c.woken:
-		case <-c.e.stopWaits:
+		case <-c.l.stopWaits:
 			c.s.stopWaiting()
 		case <-ctx.Done():
 			return false
@@ -191,7 +191,7 @@ func (c *conn) step(ctx context.Context, eof bool, may int) (st status, ok bool)
 	used, st := c.s.consume(ctx, c.in[c.r:c.w], eof, may)
 	c.r += used
 	if c.place.may > 0 {
-		c.e.srv.turns.pass(&c.place, c.s.took)
+		c.l.srv.turns.pass(&c.place, c.s.took)
 	}
 	if st == failed || !c.flush() {
 		return st, false // the buffer is not reused
@@ -216,7 +216,7 @@ func (c *conn) flush() bool {
 	c.s.gather()
 	c.s.measure(c.began)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		c.e.srv.counters.slow.Add(1)
+		c.l.srv.counters.slow.Add(1)
 	}
 	return err == nil
 }

@@ -6,6 +6,8 @@ import (
 	"net"
 	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,18 +29,48 @@ const (
 // every 15 seconds, is too often for connections that are idle by design.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: time.Minute, Interval: 15 * time.Second, Count: 4}
 
-// accept starts connections until l fails or is closed, and returns that error. If ctx
+// listener accepts connections for a Server, and ends them when Serve ends. An event loop serves those that it can, if
+// the listener has one. Each other connection has a goroutine.
+type listener struct {
+	srv  *Server
+	loop *loop // nil where goroutines serve all connections
+
+	// draining is set before connections are told to end.
+	draining atomic.Bool
+	// stopWaits is closed when connections must no longer wait for sequences.
+	stopWaits chan struct{}
+	cut       atomic.Int64 // connections that draining has cut
+
+	wg   sync.WaitGroup // goroutines of connections, and of the loop
+	idle []int64        // the dues of connections of the loop that may have to make room. Server.mu guards it
+}
+
+func newListener(s *Server) *listener { return &listener{srv: s, stopWaits: make(chan struct{})} }
+
+// openLoop makes the event loop of a listener, unless its connections need goroutines.
+func (l *listener) openLoop(from net.Listener, log hclog.Logger) {
+	_, isSocket := from.(syscall.Conn) // not for TLS
+	if !isSocket || l.srv.cfg.Goroutines || runtime.GOOS != "linux" {
+		return
+	}
+	var err error
+	if l.loop, err = newLoop(l); err != nil {
+		log.Warn("failed to create an event loop, serving with goroutines", "error", err)
+	}
+}
+
+// accept starts connections until from fails or is closed, and returns that error. If ctx
 // is done while accept waits for another try, it returns the error of ctx. calls is the
 // context of Backend calls.
-func (e *engine) accept(ctx, calls context.Context, l net.Listener, log hclog.Logger) error {
+func (l *listener) accept(ctx, calls context.Context, from net.Listener, log hclog.Logger) error {
 	var (
 		backoff time.Duration
 		refused int // in a row
-		c       = &e.srv.counters
-		limit   = int64(e.srv.cfg.MaxConns)
+		c       = &l.srv.counters
+		limit   = int64(l.srv.cfg.MaxConns)
 	)
 	for {
-		nc, err := l.Accept()
+		nc, err := from.Accept()
 		if err != nil {
 			if !isTransient(err) {
 				return err
@@ -62,41 +94,41 @@ func (e *engine) accept(ctx, calls context.Context, l net.Listener, log hclog.Lo
 		}
 		open := c.open.Add(1)
 		if open == 1 {
-			e.srv.sweeper.wake()
+			l.srv.sweeper.wake()
 		}
 		if open <= limit {
 			if refused > 0 {
 				log.Info("accepting connections below the limit again", "refused_conns", refused)
 				refused = 0
 			}
-			e.admit(calls, nc)
+			l.admit(calls, nc)
 			continue
 		}
 		c.refused.Add(1)
 		if refused++; refused == 1 {
 			log.Warn("refusing connections", "max_conns", limit)
 		}
-		e.refuse(nc)
+		l.refuse(nc)
 		c.open.Add(-1) // after refuse has counted it, so that the sweep does not fall asleep between
 	}
 }
 
 // admit begins to serve a connection.
-func (e *engine) admit(calls context.Context, nc net.Conn) {
-	c := &e.srv.counters
+func (l *listener) admit(calls context.Context, nc net.Conn) {
+	c := &l.srv.counters
 	c.total.Add(1)
 	due := int64(unlimited)
-	if e.srv.cfg.Authenticate != nil {
-		due = e.srv.sweeper.auth
+	if l.srv.cfg.Authenticate != nil {
+		due = l.srv.sweeper.auth
 	}
-	if e.srv.crowded() {
-		due = min(due, e.srv.sweeper.firstByte)
+	if l.srv.crowded() {
+		due = min(due, l.srv.sweeper.firstByte)
 	}
-	if e.loop.take(nc, due, false) {
+	if l.loop.take(nc, due, false) {
 		runtime.Gosched() // while clients come one after the other, the loop goes first
 		return
 	}
-	e.start(nc, due, func(cn *conn) {
+	l.start(nc, due, func(cn *conn) {
 		defer c.open.Add(-1)
 		if cn.handshake(calls, due) {
 			cn.serve(calls)
@@ -106,21 +138,34 @@ func (e *engine) admit(calls context.Context, nc net.Conn) {
 
 // refuse answers a connection over MaxConns with BUSY and closes it. accept does not
 // wait for that.
-func (e *engine) refuse(nc net.Conn) {
-	refusing, due := &e.srv.refusing, e.srv.sweeper.linger
+func (l *listener) refuse(nc net.Conn) {
+	refusing, due := &l.srv.refusing, l.srv.sweeper.linger
 	if refusing.Add(1) > maxRefusing {
 		refusing.Add(-1)
 		nc.Close()
 		return
 	}
-	if e.loop.take(nc, due, true) {
+	if l.loop.take(nc, due, true) {
 		return
 	}
-	e.start(nc, due, func(c *conn) {
+	l.start(nc, due, func(c *conn) {
 		defer refusing.Add(-1)
-		if _, err := nc.Write(e.srv.busy(nil)); err == nil {
+		if _, err := nc.Write(l.srv.busy(nil)); err == nil {
 			c.linger()
 		}
+	})
+}
+
+// start runs f for a new connection in a goroutine, and closes the connection when f
+// returns. The client has due ticks for its first request.
+func (l *listener) start(nc net.Conn, due int64, f func(c *conn)) {
+	c := newConn(l, nc)
+	c.begin(due)
+	l.srv.add(c)
+	l.wg.Go(func() {
+		f(c)
+		l.srv.remove(c)
+		socket(nc).Close()
 	})
 }
 
@@ -142,3 +187,68 @@ func sleep(ctx context.Context, d time.Duration) bool {
 		return true
 	}
 }
+
+// each calls f with every connection of the listener that has a goroutine. f must not block, as Server.mu is held.
+func (l *listener) each(f func(c *conn)) {
+	l.srv.mu.Lock()
+	defer l.srv.mu.Unlock()
+	for c := range l.srv.conns {
+		if c.l == l {
+			f(c)
+		}
+	}
+}
+
+// drainGrace is how long connections are served as before when draining begins.
+// Requests that the kernel holds are answered in this time. A close would throw them
+// away and, because they are unread, the replies under way too.
+const drainGrace = 10 * time.Millisecond
+
+// A deadline of longAgo interrupts reads and writes that are under way. noDeadline
+// removes it.
+var longAgo, noDeadline = time.Unix(1, 0), time.Time{}
+
+// drain ends all connections. accept must have returned before. Requests may wait for a
+// sequence during half of DrainTimeout. Before drain cuts connections it calls cancel, which
+// ends Backend calls.
+func (l *listener) drain(cancel context.CancelFunc) {
+	ended := make(chan struct{})
+	go func() { l.wg.Wait(); close(ended) }()
+	l.draining.Store(true)
+	l.loop.drainTo(draining)
+	began, whole := time.Now(), l.srv.cfg.DrainTimeout
+	for _, next := range []struct {
+		after time.Duration
+		stage stage
+		do    func() // for connections with goroutines
+	}{
+		{min(drainGrace, whole/2), ending, func() {
+			l.each(func(c *conn) { c.nc.SetReadDeadline(longAgo) })
+		}},
+		{whole / 2, waitless, func() { close(l.stopWaits) }},
+		{whole, cutting, func() {
+			cancel()
+			l.each(func(c *conn) { l.cut.Add(1); socket(c.nc).Close() })
+		}},
+	} {
+		select {
+		case <-ended:
+			return
+		case <-time.After(time.Until(began.Add(next.after))):
+		}
+		next.do()
+		l.loop.drainTo(next.stage)
+	}
+	<-ended
+}
+
+// stage is the progress of draining, as a loop knows it.
+type stage uint8
+
+const (
+	serving  stage = iota
+	draining       // the loop ends with its last connection
+	ending         // connections end once they are answered
+	waitless       // connections no longer wait for sequences
+	cutting        // connections end at once
+)

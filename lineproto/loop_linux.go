@@ -90,7 +90,7 @@ func (l *loop) read(ctx context.Context, c *loopConn) {
 		c.spoken = true
 		c.extend(unlimited)
 	}
-	c.late = l.e.draining.Load()
+	c.late = l.from.draining.Load()
 	c.began = l.woke
 	l.answer(ctx, c, l.in[:k+n], l.atOnce())
 	l.turns.note(c.s.took, c.s.pause != worker.Pause{})
@@ -193,7 +193,7 @@ func (l *loop) blocked(c *loopConn) {
 		return
 	}
 	c.state = connWriting
-	c.extend(l.e.srv.sweeper.write)
+	c.extend(l.srv.sweeper.write)
 	l.ask(c, unix.EPOLLOUT)
 }
 

@@ -12,12 +12,12 @@ import (
 // newTestLoop returns a loop with one connection, and the client's end of that. No
 // goroutine runs the loop: tests call its methods.
 func newTestLoop(t testing.TB, cfg Config) (l *loop, c *loopConn, client int) {
-	e := newEngine(newTestServer(t, cfg))
+	from := newListener(newTestServer(t, cfg))
 	var err error
-	if e.loop, err = newLoop(e); err != nil {
+	if from.loop, err = newLoop(from); err != nil {
 		t.Fatal(err)
 	}
-	l = e.loop
+	l = from.loop
 	t.Cleanup(l.free)
 	c, client = l.connect(t)
 	return l, c, client
@@ -26,14 +26,13 @@ func newTestLoop(t testing.TB, cfg Config) (l *loop, c *loopConn, client int) {
 // connect adds a connection to a loop and returns it with the client's end.
 func (l *loop) connect(t testing.TB) (c *loopConn, client int) {
 	t.Helper()
-	e := l.e
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { unix.Close(fds[1]) })
 	c = newLoopConn(l, fds[0], unlimited, false)
-	e.srv.counters.open.Add(1)
+	l.srv.counters.open.Add(1)
 	l.adopt(c)
 	t.Cleanup(func() {
 		if c.state != connClosed {
@@ -197,10 +196,10 @@ func TestLoopWatchesWaitingConnections(t *testing.T) {
 	expect("with more input", connMore, awaitEnd, &lines[large])
 	l.ready(t.Context(), c, unix.EPOLLRDHUP)
 	expect("half closed", connMore, awaitLoss, &lines[leaving])
-	backlog := l.e.srv.backlog.Load()
+	backlog := l.srv.backlog.Load()
 	l.ready(t.Context(), c, unix.EPOLLHUP|unix.EPOLLRDHUP)
 	expect("gone", connClosed, awaitLoss, nil)
-	if now := l.e.srv.backlog.Load(); backlog != 9900 || now != 0 {
+	if now := l.srv.backlog.Load(); backlog != 9900 || now != 0 {
 		t.Errorf("the backlog was %d and is %d", backlog, now)
 	}
 }
@@ -255,7 +254,7 @@ func TestLoopSweepsInParts(t *testing.T) {
 			t.Fatalf("%d are open, want %d", l.open, left)
 		}
 	}
-	if n := l.e.srv.Counters().ConnsIdle; n != conns {
+	if n := l.srv.Counters().ConnsIdle; n != conns {
 		t.Errorf("%d were counted", n)
 	}
 }

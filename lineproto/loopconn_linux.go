@@ -37,8 +37,8 @@ const (
 )
 
 func newLoopConn(l *loop, fd int, due int64, refused bool) *loopConn {
-	due += l.e.srv.sweeper.tick.Load()
-	c := &loopConn{l: l, fd: fd, refused: refused, s: session{srv: l.e.srv, loop: true}, due: due, until: due}
+	due += l.srv.sweeper.tick.Load()
+	c := &loopConn{l: l, fd: fd, refused: refused, s: session{srv: l.srv, loop: true}, due: due, until: due}
 	c.place.owner = c
 	c.s.conn = c
 	return c

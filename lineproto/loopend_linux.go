@@ -32,9 +32,9 @@ func (l *loop) close(c *loopConn) {
 	unix.Close(c.fd)
 	l.open--
 	if c.refused {
-		l.e.srv.refusing.Add(-1)
+		l.srv.refusing.Add(-1)
 	} else {
-		l.e.srv.counters.open.Add(-1)
+		l.srv.counters.open.Add(-1)
 	}
 }
 
@@ -51,17 +51,17 @@ func (l *loop) beginSweep(room *surplus) {
 	}
 	var idle []int64
 	for _, c := range l.conns {
-		if c != nil && c.state == connReading && l.e.srv.sweeper.mayEnd(c.due) {
+		if c != nil && c.state == connReading && l.srv.sweeper.mayEnd(c.due) {
 			idle = append(idle, c.due)
 		}
 	}
-	l.e.report(idle)
+	l.from.report(idle)
 }
 
 // sweep closes connections that are past their due tick, and those that must make room, beginning
 // with descriptor l.swept. The next call goes on where this one stops.
 func (l *loop) sweep() {
-	now, counters := l.e.srv.sweeper.tick.Load(), &l.e.srv.counters
+	now, counters := l.srv.sweeper.tick.Load(), &l.srv.counters
 	for closed := 0; l.swept < len(l.conns) && closed < closedInARound; l.swept++ {
 		c := l.conns[l.swept]
 		if c == nil || c.due >= unlimited && c.state != connReading || !l.surplus.ends(c.due, now) {
@@ -90,7 +90,7 @@ func (l *loop) drain() {
 		switch {
 		case c == nil:
 		case l.stage == cutting:
-			l.e.cut.Add(1)
+			l.from.cut.Add(1)
 			l.close(c)
 		case c.state == connReading && rawsocket.Pending(c.fd):
 			// The input that has arrived is read and answered before the end. A close

@@ -23,9 +23,10 @@ const maxEvents = 128
 // Nothing blocks it but epoll: while there are no IDs, the loop serves other requests and
 // waits for a timer.
 //
-// An engine without a loop has a nil loop. The methods that an engine calls do nothing then.
+// A listener without a loop has a nil one. The methods that a listener calls do nothing then.
 type loop struct {
-	e       *engine
+	srv     *Server
+	from    *listener // whose connections it serves
 	epfd    int
 	wakefd  int // an eventfd: there is mail
 	timerfd int // the end of a pause
@@ -69,8 +70,8 @@ type mail struct {
 }
 
 // newLoop opens the descriptors of a loop.
-func newLoop(e *engine) (*loop, error) {
-	l := &loop{e: e, epfd: -1, wakefd: -1, timerfd: -1, in: make([]byte, loopBuf),
+func newLoop(from *listener) (*loop, error) {
+	l := &loop{srv: from.srv, from: from, epfd: -1, wakefd: -1, timerfd: -1, in: make([]byte, loopBuf),
 		events: make([]unix.EpollEvent, maxEvents)}
 	if err := l.openFiles(); err != nil {
 		l.free()

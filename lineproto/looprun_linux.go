@@ -14,7 +14,7 @@ import (
 func (l *loop) run(ctx context.Context) {
 	for l.stage == serving || l.open > 0 {
 		n := l.wait()
-		l.woke = l.e.srv.elapsed()
+		l.woke = l.srv.elapsed()
 		for _, ev := range l.events[:n] {
 			switch int(ev.Fd) {
 			case l.wakefd:
@@ -77,7 +77,7 @@ func (l *loop) pause(p worker.Pause) {
 	}
 	at := unix.ItimerSpec{Value: unix.NsecToTimespec(max(int64(p.For), 1))} // 0 would stop the timer
 	if err := unix.TimerfdSettime(l.timerfd, 0, &at, nil); err != nil {
-		l.e.srv.cfg.Logger.Error("failed to set a timer", "error", os.NewSyscallError("timerfd_settime", err))
+		l.srv.cfg.Logger.Error("failed to set a timer", "error", os.NewSyscallError("timerfd_settime", err))
 		l.paused = false
 	}
 }
@@ -123,13 +123,13 @@ func (l *loop) adopt(c *loopConn) {
 	l.open++
 	c.want = awaitInput
 	if err := l.control(unix.EPOLL_CTL_ADD, c.fd, c.want, c.gen); err != nil {
-		l.e.srv.cfg.Logger.Warn("failed to add a connection to epoll", "error", os.NewSyscallError("epoll_ctl", err))
+		l.srv.cfg.Logger.Warn("failed to add a connection to epoll", "error", os.NewSyscallError("epoll_ctl", err))
 		l.close(c)
 		return
 	}
 	if c.refused {
 		c.s.lend()
-		c.s.out = l.e.srv.busy(c.s.out)
+		c.s.out = l.srv.busy(c.s.out)
 		l.deliver(c, nil, finished)
 	}
 }

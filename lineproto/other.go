@@ -9,10 +9,10 @@ import (
 	"sync"
 )
 
-// loop does not exist on this system: engines have a nil one.
+// loop does not exist on this system: listeners have a nil one.
 type loop struct{}
 
-func newLoop(*engine) (*loop, error) { return nil, errors.ErrUnsupported }
+func newLoop(*listener) (*loop, error) { return nil, errors.ErrUnsupported }
 
 func (*loop) start(context.Context, *sync.WaitGroup)         {}
 func (*loop) take(nc net.Conn, due int64, refused bool) bool { return false }

@@ -4,13 +4,9 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"runtime"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
-
-	"github.com/hashicorp/go-hclog"
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
@@ -35,6 +31,11 @@ type Server struct {
 	waits    atomic.Int64 // Backend.Waits when last read
 	refusing atomic.Int64 // connections being told BUSY
 
+	mu        sync.Mutex             // guards what follows, and listener.idle
+	conns     map[*conn]struct{}     // with goroutines
+	listeners map[*listener]struct{} // on which Serve runs
+	endSweep  func()                 // ends the sweep, and returns when it has ended. Set while there are listeners
+
 	closeOnce sync.Once
 	closed    chan struct{} // by CloseListeners
 
@@ -50,10 +51,12 @@ func New(cfg Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		cfg:    cfg,
-		began:  time.Now(),
-		closed: make(chan struct{}),
-		table:  commandTable(),
+		cfg:       cfg,
+		began:     time.Now(),
+		conns:     make(map[*conn]struct{}),
+		listeners: make(map[*listener]struct{}),
+		closed:    make(chan struct{}),
+		table:     commandTable(),
 	}
 	s.sweeper.configure(&s.cfg)
 	s.help, s.helpRESP = helpLines(s.table, false), helpLines(s.table, true)
@@ -96,14 +99,14 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	calls, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 
-	e := newEngine(s)
-	e.openLoop(l, log)
-	defer e.loop.free()
-	e.loop.start(calls, &e.wg)
-	s.join(e)
-	defer s.leave(e)
+	ln := newListener(s)
+	ln.openLoop(l, log)
+	defer ln.loop.free()
+	ln.loop.start(calls, &ln.wg)
+	s.join(ln)
+	defer s.leave(ln)
 	accepted := make(chan error, 1)
-	go func() { accepted <- e.accept(ctx, calls, l, log) }()
+	go func() { accepted <- ln.accept(ctx, calls, l, log) }()
 	log.Info("listening", "max_conns", s.cfg.MaxConns, "max_batch", MaxBatch)
 
 	var err error
@@ -123,12 +126,52 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		}
 	}
 
-	e.drain(cancel)
-	log.Info("stopped listening", "cut_conns", e.cut.Load())
+	ln.drain(cancel)
+	log.Info("stopped listening", "cut_conns", ln.cut.Load())
 	if err != nil {
 		return fmt.Errorf("accept on %v: %w", l.Addr(), err)
 	}
 	return nil
+}
+
+// join includes the connections of a listener in the sweep. The first listener starts it.
+func (s *Server) join(l *listener) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.listeners) == 0 {
+		stop, stopped := make(chan struct{}), make(chan struct{})
+		s.endSweep = func() { close(stop); <-stopped }
+		go func() {
+			defer close(stopped)
+			s.sweep(stop)
+			s.sweeper.wake() // a sweep that began meanwhile, if this one has taken its wake-up
+		}()
+	}
+	s.listeners[l] = struct{}{}
+}
+
+// leave takes a listener out of the sweep. The last one ends it.
+func (s *Server) leave(l *listener) {
+	s.mu.Lock()
+	delete(s.listeners, l)
+	last, end := len(s.listeners) == 0, s.endSweep
+	s.mu.Unlock()
+	if last {
+		end()
+	}
+}
+
+// add and remove keep the connections that have goroutines.
+func (s *Server) add(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns[c] = struct{}{}
+}
+
+func (s *Server) remove(c *conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.conns, c)
 }
 
 // Reserve reserves between 1 and n IDs of the Backend for a caller that is not a
@@ -149,25 +192,8 @@ func (s *Server) Reserve(ctx context.Context, n int) (worker.Run, error) {
 // the context of Serve is done. Later calls do nothing.
 func (s *Server) CloseListeners() { s.closeOnce.Do(func() { close(s.closed) }) }
 
-// openLoop makes the event loop of an engine, unless its connections need goroutines.
-func (e *engine) openLoop(l net.Listener, log hclog.Logger) {
-	_, isSocket := l.(syscall.Conn) // not for TLS
-	if !isSocket || e.srv.cfg.Goroutines || runtime.GOOS != "linux" {
-		return
-	}
-	var err error
-	if e.loop, err = newLoop(e); err != nil {
-		log.Warn("failed to create an event loop, serving with goroutines", "error", err)
-	}
-}
-
 // busy appends the reply to a connection over MaxConns. It ends in CRLF, which clients
 // of both framings understand.
 func (s *Server) busy(out []byte) []byte {
 	return linesCRLF.fail(out, replies.New(ids.BUSY, fmt.Sprintf("too many connections limit=%d", s.cfg.MaxConns)))
 }
-
-// drainGrace is how long connections are served as before when draining begins.
-// Requests that the kernel holds are answered in this time. A close would throw them
-// away and, because they are unread, the replies under way too.
-const drainGrace = 10 * time.Millisecond

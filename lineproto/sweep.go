@@ -3,7 +3,6 @@ package lineproto
 import (
 	"math"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -20,10 +19,6 @@ type sweeper struct {
 	idle, firstByte, auth, write, linger int64
 
 	came chan struct{} // capacity 1: the server has its first connection
-
-	mu      sync.Mutex           // guards engines and end
-	engines map[*engine]struct{} // one for each listener on which Serve runs
-	end     func()               // ends the goroutine and returns when it has ended. Set while there are engines
 }
 
 // lingerTime is how long the server goes on reading from a connection that it ends, so
@@ -38,7 +33,6 @@ func (w *sweeper) configure(c *Config) {
 	w.idle, w.firstByte = w.ticks(c.IdleTimeout), w.ticks(c.FirstByteTimeout)
 	w.auth, w.write, w.linger = w.ticks(c.AuthTimeout), w.ticks(c.WriteTimeout), w.ticks(lingerTime)
 	w.came = make(chan struct{}, 1)
-	w.engines = make(map[*engine]struct{})
 }
 
 // ticks returns the least number of ticks that last at least d, wherever between two
@@ -52,35 +46,6 @@ func (w *sweeper) wake() {
 	select {
 	case w.came <- struct{}{}:
 	default:
-	}
-}
-
-// join includes the connections of an engine in the sweep. The first engine starts it.
-func (s *Server) join(e *engine) {
-	w := &s.sweeper
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.engines) == 0 {
-		stop, stopped := make(chan struct{}), make(chan struct{})
-		w.end = func() { close(stop); <-stopped }
-		go func() {
-			defer close(stopped)
-			s.sweep(stop)
-			w.wake() // a sweep that began meanwhile, if this one has taken its wake-up
-		}()
-	}
-	w.engines[e] = struct{}{}
-}
-
-// leave takes an engine out of the sweep. The last one ends it.
-func (s *Server) leave(e *engine) {
-	w := &s.sweeper
-	w.mu.Lock()
-	delete(w.engines, e)
-	last, end := len(w.engines) == 0, w.end
-	w.mu.Unlock()
-	if last {
-		end()
 	}
 }
 
@@ -108,23 +73,22 @@ func (s *Server) sweep(stop <-chan struct{}) {
 	}
 }
 
-// round ends the connections of all engines that are past their due tick, and those that must make room.
+// round ends the connections that are past their due tick, and those that must make room.
 func (s *Server) round() {
-	w := &s.sweeper
-	now := w.tick.Add(1)
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	now := s.sweeper.tick.Add(1)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	var room *surplus
 	if s.crowded() {
 		room = s.surplus()
 	}
-	for e := range w.engines {
-		e.loop.sweepSoon(room)
-		e.each(func(c *conn) {
-			if room.ends(c.due.Load(), now) {
-				c.nc.SetDeadline(longAgo)
-			}
-		})
+	for l := range s.listeners {
+		l.loop.sweepSoon(room)
+	}
+	for c := range s.conns {
+		if room.ends(c.due.Load(), now) {
+			c.nc.SetDeadline(longAgo)
+		}
 	}
 }
 
@@ -151,16 +115,16 @@ type surplus struct {
 }
 
 // surplus returns the longest idle of the connections that have been idle for IdleTimeout, as many as are over half
-// of MaxConns. Loops report theirs in each round, so those of the round before count.
+// of MaxConns. Loops report theirs in each round, so those of the round before count. mu is held.
 func (s *Server) surplus() *surplus {
 	var idle []int64
-	for e := range s.sweeper.engines {
-		idle = append(idle, e.reported()...)
-		e.each(func(c *conn) {
-			if due := c.due.Load(); s.sweeper.mayEnd(due) {
-				idle = append(idle, due)
-			}
-		})
+	for l := range s.listeners {
+		idle, l.idle = append(idle, l.idle...), nil
+	}
+	for c := range s.conns {
+		if due := c.due.Load(); s.sweeper.mayEnd(due) {
+			idle = append(idle, due)
+		}
 	}
 	n := int(s.counters.open.Load()) - s.cfg.MaxConns/2
 	if n <= 0 || n > len(idle) { // n <= 0: memory is short
@@ -176,18 +140,10 @@ func (s *Server) surplus() *surplus {
 }
 
 // report keeps the dues of idle connections of the loop, for the next round of the sweep.
-func (e *engine) report(idle []int64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.idle = idle
-}
-
-// reported returns what the loop has reported, and forgets it.
-func (e *engine) reported() (idle []int64) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	idle, e.idle = e.idle, nil
-	return idle
+func (l *listener) report(idle []int64) {
+	l.srv.mu.Lock()
+	defer l.srv.mu.Unlock()
+	l.idle = idle
 }
 
 // ends reports whether a connection with this due must end, and takes it off the surplus.

@@ -46,14 +46,12 @@ func TestWaitingConnectionIsNotIdle(t *testing.T) {
 
 // idle returns the number of connections with a goroutine that wait for a request.
 func idle(s *Server) (n int) {
-	s.sweeper.mu.Lock()
-	defer s.sweeper.mu.Unlock()
-	for e := range s.sweeper.engines {
-		e.each(func(c *conn) {
-			if c.due.Load() >= unlimited {
-				n++
-			}
-		})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for c := range s.conns {
+		if c.due.Load() >= unlimited {
+			n++
+		}
 	}
 	return n
 }

@@ -79,12 +79,12 @@ func (c *conn) handshake(ctx context.Context, then int64) bool {
 	}
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		if !c.e.draining.Load() {
-			c.e.srv.counters.idle.Add(1)
+		if !c.l.draining.Load() {
+			c.l.srv.counters.idle.Add(1)
 		}
 	case !errors.Is(err, io.EOF): // EOF: a probe that only connects
-		c.e.srv.counters.badTLS.Add(1)
-		c.e.srv.cfg.Logger.Debug("TLS handshake failed", "peer", c.nc.RemoteAddr().String(), "error", err)
+		c.l.srv.counters.badTLS.Add(1)
+		c.l.srv.cfg.Logger.Debug("TLS handshake failed", "peer", c.nc.RemoteAddr().String(), "error", err)
 	}
 	if reply, ok := errors.AsType[*ids.ReplyError](err); ok {
 		plainly := socket(c.nc)
