@@ -98,7 +98,6 @@ func TestDrainAnswers(t *testing.T) {
 // does not read keeps Serve from returning.
 func TestDrainTimeout(t *testing.T) {
 	limitWires(t, func(t *testing.T, w wire) {
-		t.Parallel()
 		b, reached, _ := dry()
 		r := w.serve(t, Config{Backend: b, DrainTimeout: 100 * time.Millisecond})
 		for range 5 {

@@ -162,7 +162,11 @@ type wire struct {
 }
 
 func (w wire) String() string {
-	return w.network + w.also + "/" + map[bool]string{false: "loops", true: "goroutines"}[w.goroutines]
+	network := w.network
+	if w.also != "" {
+		network += " and " + w.also
+	}
+	return network + "/" + map[bool]string{false: "loops", true: "goroutines"}[w.goroutines]
 }
 
 // wires runs a test over each wire. Clients must see no difference between them.
@@ -176,12 +180,18 @@ func wires(t *testing.T, test func(t *testing.T, w wire)) {
 }
 
 // limitWires runs a test of a limit over each wire, and over two listeners that clients use in turn. A limit must
-// hold at each of them.
+// hold at each of them. Such tests mostly wait, so they run beside each other.
 func limitWires(t *testing.T, test func(t *testing.T, w wire)) {
+	t.Parallel()
 	wires(t, func(t *testing.T, w wire) {
-		test(t, w)
-		w.also = map[string]string{"tcp": "unix", "unix": "tcp"}[w.network]
-		t.Run("and "+w.also, func(t *testing.T) { test(t, w) })
+		for _, also := range []string{"", map[string]string{"tcp": "unix", "unix": "tcp"}[w.network]} {
+			w := w
+			w.also = also
+			t.Run(w.String(), func(t *testing.T) {
+				t.Parallel()
+				test(t, w)
+			})
+		}
 	})
 }
 

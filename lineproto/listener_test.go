@@ -13,7 +13,6 @@ const busyLine = "-BUSY too many connections limit=2\r"
 // clients that keep their side open keep nobody from being served.
 func TestConnectionLimit(t *testing.T) {
 	limitWires(t, func(t *testing.T, w wire) {
-		t.Parallel()
 		r := w.serve(t, Config{MaxConns: 2})
 		a, b := r.dial(t), r.dial(t)
 		a.send("GET\n")

@@ -96,6 +96,7 @@ func TestTLSBusy(t *testing.T) {
 // TestTLSDrain: received requests are answered and connections end in an orderly way. A
 // client within its handshake or one that does not read delays the end only a little.
 func TestTLSDrain(t *testing.T) {
+	t.Parallel()
 	b, reached, release := dry()
 	r, config := serveTLS(t, Config{Backend: b, DrainTimeout: time.Second})
 	asking, idle, deaf := dialTLS(t, r.addr, config), dialTLS(t, r.addr, config), dialTLS(t, r.addr, config)

@@ -247,7 +247,9 @@ func bytewise(s string) []string {
 // TestTranscriptsOverSockets runs the transcripts through each engine: its buffers, reads and
 // ends.
 func TestTranscriptsOverSockets(t *testing.T) {
+	t.Parallel()
 	wires(t, func(t *testing.T, w wire) {
+		t.Parallel()
 		for _, tc := range allTranscripts() {
 			t.Run(tc.name, func(t *testing.T) {
 				run := func(parts ...string) {

@@ -34,9 +34,9 @@ func TestPanicEndsOnlyItsConnection(t *testing.T) {
 // TestTimeouts: over real sockets every timeout closes its connection, and none too
 // early.
 func TestTimeouts(t *testing.T) {
-	const idle = 200 * time.Millisecond
+	const idle, firstByte = 200 * time.Millisecond, 150 * time.Millisecond
 	limitWires(t, func(t *testing.T, w wire) {
-		r := w.serve(t, Config{IdleTimeout: idle, FirstByteTimeout: 50 * time.Millisecond,
+		r := w.serve(t, Config{IdleTimeout: idle, FirstByteTimeout: firstByte,
 			WriteTimeout: 100 * time.Millisecond, MaxConns: 4})
 		closed := func(what string, c *client, start time.Time, from time.Duration) {
 			t.Helper()
@@ -67,7 +67,7 @@ func TestTimeouts(t *testing.T) {
 
 		for range 2 { // at each listener
 			third := time.Now()
-			closed("the third of four", r.dial(t), third, 50*time.Millisecond)
+			closed("the third of four", r.dial(t), third, firstByte)
 		}
 		for i := range int64(2) {
 			slow := r.dial(t)
