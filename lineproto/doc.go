@@ -19,28 +19,22 @@
 // stops is not answered. A bad request takes no ID.
 package lineproto
 
-// The package has four parts. Each can be replaced without the others:
+// The idea: a session is a conversation without its socket, bytes in and bytes out. An engine reads and writes for it:
+// an event loop for all plain connections of a listener on Linux, else a goroutine for each connection. So all rules of
+// the protocol stand once, and clients cannot tell the engines apart.
 //
-//   - a framing takes requests (verb and arguments) off the input and renders replies:
-//     plain lines (parse.go, telnet.go, reply.go) and RESP (resp.go, resp_reply.go).
-//     One connection may alternate between both;
-//   - the command table executes a request against the Backend (commands.go);
-//   - a session joins the two. It touches no socket: bytes in, bytes out (session.go,
-//     request.go, order.go, sequences.go);
-//   - an engine owns the sockets and buffers of a listener (engine.go, listener.go). The
-//     server ends connections that are past a deadline (sweep.go). On Linux an
-//     event loop serves plain connections (loop_linux.go, looprun_linux.go,
-//     loopmail_linux.go, loopend_linux.go). A goroutine serves each other connection
-//     (conn.go).
+// The invariant: each request is answered once, in order, by the bytes that it would get alone, wherever the input was
+// cut into reads and however many turns the answer took. Nothing that one client does keeps another from its answer:
+// no call of a session waits for a client or, in an event loop, for the Backend. Output, input and the IDs of a turn
+// are bounded.
 //
-// Turns: a connection reserves a slice of its IDs in each turn. turns.go decides which
-// connection is next and how many IDs it gets, for an event loop, and for all connections
-// with goroutines together.
+// Read three types first:
 //
-// Named sequences: Config.Sequences never blocks. If a value is not there yet, the session
-// asks its engine to wake it, and consume returns needWake. Only that connection waits.
-// Requests for other sequences that were pipelined behind wait at the same time (ahead.go).
+//   - session: consume takes requests off the input, and the command table executes them. A request for IDs is an order,
+//     which issue answers. A request for a sequence is a seqRequest, which serve answers;
+//   - turns: which connection goes next, and how many IDs it may take. An event loop has one for its connections,
+//     those with goroutines share one;
+//   - Server: owns connections and their deadlines, which one sweep keeps. A listener accepts, and drains at the end.
 //
-// A malformed array ends the connection after one error. An unfinished array stays in the
-// engine's buffer up to maxLine bytes. A longer one moves to the session, so an engine needs
-// room for no more than a line.
+// A request that is not whole stays in the engine's buffer while it is no longer than a line. A longer array moves to
+// the session, so an engine needs room for no more than a line.

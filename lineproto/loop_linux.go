@@ -2,13 +2,209 @@ package lineproto
 
 import (
 	"context"
+	"os"
+	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/flaked/flaked/internal/ops/host/rawsocket"
 	"github.com/flaked/flaked/worker"
 )
+
+// maxEvents is the most events that a loop receives from epoll at once.
+const maxEvents = 128
+
+// loop serves many connections from one goroutine. epoll reports which connections have
+// sent something, and each of them gets one recv and one send. A core answers 1.5 times
+// as many requests as with a goroutine for each connection.
+//
+// Fields that are neither atomic nor guarded by mu belong to that goroutine, which is in run.
+// Nothing blocks it but epoll: while there are no IDs, the loop serves other requests and
+// waits for a timer.
+//
+// A listener without a loop has a nil one. The methods that a listener calls do nothing then.
+type loop struct {
+	srv     *Server
+	from    *listener // whose connections it serves
+	epfd    int
+	wakefd  int // an eventfd: there is mail
+	timerfd int // the end of a pause
+
+	conns   []*loopConn // by descriptor
+	open    int         // open connections
+	gen     int32       // of the connection adopted last
+	swept   int         // descriptors that the sweep has looked at
+	surplus *surplus    // of the sweep
+	stage   stage       // of draining
+
+	turns turns // of connections with more work than a turn
+	// paused is set while no IDs can be made. waited is how long requests have waited for a
+	// clock that went back, since the last ID.
+	paused bool
+	waited time.Duration
+	// worked is the work of the last turn, in the units of roundOfWork.
+	worked int
+
+	// Buffers of the goroutine. A connection has a buffer of its own only while input or
+	// output is left over.
+	in     []byte
+	events []unix.EpollEvent
+
+	// woke is when epoll last returned events, in ns of Server.elapsed.
+	woke int64
+
+	mu     sync.Mutex // guards mail, woken and closed
+	mail   mail
+	woken  bool // wakefd was written to since the last collect
+	closed bool // wakefd is closed
+}
+
+// loopConn is a connection of a loop.
+type loopConn struct {
+	l       *loop
+	fd      int
+	gen     int32 // differs from earlier users of fd
+	state   connState
+	refused bool // over MaxConns: told BUSY and closed
+	// spoken is set when something has been received. late is set if draining had begun
+	// before the last read. eof is set when the client has sent its last byte.
+	spoken bool
+	late   bool
+	eof    bool
+	want   uint32 // events epoll looks for
+	// began is when its last input was noticed, in ns of Server.elapsed.
+	began int64
+	due   int64 // the tick at which it is closed
+	until int64 // the greatest due before the client has authenticated
+
+	rest  []byte // received and not consumed
+	st    status // what the session wants when its output has been sent
+	sent  int    // bytes of s.out that have been sent
+	place place
+	s     session
+}
+
+type connState uint8
+
+const (
+	connReading   connState = iota
+	connMore                // waiting for a turn, with more to do
+	connWriting             // waiting for the client to read
+	connSleeping            // until its session is woken
+	connLingering           // reads on until the client has seen the end
+	connClosed
+)
+
+func newLoopConn(l *loop, fd int, due int64, refused bool) *loopConn {
+	due += l.srv.sweeper.tick.Load()
+	c := &loopConn{l: l, fd: fd, refused: refused, s: session{srv: l.srv, loop: true}, due: due, until: due}
+	c.place.owner = c
+	c.s.conn = c
+	return c
+}
+
+// wake makes the loop go on with the connection if it sleeps. It does nothing after the end of the loop.
+func (c *loopConn) wake() { c.l.post(func(m *mail) { m.woken = append(m.woken, c) }) }
+
+// extend does what conn.extend does.
+func (c *loopConn) extend(ticks int64) {
+	c.due = c.s.srv.sweeper.tick.Load() + ticks
+	if c.s.locked() {
+		c.due = min(c.due, c.until)
+	}
+}
+
+// start starts the loop. calls is the context of its Backend calls. The loop ends after drainTo.
+func (l *loop) start(calls context.Context, wg *sync.WaitGroup) {
+	if l != nil {
+		wg.Go(func() { l.run(calls) })
+	}
+}
+
+// run serves the loop until draining has ended its last connection.
+func (l *loop) run(ctx context.Context) {
+	for l.stage == serving || l.open > 0 {
+		n := l.wait()
+		l.woke = l.srv.elapsed()
+		for _, ev := range l.events[:n] {
+			switch int(ev.Fd) {
+			case l.wakefd:
+				l.obey(l.collect())
+				continue
+			case l.timerfd:
+				l.paused = false
+				continue
+			}
+			// An earlier event of this round may have closed the connection, and
+			// another one may have its descriptor.
+			if c := l.conns[ev.Fd]; c != nil && c.gen == ev.Pad {
+				l.ready(ctx, c, ev.Events)
+			}
+		}
+		l.sweep()
+		l.giveTurns(ctx)
+	}
+}
+
+const (
+	// roundOfWork is how much work a loop does in turns before it polls for
+	// events. The unit is one reserved ID. 16 bytes of output count as one unit, and
+	// a turn counts as 64 units at least.
+	roundOfWork = roundOfIDs
+	leastWork   = 64
+	bytesOfWork = 16
+)
+
+// giveTurns gives turns to connections that wait. It stops after a round of work.
+func (l *loop) giveTurns(ctx context.Context) {
+	for left := roundOfWork; left > 0; {
+		p := l.turns.next(l.serves())
+		if p == nil {
+			if !l.paused {
+				l.waited = 0 // nobody waits for the clock any more
+			}
+			return
+		}
+		c := p.owner.(*loopConn)
+		l.answer(ctx, c, c.rest, p.may)
+		l.turns.done(p, c.s.took, l.paused)
+		left -= max(l.worked, leastWork)
+	}
+}
+
+// serves returns the first rank that gets no turns: that of orders for IDs, while there are none.
+func (l *loop) serves() rank {
+	if l.paused {
+		return tiny
+	}
+	return numRanks
+}
+
+// pause gives no turns to orders until the time of a Pause has passed.
+func (l *loop) pause(p worker.Pause) {
+	l.paused = true
+	if p.Rollback {
+		l.waited += p.For
+	}
+	at := unix.ItimerSpec{Value: unix.NsecToTimespec(max(int64(p.For), 1))} // 0 would stop the timer
+	if err := unix.TimerfdSettime(l.timerfd, 0, &at, nil); err != nil {
+		l.srv.cfg.Logger.Error("failed to set a timer", "error", os.NewSyscallError("timerfd_settime", err))
+		l.paused = false
+	}
+}
+
+// wait returns the number of events in l.events. It polls before it blocks: under load
+// there mostly is an event, and a call that may block makes Go's scheduler do work. It
+// does not block while connections wait for their turn or a sweep is unfinished.
+func (l *loop) wait() int {
+	n := rawsocket.Poll(l.epfd, l.events)
+	if n > 0 || l.turns.waiting(l.serves()) > 0 || l.swept < len(l.conns) {
+		return n
+	}
+	return rawsocket.Wait(l.epfd, l.events, -1)
+}
 
 // Events that epoll watches for. It reports EPOLLHUP and EPOLLERR in any case.
 const (
@@ -18,64 +214,31 @@ const (
 	lost       = unix.EPOLLHUP | unix.EPOLLERR
 )
 
-// ready handles the events of a connection.
+// ready handles the events of a connection. It receives once what the client has sent, and answers.
 func (l *loop) ready(ctx context.Context, c *loopConn, events uint32) {
 	halfClosed := events&unix.EPOLLRDHUP != 0
 	switch c.state {
 	case connReading:
-		if events&lost != 0 {
-			l.close(c) // the client is gone
-			return
-		}
-		c.s.halfClosed = halfClosed
-		l.read(ctx, c)
 	case connMore, connSleeping:
 		c.s.halfClosed = c.s.halfClosed || halfClosed
 		l.watch(c, events)
+		return
 	case connWriting:
 		l.flush(c)
+		return
 	case connLingering:
 		if n, e := rawsocket.Recv(c.fd, l.in); n <= 0 && e != syscall.EAGAIN || e != 0 && e != syscall.EAGAIN {
 			l.close(c)
 		}
-	}
-}
-
-// setAside makes a connection wait for its turn, or sleep until its session is woken.
-func (l *loop) setAside(c *loopConn) {
-	if l.stage >= waitless {
-		c.s.stopWaiting()
-	}
-	if c.st == needWake && !c.s.awake() {
-		c.state = connSleeping
+		return
+	default:
 		return
 	}
-	l.goOn(c)
-}
-
-// goOn puts a connection in the queue.
-func (l *loop) goOn(c *loopConn) {
-	c.state = connMore
-	l.turns.join(&c.place, c.s.order.lacks(), c.s.halfClosed)
-}
-
-// watch handles an event of a connection that waits for its turn or for a sequence. It stops watching for
-// an event that has been reported: epoll reports input, and the end of input, until it
-// is read.
-func (l *loop) watch(c *loopConn, events uint32) {
-	switch {
-	case events&lost != 0:
-		l.close(c)
-	case c.s.halfClosed:
-		l.turns.part(&c.place)
-		l.ask(c, awaitLoss)
-	default:
-		l.ask(c, awaitEnd)
+	if events&lost != 0 {
+		l.close(c) // the client is gone
+		return
 	}
-}
-
-// read reads once and answers.
-func (l *loop) read(ctx context.Context, c *loopConn) {
+	c.s.halfClosed = halfClosed
 	k := copy(l.in, c.rest) // shorter than in, as maxLine is
 	n, e := rawsocket.Recv(c.fd, l.in[k:])
 	switch {
@@ -94,6 +257,39 @@ func (l *loop) read(ctx context.Context, c *loopConn) {
 	c.began = l.woke
 	l.answer(ctx, c, l.in[:k+n], l.atOnce())
 	l.turns.note(c.s.took, c.s.pause != worker.Pause{})
+}
+
+// setAside makes a connection wait for its turn, or sleep until its session is woken.
+func (l *loop) setAside(c *loopConn) {
+	if l.stage >= waitless {
+		c.s.stopWaiting()
+	}
+	if c.st == needWake && !c.s.awake() {
+		c.state = connSleeping
+		return
+	}
+	l.goOn(c)
+}
+
+// goOn lets a connection wait for its turn.
+func (l *loop) goOn(c *loopConn) {
+	c.state = connMore
+	l.turns.join(&c.place, c.s.order.lacks(), c.s.halfClosed)
+}
+
+// watch handles an event of a connection that waits for its turn or for a sequence. It stops watching for
+// an event that has been reported: epoll reports input, and the end of input, until it
+// is read.
+func (l *loop) watch(c *loopConn, events uint32) {
+	switch {
+	case events&lost != 0:
+		l.close(c)
+	case c.s.halfClosed:
+		l.turns.part(&c.place)
+		l.ask(c, awaitLoss)
+	default:
+		l.ask(c, awaitEnd)
+	}
 }
 
 // atOnce returns how many IDs a connection may take when its request is read.
@@ -202,5 +398,35 @@ func (l *loop) ask(c *loopConn, events uint32) {
 	if c.want != events {
 		c.want = events
 		l.control(unix.EPOLL_CTL_MOD, c.fd, events, c.gen)
+	}
+}
+
+// linger closes the sending side and discards input, as conn.linger does.
+func (l *loop) linger(c *loopConn) {
+	if unix.Shutdown(c.fd, unix.SHUT_WR) != nil {
+		l.close(c)
+		return
+	}
+	c.state = connLingering
+	c.rest = nil
+	c.due = c.s.srv.sweeper.tick.Load() + c.s.srv.sweeper.linger
+}
+
+// close closes a connection, which waits for no turn any more.
+func (l *loop) close(c *loopConn) {
+	c.s.end()
+	l.turns.quit(&c.place)
+	c.state = connClosed
+	c.rest = nil
+	if c.s.buf != nil {
+		c.s.giveBack()
+	}
+	l.conns[c.fd] = nil
+	unix.Close(c.fd)
+	l.open--
+	if c.refused {
+		l.srv.refusing.Add(-1)
+	} else {
+		l.srv.counters.open.Add(-1)
 	}
 }

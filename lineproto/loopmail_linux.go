@@ -1,64 +1,16 @@
 package lineproto
 
 import (
-	"context"
 	"encoding/binary"
 	"net"
-	"sync"
-	"time"
+	"os"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/flaked/flaked/internal/ops/host/rawsocket"
 )
 
-// maxEvents is the most events that a loop receives from epoll at once.
-const maxEvents = 128
-
-// loop serves many connections from one goroutine. epoll reports which connections have
-// sent something, and each of them gets one recv and one send. A core answers 1.5 times
-// as many requests as with a goroutine for each connection.
-//
-// Fields that are neither atomic nor guarded by mu belong to that goroutine, which is in run.
-// Nothing blocks it but epoll: while there are no IDs, the loop serves other requests and
-// waits for a timer.
-//
-// A listener without a loop has a nil one. The methods that a listener calls do nothing then.
-type loop struct {
-	srv     *Server
-	from    *listener // whose connections it serves
-	epfd    int
-	wakefd  int // an eventfd: there is mail
-	timerfd int // the end of a pause
-
-	conns   []*loopConn // by descriptor
-	open    int         // open connections
-	gen     int32       // of the connection adopted last
-	swept   int         // descriptors that the sweep has looked at
-	surplus *surplus    // of the sweep
-	stage   stage       // of draining
-
-	turns turns // of connections with more work than a turn
-	// paused is set while no IDs can be made. waited is how long requests have waited for a
-	// clock that went back, since the last ID.
-	paused bool
-	waited time.Duration
-	// worked is the work of the last turn, in the units of roundOfWork.
-	worked int
-
-	// Buffers of the goroutine. A connection has a buffer of its own only while input or
-	// output is left over.
-	in     []byte
-	events []unix.EpollEvent
-
-	// woke is when epoll last returned events, in ns of Server.elapsed.
-	woke int64
-
-	mu     sync.Mutex // guards mail, woken and closed
-	mail   mail
-	woken  bool // wakefd was written to since the last collect
-	closed bool // wakefd is closed
-}
+// What other goroutines ask of a loop: to serve a connection, to wake one, to sweep and to drain.
 
 // mail holds what other goroutines ask of a loop.
 type mail struct {
@@ -148,13 +100,6 @@ func (l *loop) collect() mail {
 	return m
 }
 
-// start starts the loop. calls is the context of its Backend calls. The loop ends after drainTo.
-func (l *loop) start(calls context.Context, wg *sync.WaitGroup) {
-	if l != nil {
-		wg.Go(func() { l.run(calls) })
-	}
-}
-
 // take gives a connection to the loop. It returns false if the loop cannot serve the
 // connection, for instance because it speaks TLS. due is the number of ticks for its first
 // request. refused means that it is over MaxConns.
@@ -173,3 +118,114 @@ func (l *loop) take(nc net.Conn, due int64, refused bool) bool {
 
 func (l *loop) sweepSoon(room *surplus) { l.post(func(m *mail) { m.sweep, m.surplus = true, room }) }
 func (l *loop) drainTo(s stage)         { l.post(func(m *mail) { m.stage = s }) }
+
+// obey executes what the mail asks for.
+func (l *loop) obey(m mail) {
+	for _, c := range m.arrived {
+		l.adopt(c)
+	}
+	for _, c := range m.woken {
+		if c.state == connSleeping && c.s.awake() {
+			l.goOn(c)
+		}
+	}
+	if m.sweep {
+		l.beginSweep(m.surplus)
+	}
+	if m.stage > l.stage {
+		l.stage = m.stage
+		l.drain()
+	}
+}
+
+// adopt begins to serve a connection.
+func (l *loop) adopt(c *loopConn) {
+	l.gen++
+	c.gen = l.gen
+	for len(l.conns) <= c.fd {
+		l.conns = append(l.conns, nil)
+	}
+	l.conns[c.fd] = c
+	l.open++
+	c.want = awaitInput
+	if err := l.control(unix.EPOLL_CTL_ADD, c.fd, c.want, c.gen); err != nil {
+		l.srv.cfg.Logger.Warn("failed to add a connection to epoll", "error", os.NewSyscallError("epoll_ctl", err))
+		l.close(c)
+		return
+	}
+	if c.refused {
+		c.s.lend()
+		c.s.out = l.srv.busy(c.s.out)
+		l.deliver(c, nil, finished)
+	}
+}
+
+// closedInARound is how many connections a sweep closes before the loop goes on. A
+// connection with replies that its client has not read takes 40 us to close.
+const closedInARound = 8
+
+// beginSweep makes sweep look at all connections. While the server is crowded, it also reports those that may
+// have to make room.
+func (l *loop) beginSweep(room *surplus) {
+	l.swept, l.surplus = 0, room
+	if room == nil {
+		return
+	}
+	var idle []int64
+	for _, c := range l.conns {
+		if c != nil && c.state == connReading && l.srv.sweeper.mayEnd(c.due) {
+			idle = append(idle, c.due)
+		}
+	}
+	l.from.report(idle)
+}
+
+// sweep closes connections that are past their due tick, and those that must make room, beginning
+// with descriptor l.swept. The next call goes on where this one stops.
+func (l *loop) sweep() {
+	now, counters := l.srv.sweeper.tick.Load(), &l.srv.counters
+	for closed := 0; l.swept < len(l.conns) && closed < closedInARound; l.swept++ {
+		c := l.conns[l.swept]
+		if c == nil || c.due >= unlimited && c.state != connReading || !l.surplus.ends(c.due, now) {
+			continue
+		}
+		switch c.state {
+		case connReading:
+			counters.idle.Add(1)
+		case connWriting:
+			counters.slow.Add(1)
+		case connLingering:
+		default:
+			continue
+		}
+		l.close(c)
+		closed++
+	}
+}
+
+// drain ends connections as the stage demands.
+func (l *loop) drain() {
+	if l.stage < ending {
+		return
+	}
+	for _, c := range l.conns {
+		switch {
+		case c == nil:
+		case l.stage == cutting:
+			l.from.cut.Add(1)
+			l.close(c)
+		case c.state == connReading && rawsocket.Pending(c.fd):
+			// The input that has arrived is read and answered before the end. A close
+			// would reset the connection.
+		case c.state == connReading && c.late:
+			// The client was active within drainGrace and may have sent more by now. A
+			// client that was idle all that time has not, and is closed below.
+			l.linger(c)
+		case c.state == connReading, c.state == connLingering && l.stage == ending:
+			l.close(c)
+		case c.state == connSleeping && l.stage == waitless:
+			c.s.stopWaiting()
+			l.goOn(c)
+		}
+	}
+}

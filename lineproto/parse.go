@@ -1,7 +1,6 @@
 package lineproto
 
 import (
-	"encoding/binary"
 	"strconv"
 	"strings"
 )
@@ -90,39 +89,6 @@ func cutCR(b []byte) (line []byte, cr bool) {
 	return b, false
 }
 
-// maxBare bounds a stretch of bare GETs, and so the output of one step. With 256 IDs
-// the cost of a reservation is negligible.
-const maxBare = 256
-
-// bareGETs counts the lines at the beginning of in that are "GET" and nothing else, all
-// with the same ending, at most maxBare. It returns their number and their bytes. It
-// exists for speed alone: line and the command table answer the same lines one by one.
-func (p *plain) bareGETs(in []byte) (count, used int) {
-	const letters = 0x202020 // lower case
-	const get = 'g' | 'e'<<8 | 't'<<16
-	if p.scanned != 0 || p.tel != telNone || len(in) < 4 {
-		return 0, 0
-	}
-	if in[3] == '\r' {
-		for len(in) >= 5 && count < maxBare &&
-			binary.LittleEndian.Uint32(in)|letters == get|'\r'<<24 && in[4] == '\n' {
-			in, count = in[5:], count+1
-		}
-		if count > 0 {
-			p.crlf = true
-		}
-		return count, 5 * count
-	}
-	for len(in) >= 4 && count < maxBare &&
-		binary.LittleEndian.Uint32(in)|letters == get|'\n'<<24 {
-		in, count = in[4:], count+1
-	}
-	if count > 0 {
-		p.crlf = false
-	}
-	return count, 4 * count
-}
-
 // cutWord splits the first word off line. The rest begins with its next word.
 func cutWord(line []byte) (word, rest []byte) {
 	line = trimBlanks(line)
@@ -180,3 +146,84 @@ var inTag = func() (t [256]bool) {
 	}
 	return t
 }()
+
+// Telnet's bytes (RFC 854). A telnet client may negotiate at any time, and does on
+// Ctrl-C. The negotiation does not concern the protocol.
+const (
+	telSE   = 240
+	telSB   = 250
+	telWILL = 251
+	telDONT = 254
+	telIAC  = 255
+)
+
+// telnet skips negotiation: IAC and a command, IAC WILL..DONT and an option, IAC SB ...
+// IAC SE. It also skips an escaped data byte, IAC IAC, because no request holds the
+// byte 255. Its value is the position within a sequence at the end of the input. So a
+// sequence may be split over reads and have any length without being kept.
+type telnet uint8
+
+const (
+	telNone    telnet = iota // outside
+	telCommand               // after IAC
+	telOption                // after IAC WILL, WONT, DO or DONT
+	telSub                   // within IAC SB
+	telSubIAC                // within it, after IAC
+	telDo                    // after IAC DO
+)
+
+// A telnet client sends DO TIMING-MARK after Ctrl-C (RFC 860), and shows nothing more until the answer.
+const (
+	telDO         = 253
+	telTimingMark = 6
+)
+
+// skip returns how many bytes at the front of in belong to the sequence that is under
+// way, or that begins with in[0], an IAC. If t is not telNone afterwards, the sequence
+// continues behind in.
+// mark reports whether the sequence that ends there asks for a timing mark.
+func (t *telnet) skip(in []byte) (n int, mark bool) {
+	for i, c := range in {
+		switch *t {
+		case telNone:
+			*t = telCommand
+			continue
+		case telCommand:
+			switch {
+			case c == telSB:
+				*t = telSub
+				continue
+			case c == telDO:
+				*t = telDo
+				continue
+			case c >= telWILL && c <= telDONT:
+				*t = telOption
+				continue
+			}
+		case telOption:
+		case telDo:
+			mark = c == telTimingMark
+		case telSub:
+			if c == telIAC {
+				*t = telSubIAC
+			}
+			continue
+		case telSubIAC:
+			if c != telSE {
+				*t = telSub
+				continue
+			}
+		}
+		*t = telNone
+		return i + 1, mark
+	}
+	return len(in), false
+}
+
+// answerTelnet appends the answers to the timing marks that the client has asked for.
+func (p *plain) answerTelnet(out []byte) []byte {
+	for ; p.marks > 0; p.marks-- {
+		out = append(out, telIAC, telWILL, telTimingMark)
+	}
+	return out
+}

@@ -1,7 +1,6 @@
 package lineproto
 
 import (
-	"encoding/binary"
 	"fmt"
 
 	"github.com/flaked/flaked/ids"
@@ -166,59 +165,4 @@ func header(in []byte, kind byte) (n, used int, e *ids.ReplyError) {
 		return 0, 0, protocolError("invalid bulk length")
 	}
 	return 0, 0, nil
-}
-
-// gets counts the requests at the beginning of in that are GET, alone or with a key of
-// at most 99 bytes. It returns their number, at most maxBare, and their bytes. It
-// exists for speed alone, as bareGETs does.
-func (a *array) gets(in []byte) (count, used int) {
-	const (
-		one  = '*' | '1'<<8 | '\r'<<16 | '\n'<<24 | '$'<<32 | '3'<<40 | '\r'<<48 | '\n'<<56
-		two  = one + 1<<8
-		caps = 0x202020
-		get  = 'g' | 'e'<<8 | 't'<<16 | '\r'<<24
-	)
-	if a.at > 0 || a.held != nil {
-		return 0, 0
-	}
-	for count < maxBare && len(in)-used >= 13 {
-		r := in[used:]
-		head := binary.LittleEndian.Uint64(r)
-		if binary.LittleEndian.Uint32(r[8:])|caps != get || r[12] != '\n' {
-			break
-		}
-		if head == two {
-			n := keyLen(r[13:])
-			if n == 0 {
-				break
-			}
-			used += n
-		} else if head != one {
-			break
-		}
-		used, count = used+13, count+1
-	}
-	return count, used
-}
-
-// keyLen returns how many bytes the argument at the beginning of in has, with its
-// header and ending. It returns 0 if the argument is not whole or has more than 99
-// bytes.
-func keyLen(in []byte) int {
-	if len(in) < 6 || in[0] != '$' { // $0\r\n\r\n
-		return 0
-	}
-	n, at := int(in[1]-'0'), 4
-	if in[2] != '\r' {
-		n, at = n*10+int(in[2]-'0'), 5
-		if !isDigit(in[2]) || in[1] == '0' {
-			return 0
-		}
-	}
-	end := at + n
-	if !isDigit(in[1]) || in[at-2] != '\r' || in[at-1] != '\n' || end+2 > len(in) ||
-		in[end] != '\r' || in[end+1] != '\n' {
-		return 0
-	}
-	return end + 2
 }
