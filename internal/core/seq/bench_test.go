@@ -24,9 +24,9 @@ func benchmarkTake(b *testing.B, m sequence.Map) {
 	now := i.now()
 	s := i.named("order")
 	s.know(record.Record{Map: m, Settings: record.Settings{HoldMs: 1e9}})
-	s.segment().accept(mode.Write{Write: record.Write{Record: *s.Known, Block: positions.Block{First: 0, End: 1 << 40}}}, now)
+	s.segment().accept(mode.Write{Write: record.Write{Record: *s.known, Block: positions.Block{First: 0, End: 1 << 40}}}, now)
 	s.secret = &secret{key: sequence.NewKey()}
-	s.Values = s.secret.valuesOf(*s.Known)
+	s.values = s.secret.valuesOf(*s.known)
 	i.publish(progress{knewAllAt: now})
 	name := []byte("order")
 	var runs []worker.Run

@@ -19,7 +19,7 @@ func TestNodesFollowTheSectionsOfAFamily(t *testing.T) {
 		for k := range 3 {
 			kind := record.None
 			if one := a.is.find([]byte(record.SectionName("msg:*", k))); one != nil {
-				kind = one.Known.Kind()
+				kind = one.known.Kind()
 			}
 			all = append(all, kind)
 		}

@@ -42,7 +42,7 @@ func FuzzFiles(f *testing.F) {
 		i.Recall()
 		i.named("order").know(goodRecord(plain()))
 		i.resume(ClusterInfo{Self: "me", Resumed: true})
-		m, ok := i.named("order").Mode.(*segment)
+		m, ok := i.named("order").mode.(*segment)
 		if !ok {
 			t.Fatal("not a segment")
 		}

@@ -200,10 +200,10 @@ func (i *Issuer) Take(
 		now, low := i.quick(), false
 		r := mode.Request{Wait: w, N: int64(n), Whole: whole, Wake: wake, Name: name, Lane: lane}
 		s.Mu.Lock()
-		if err = s.rejects(r, now); err == nil && s.Known == nil {
+		if err = s.rejects(r, now); err == nil && s.known == nil {
 			to, low, err = s.Wait(r, now, to)
 		} else if err == nil {
-			to, low, err = s.Mode.Serve(r, now, i.progress.Load().knewAllAt, to)
+			to, low, err = s.mode.Serve(r, now, i.progress.Load().knewAllAt, to)
 		}
 		s.Mu.Unlock()
 		if err == errForgotten {
@@ -321,11 +321,11 @@ func (i *Issuer) Report() Report {
 	for _, s := range all {
 		s.Mu.Lock()
 		sum.Add(s.Totals)
-		switch s.Known.Kind() {
+		switch s.known.Kind() {
 		case record.Sequence:
 			r.Sequences = append(r.Sequences, s.use(now))
 		case record.Template:
-			if s.Known.Incarnation < r.State.Incarnation {
+			if s.known.Incarnation < r.State.Incarnation {
 				r.FrozenTemplates++
 			}
 		}
@@ -351,7 +351,7 @@ func (i *Issuer) Use(name string) (u mode.Use, ok bool) {
 	}
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	if s.Known.Kind() != record.Sequence {
+	if s.known.Kind() != record.Sequence {
 		return u, false
 	}
 	return s.use(i.now()), true
@@ -359,10 +359,10 @@ func (i *Issuer) Use(name string) (u mode.Use, ok bool) {
 
 // use returns what is known of the series. Mu is held.
 func (s *series) use(now int64) mode.Use {
-	u := mode.Use{Name: s.Name, Record: *s.Known, PerSecond: s.window.rate(s.Issued, now)}
-	s.Mode.Report(&u)
-	if now < s.RefusesUntil || len(s.Waiting) > 0 {
-		u.Refusal = s.Refusal.Why()
+	u := mode.Use{Name: s.Name, Record: *s.known, PerSecond: s.window.rate(s.Issued, now)}
+	s.mode.Report(&u)
+	if !s.MayTry(now) || len(s.Waiting) > 0 {
+		u.Refusal = s.Refusal().Why()
 	}
 	return u
 }
@@ -406,9 +406,9 @@ func (s *series) show(r mode.Request, now int64) (line string, err error) {
 	switch {
 	case s.forgotten.Load():
 		return "", errForgotten
-	case s.Known.Kind() == record.Sequence:
+	case s.known.Kind() == record.Sequence:
 		return s.describe(string(r.Name)), nil
-	case s.Known != nil, s.absent(now):
+	case s.known != nil, s.absent(now):
 		return "", noSequence(s.Name)
 	}
 	_, _, err = s.Wait(r, now, nil)
@@ -422,7 +422,7 @@ func (i *Issuer) List(prefix []byte, rights *sequence.Rights) (lines []string) {
 			continue
 		}
 		s.Mu.Lock()
-		if s.Known.Kind() == record.Sequence && strings.HasPrefix(s.Name, string(prefix)) {
+		if s.known.Kind() == record.Sequence && strings.HasPrefix(s.Name, string(prefix)) {
 			lines = append(lines, s.describe(s.Name))
 		}
 		s.Mu.Unlock()
@@ -433,8 +433,8 @@ func (i *Issuer) List(prefix []byte, rights *sequence.Rights) (lines []string) {
 
 // describe returns the line of SEQ. Mu is held.
 func (s *series) describe(name string) string {
-	r := s.Known
+	r := s.known
 	return fmt.Sprintf("name=%s mode=%s start=%d increment=%d max=%d used_percent=%.1f taken=%d map=%s %s",
 		name, r.Mode, r.Start, r.Increment, r.Max, 100*r.Used(r.Next), max(r.Next, s.highest), r.MapName(),
-		s.Mode.Report(new(mode.Use)))
+		s.mode.Report(new(mode.Use)))
 }

@@ -178,7 +178,7 @@ func (rs *Rounds) resumeFrom(j *journal, cluster ClusterInfo) (dropped bool) {
 // resume notes what an earlier process held of the sequence. It counts when the record is known.
 func (s *series) resume(h held) {
 	s.kept, s.journaled, s.Stale = &h, &h, true
-	if s.Known != nil {
+	if s.known != nil {
 		s.restock()
 	}
 }
@@ -191,7 +191,7 @@ func (s *series) restock() {
 	}
 	s.kept = nil
 	//mutant:s32-another-life by TestJournalGoesOn -> if m := s.stocked(); m != nil {
-	if m := s.stocked(); m != nil && s.Known.ID == h.ID {
+	if m := s.stocked(); m != nil && s.known.ID == h.ID {
 		m.restock(*h)
 		s.highest = max(s.highest, h.Last.End)
 	}
@@ -203,7 +203,7 @@ func (s *segment) restock(h held) {
 	for _, b := range h.Blocks {
 		s.stock.Add(b)
 	}
-	s.stock.SkipTo(s.Known.From) // the state directory may know what an operator has raised since
+	s.stock.SkipTo(s.known.From) // the state directory may know what an operator has raised since
 }
 
 // leastMargin is the number of positions below a bound for a sequence that is hardly used: so many are lost at kill -9. A
@@ -248,7 +248,7 @@ func (i *Issuer) saveJournal() (again bool) {
 			p.bound = math.MaxInt64
 		}
 		p.s.change(func() {
-			if p.s.Mode == p.m { // else the name has another life
+			if p.s.mode == p.m { // else the name has another life
 				p.m.traceBound(p.bound)
 				p.m.stock.SetBound(p.bound)
 			}
@@ -356,7 +356,7 @@ func (s *segment) boundFor(need, margin int64) int64 {
 
 // held returns what the journal must have if this bound counts. ok is false if that is nothing.
 func (s *segment) held(bound int64) (h held, ok bool) {
-	h = held{s.Name, s.Known.ID, s.lastIncarnation, s.lastBlock, s.stock.From(bound)}
+	h = held{s.Name, s.known.ID, s.lastIncarnation, s.lastBlock, s.stock.From(bound)}
 	return h, len(h.Blocks) > 0
 }
 

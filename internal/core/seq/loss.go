@@ -144,7 +144,7 @@ func (rs *Rounds) toPutBack() (n int) {
 	}
 	for _, s := range rs.list() {
 		s.Mu.Lock()
-		if s.Stale && (s.Known != nil || s.journaled != nil) && s.incarnation < rs.known.incarnation {
+		if s.Stale && (s.known != nil || s.journaled != nil) && s.incarnation < rs.known.incarnation {
 			n++
 		}
 		s.Mu.Unlock()
@@ -254,7 +254,7 @@ func (rs *Rounds) markChanged(names []string, all bool) {
 func (s *series) mark(told bool) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	s.Stale = s.Stale || told || s.Known != nil
+	s.Stale = s.Stale || told || s.known != nil
 }
 
 // raiseTime raises the sequence time, if that is due. v is what was read of /cluster and /seq in this round. If another
@@ -298,7 +298,7 @@ func (s *series) putAboveJournal(v view, nonce, by string) (step, error) {
 	if h == nil || v.Record.Kind() != record.Sequence || v.Record.ID != h.ID || v.Record.Next >= h.Last.End {
 		return step{}, nil
 	}
-	//mutant:s35-older-witness by TestJournalRaisesTheRecord -> if s.Known == nil && v.Incarnation() <= h.Incarnation {
+	//mutant:s35-older-witness by TestJournalRaisesTheRecord -> if s.known == nil && v.Incarnation() <= h.Incarnation {
 	if v.Incarnation() <= max(h.Incarnation, s.incarnation) {
 		return step{}, &lostError{reason: "the record of sequence " + s.Name + " is older than the journal"}
 	}
@@ -347,7 +347,7 @@ func (rs *Rounds) putAllAboveJournal(ctx context.Context, v view) error {
 func (s *series) comparesJournal(incarnation int64) bool {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	return s.journaled != nil && s.Known == nil && s.incarnation < incarnation
+	return s.journaled != nil && s.known == nil && s.incarnation < incarnation
 }
 
 func (rs *Rounds) putOneAboveJournal(ctx context.Context, s *series) error {

@@ -79,7 +79,7 @@ func TestUnknownOutcomeIsNotRepeated(t *testing.T) {
 func TestRequestIsPassedOnOnce(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
-	c := b.askWith(sequence.Wait{Passed: &sequence.Ownership{ID: b.is.find([]byte("ticks")).Known.ID}}, "ticks")
+	c := b.askWith(sequence.Wait{Passed: &sequence.Ownership{ID: b.is.find([]byte("ticks")).known.ID}}, "ticks")
 	if c.done {
 		t.Fatalf("%v, %v", c.runs, c.err)
 	}
@@ -240,7 +240,7 @@ func TestSilentOwnerIsDoubtedInTime(t *testing.T) {
 			s.pass(10 * time.Millisecond)
 		}
 		began, doubted := s.now, false
-		m := b.is.find([]byte("ticks")).Mode.(*ordered.Section)
+		m := b.is.find([]byte("ticks")).mode.(*ordered.Section)
 		b.is.node.Pass = func(context.Context, ordered.Ask) (ordered.Answer, error) {
 			for s.now < began+1000 && !doubted {
 				s.pass(10 * time.Millisecond)

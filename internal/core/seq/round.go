@@ -243,12 +243,12 @@ func (rs *Rounds) nextAlarm(s *series) {
 	switch {
 	case s.DueAt != 0 && s.owned() != nil:
 		next.at = max(s.DueAt, s.PausedUntil, now+1) // a slow write may have left no time until the next one
-		next.from = next.at - int64(s.Known.Hold()/6)
+		next.from = next.at - int64(s.known.Hold()/6)
 	case s.PausedUntil > now:
 		next.from, next.at = s.PausedUntil, s.PausedUntil
 	}
 	slowAt := int64(0)
-	if m, ok := s.Mode.(*ordered.Section); ok { // nextBatch has set this alarm, but an earlier one may have replaced it
+	if m, ok := s.mode.(*ordered.Section); ok { // nextBatch has set this alarm, but an earlier one may have replaced it
 		slowAt = m.SlowAt()
 	}
 	s.Mu.Unlock()
@@ -536,7 +536,7 @@ func (rs *Rounds) due(cluster ClusterInfo, read bool) (due []*series) {
 		var used int64
 		for _, s := range all {
 			s.Mu.Lock()
-			if s.Mode != nil && s.Mode.Used() {
+			if s.mode != nil && s.mode.Used() {
 				used++
 			}
 			s.Mu.Unlock()

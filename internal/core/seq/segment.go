@@ -76,15 +76,15 @@ func (s *segment) Serve(r mode.Request, now, knewAllAt int64, to []worker.Run) (
 		return s.await(r, now, to)
 	}
 	for _, b := range blocks {
-		to = mode.AppendRuns(to, &s.Values, b)
+		to = mode.AppendRuns(to, &s.values, b)
 	}
 	s.Issued += r.N
 	s.AskedAt = now
-	return to, now >= s.RefusesUntil && s.short(), nil
+	return to, s.MayTry(now) && s.short(), nil
 }
 
 // mustRead reports whether the node must read the record before it issues what it holds.
-func (s *segment) mustRead() bool { return s.unread || s.Known.HasSecret() && s.secret == nil }
+func (s *segment) mustRead() bool { return s.unread || s.known.HasSecret() && s.secret == nil }
 
 // await makes a request wait that the node cannot answer now. If the stock has its positions, the request waits for the
 // disk, so that a refusal of ZooKeeper does not concern it. It needs a round only if nothing but the requests before it
@@ -93,12 +93,12 @@ func (s *segment) await(r mode.Request, now int64, to []worker.Run) ([]worker.Ru
 	if !s.has(r) {
 		return s.Wait(r, now, to)
 	}
-	err := s.Queue(r, now, textDisk)
+	err := s.Enqueue(r, now, textDisk)
 	return to, r.N <= s.stock.Free() && err == sequence.ErrPending, err
 }
 
 // isRecent reports whether the node may issue by what it knew at that time (S5).
-func (s *segment) isRecent(knewAt, now int64) bool { return now-knewAt < int64(s.Known.Hold()) }
+func (s *segment) isRecent(knewAt, now int64) bool { return now-knewAt < int64(s.known.Hold()) }
 
 // has reports whether the stock has the positions of a request, also if some are above its bound.
 func (s *segment) has(r mode.Request) bool {
@@ -117,7 +117,7 @@ func (s *segment) Urgency(e mode.Situation) mode.Urgency {
 		return mode.Idle
 	case s.short(), s.wantsMore(e.Now):
 		return mode.Needed
-	case e.Now-s.Known.At >= s.renewAfter(e).Milliseconds():
+	case e.Now-s.known.At >= s.renewAfter(e).Milliseconds():
 		return mode.Renew
 	}
 	return mode.Idle
@@ -159,14 +159,14 @@ func (s *segment) accept(t mode.Write, mono int64) {
 func (s *segment) NextWrite(v mode.View, e mode.Situation) *mode.Write {
 	want := s.needs()
 	if want.lacking || s.Used() && (s.short() || s.wantsMore(e.Now)) {
-		c, refusal := s.Known.Plan(v.Incarnation(), s.demand(e, want.all).Size(), want.least, e.Now)
+		c, refusal := s.known.Plan(v.Incarnation(), s.demand(e, want.all).Size(), want.least, e.Now)
 		if refusal != nil {
 			s.Refuse(refusal, e.Sent)
 			return nil
 		}
 		return &mode.Write{Write: c}
 	}
-	if r, due := s.Known.Renewal(v.Incarnation(), e.Now, s.renewAfter(e)); due {
+	if r, due := s.known.Renewal(v.Incarnation(), e.Now, s.renewAfter(e)); due {
 		return &mode.Write{Write: record.Write{Record: r}}
 	}
 	return nil
@@ -174,11 +174,11 @@ func (s *segment) NextWrite(v mode.View, e mode.Situation) *mode.Write {
 
 // demand returns what the size of the next block depends on.
 func (s *segment) demand(e mode.Situation, need int64) positions.Demand {
-	budget := s.Known.CeilingInForce().At(s.Known.Budget(), e.Now)
+	budget := s.known.CeilingInForce().At(s.known.Budget(), e.Now)
 	d := positions.Demand{
 		Rate: s.window.rate(s.Issued, e.Sent), Need: need,
-		Supply:   max(e.Supply(s.Known), e.Spread), // else the node would write more often than spread allows
-		Smallest: s.Known.Block, Last: s.lastBlock.Len(), Credit: budget.Credit,
+		Supply:   max(e.Supply(s.known), e.Spread), // else the node would write more often than spread allows
+		Smallest: s.known.Block, Last: s.lastBlock.Len(), Credit: budget.Credit,
 	}
 	s.window.roll(s.Issued, e.Sent)
 	s.target = int64(min(d.Rate*d.Supply.Seconds(), positions.MaxBlock))
@@ -224,8 +224,8 @@ func (s *segment) short() bool { return s.stock.Left() < nineTenths(s.lastBlock.
 // smaller than that, because it is a quarter of the credit at most. It takes another one only if half of the burst
 // may be taken, so that other nodes find some. now is a sequence time.
 func (s *segment) wantsMore(now int64) bool {
-	c := s.Known.CeilingInForce()
-	return s.stock.Left() < nineTenths(s.target) && c.At(s.Known.Budget(), now).Credit >= c.Burst()/2
+	c := s.known.CeilingInForce()
+	return s.stock.Left() < nineTenths(s.target) && c.At(s.known.Budget(), now).Credit >= c.Burst()/2
 }
 
 func nineTenths(n int64) int64 { return n - n/10 }
@@ -257,12 +257,12 @@ func (s *segment) takeRest() (rest record.Remainder, ok bool) {
 	s.stock.Drop()
 	ok = len(s.attempts) == 0 && tail.Len() > 0 && tail.End == s.lastBlock.End
 	s.lastBlock, s.attempts, s.unread = positions.Block{}, nil, false
-	return record.Remainder{ID: s.Known.ID, Incarnation: s.lastIncarnation, Block: tail}, ok
+	return record.Remainder{ID: s.known.ID, Incarnation: s.lastIncarnation, Block: tail}, ok
 }
 
 func (s *segment) Report(u *mode.Use) string {
 	u.Held, u.Block = s.stock.Left(), s.lastBlock
-	return fmt.Sprintf("held=%d ceiling=%d", u.Held, s.Known.CeilingInForce())
+	return fmt.Sprintf("held=%d ceiling=%d", u.Held, s.known.CeilingInForce())
 }
 
 // renewAfter is the age of a record's time after which a node that uses the sequence writes the
@@ -294,7 +294,7 @@ func renewalInterval(spread, idle time.Duration) time.Duration {
 
 // traceBound traces that positions below bound may be issued from now on (S30). Mu is held.
 func (s *segment) traceBound(bound int64) {
-	s.Trace.Step("journal", "name", s.Name, "id", s.Known.ID, "bound", bound)
+	s.Trace.Step("journal", "name", s.Name, "id", s.known.ID, "bound", bound)
 }
 
 // words returns blocks as one word.

@@ -33,7 +33,11 @@ type series struct {
 	alarm alarm
 	rung  bool
 
-	// highest is the highest next position that a record with this ID had. mu guards it, and all that follows.
+	// known, values and mode are what mode.Keeper returns by these names. Mu guards them, and all that follows.
+	known  *record.Record
+	values sequence.Values
+	mode   mode.Mode
+	// highest is the highest next position that a record with this ID had.
 	highest int64
 	secret  *secret // the key of known. nil: the node does not know it, or there is none
 	// keys are those of requests of a strict sequence, as the node last read or wrote them.
@@ -64,9 +68,9 @@ func (s *series) rejects(r mode.Request, now int64) error {
 		return errForgotten
 	case r.Wait.Passed != nil && (s.absent(now) || !s.concerns(r.Wait.Passed)):
 		return ordered.NotOwner(s.Name)
-	case s.absent(now), s.Known != nil && s.Known.Kind() != record.Sequence:
+	case s.absent(now), s.known != nil && s.known.Kind() != record.Sequence:
 		return noSequence(s.Name)
-	case r.Whole && s.Known != nil && s.Known.Keyed():
+	case r.Whole && s.known != nil && s.known.Keyed():
 		return noRange(s.Name)
 	}
 	return nil
@@ -81,15 +85,24 @@ func (s *series) forget(now int64) bool {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	absent := now-s.foundAbsentAt >= int64(absentFor)
-	gone := s.Known == nil && absent && !s.Stale && len(s.Waiting) == 0
+	gone := s.known == nil && absent && !s.Stale && len(s.Waiting) == 0
 	s.forgotten.Store(gone)
 	return gone
 }
 
 // absent reports whether the node has looked a short time ago, and found no sequence.
 func (s *series) absent(now int64) bool {
-	return s.Known == nil && now-s.foundAbsentAt < int64(absentFor)
+	return s.known == nil && now-s.foundAbsentAt < int64(absentFor)
 }
+
+// Known returns the record that the node knows, nil for none.
+func (s *series) Known() *record.Record { return s.known }
+
+// Values returns the map of the record.
+func (s *series) Values() *sequence.Values { return &s.values }
+
+// Mode returns what issues the sequence.
+func (s *series) Mode() mode.Mode { return s.mode }
 
 // WakeAt makes a round look at the series at this time: see Issuer.wakeAt.
 func (s *series) WakeAt(at int64) { s.ring(s, at) }
@@ -107,13 +120,13 @@ func (s *series) start(m record.Mode) mode.Mode {
 
 // stocked returns the mode if it holds positions in memory, which the journal keeps. nil: it has another one.
 func (s *series) stocked() *segment {
-	m, _ := s.Mode.(*segment)
+	m, _ := s.mode.(*segment)
 	return m
 }
 
 // owned returns the mode if this node is the owner of the sequence, else nil.
 func (s *series) owned() *ordered.Section {
-	if m, ok := s.Mode.(*ordered.Section); ok && m.Leased() {
+	if m, ok := s.mode.(*ordered.Section); ok && m.Leased() {
 		return m
 	}
 	return nil
@@ -174,14 +187,14 @@ func (s *secret) valuesOf(r record.Record) sequence.Values {
 
 // secretDue reports whether the node must look for the key of a record in ZooKeeper. Mu is held.
 func (s *series) secretDue(r record.Record, now int64) bool {
-	learned := s.Known != nil && s.Known.ID == r.ID && s.secret != nil
+	learned := s.known != nil && s.known.ID == r.ID && s.secret != nil
 	return !learned || s.Stale || now-s.secret.checkedAt >= int64(renewAfter)
 }
 
 // putBackSecret returns the operation that puts back the key of a record, if ZooKeeper has lost it and the node
 // knows it. Mu is held.
 func (s *series) putBackSecret(v view, r record.Record) []store.Op {
-	if v.Secret == nil || s.secret == nil || s.Known.ID != r.ID {
+	if v.Secret == nil || s.secret == nil || s.known.ID != r.ID {
 		return nil
 	}
 	if _, ok := r.SecretIn(*v.Secret); ok {
@@ -200,16 +213,16 @@ func (s *series) learnSecret(v view, sent int64) {
 	if v.Secret == nil {
 		return
 	}
-	if k, ok := s.Known.SecretIn(*v.Secret); ok {
+	if k, ok := s.known.SecretIn(*v.Secret); ok {
 		s.secret = &secret{k, sent}
-		s.Values = s.secret.valuesOf(*s.Known)
+		s.values = s.secret.valuesOf(*s.known)
 	}
 }
 
 // concerns reports whether a request that was passed on is about this life of the name.
 func (s *series) concerns(of *sequence.Ownership) bool {
 	//mutant:o10-any-life by TestPassedRequestNamesTheLifeOfTheName -> return true
-	return s.Known == nil || s.Known.Kind() == record.Sequence && s.Known.ID == of.ID && s.Known.Mode == record.Ordered
+	return s.known == nil || s.known.Kind() == record.Sequence && s.known.ID == of.ID && s.known.Mode == record.Ordered
 }
 
 func noSequence(name string) *record.Refusal {

@@ -282,7 +282,7 @@ func (a *actor) gone() {
 	}
 }
 
-func (s *series) segment() *segment { return s.Mode.(*segment) }
+func (s *series) segment() *segment { return s.mode.(*segment) }
 
 // unknown returns a series of which nothing is known.
 func blank() *series {

@@ -69,11 +69,11 @@ func (s *series) wants(v view, now int64) (w wants) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	r, lost := v.Record, s.restores(v)
-	if lost && (r == nil || s.Known.Newer(*r)) {
-		r = s.Known // it is put back
+	if lost && (r == nil || s.known.Newer(*r)) {
+		r = s.known // it is put back
 	}
 	if r == nil {
-		if len(s.Waiting) > 0 && s.Known == nil {
+		if len(s.Waiting) > 0 && s.known == nil {
 			w.templates = positions.Templates(s.Name)
 		}
 		return w
@@ -99,10 +99,10 @@ func (s *series) urgency(e mode.Situation) mode.Urgency {
 		return mode.Awaited
 	case s.Stale, s.unsure():
 		return mode.Needed
-	case s.Known.Kind() != record.Sequence, e.Sent < s.RefusesUntil && s.owned() == nil:
+	case s.known.Kind() != record.Sequence, !s.MayTry(e.Sent) && s.owned() == nil:
 		return mode.Idle
 	}
-	return s.Mode.Urgency(e)
+	return s.mode.Urgency(e)
 }
 
 // unsure reports whether the outcome of a write is not known, but can be found out by a read.
@@ -143,14 +143,14 @@ func (s *series) decide(v view, e mode.Situation) (st step, err error) {
 	s.change(func() {
 		s.takeOver(v, e, refusal)
 		switch {
-		case s.Known.Kind() != record.Sequence:
+		case s.known.Kind() != record.Sequence:
 		//mutant:s21-no-key by TestNobodyKnowsTheKey -> case false:
-		case s.Known.HasSecret() && s.secret == nil: // under another key, positions would get values that others had (S21)
+		case s.known.HasSecret() && s.secret == nil: // under another key, positions would get values that others had (S21)
 			s.Refuse(lostKey(s.Name), e.Sent)
 		case e.Unconfirmed > 0 && s.owned() == nil:
 			s.waitUnconfirmed(e)
 		default:
-			if t := s.Mode.NextWrite(v.View, e); t != nil {
+			if t := s.mode.NextWrite(v.View, e); t != nil {
 				st = stepOf(*t, s.Name, v.View, e.Nonce, e.By)
 			}
 		}
@@ -162,11 +162,10 @@ func (s *series) decide(v view, e mode.Situation) (st step, err error) {
 // could do anything for the series.
 func (s *series) waitUnconfirmed(e mode.Situation) {
 	var refusal *record.Refusal
-	if s.Mode.Lacks() {
+	if s.mode.Lacks() {
 		refusal = mode.Confirming(e.Unconfirmed)
 	}
-	s.Refuse(refusal, e.Sent)
-	s.RefusesUntil = e.Sent + int64(min(e.Unconfirmed, time.Second))
+	s.RefuseUntil(refusal, e.Sent, e.Sent+int64(min(e.Unconfirmed, time.Second)))
 }
 
 // errReadBefore: what was read is older than what another step of this round has written, and must be read again. It
@@ -182,12 +181,12 @@ func (s *series) owed(v view, e mode.Situation) (st step, refusal *record.Refusa
 	if st, err := s.putAboveJournal(v, e.Nonce, e.By); err != nil || st.kind != noStep {
 		return st, nil, err
 	}
-	if record.Compare(v.Record, s.Known, v.State.Purged) == record.Lost {
+	if record.Compare(v.Record, s.known, v.State.Purged) == record.Lost {
 		if record.Compare(v.Record, v.before, v.State.Purged) != record.Lost {
 			return step{}, nil, errReadBefore
 		}
 		//mutant:s12-keeps-a-rivals-block by TestBlockThatARivalHasTakenIsDropped -> if false {
-		if v.Record != nil && s.Known.Rivals(*v.Record) { // another node may have taken the same positions
+		if v.Record != nil && s.known.Rivals(*v.Record) { // another node may have taken the same positions
 			s.drop()
 			s.journal.wake()
 		}
@@ -202,7 +201,7 @@ func (s *series) owed(v view, e mode.Situation) (st step, refusal *record.Refusa
 // takeOver takes over what was read. refusal is why a template does not create the sequence.
 func (s *series) takeOver(v view, e mode.Situation, refusal *record.Refusal) {
 	s.Stale, s.journaled, s.incarnation, s.recordReadAt = false, nil, v.Incarnation(), max(s.recordReadAt, v.Read)
-	if record.Compare(v.Record, s.Known, v.State.Purged) == record.Absent {
+	if record.Compare(v.Record, s.known, v.State.Purged) == record.Absent {
 		s.vanish(e.Sent)
 		if refusal != nil {
 			s.foundAbsentAt = longAgoNs
@@ -211,11 +210,11 @@ func (s *series) takeOver(v view, e mode.Situation, refusal *record.Refusal) {
 		return
 	}
 	s.foundAbsentAt = longAgoNs
-	before := s.Known
+	before := s.known
 	s.know(*v.Record)
-	s.Mode.Saw(v.View, before, e)
+	s.mode.Saw(v.View, before, e)
 	s.learnSecret(v, e.Sent)
-	if s.Known.Kind() == record.Tombstone {
+	if s.known.Kind() == record.Tombstone {
 		s.drop()
 	}
 }
@@ -223,15 +222,15 @@ func (s *series) takeOver(v view, e mode.Situation, refusal *record.Refusal) {
 // drop drops the positions that the node holds, if any.
 func (s *series) drop() {
 	s.Last = mode.View{}
-	if s.Mode != nil {
-		s.Mode.Drop()
+	if s.mode != nil {
+		s.mode.Drop()
 	}
 }
 
 // freeze notes that the record cannot be used. Until it can, the node issues no value of this sequence. news
 // means that the series was not frozen before.
 func (s *series) freeze(r *record.Refusal, at int64) (news bool) {
-	news = s.Refusal.Why() != record.Frozen
+	news = s.Refusal().Why() != record.Frozen
 	s.Stale = false
 	s.drop()
 	s.Refuse(r, at)
@@ -240,19 +239,19 @@ func (s *series) freeze(r *record.Refusal, at int64) (news bool) {
 
 // vanish notes that the sequence does not exist.
 func (s *series) vanish(at int64) {
-	s.Known, s.secret, s.keys, s.Mode, s.kept, s.journaled = nil, nil, nil, nil, nil, nil
+	s.known, s.secret, s.keys, s.mode, s.kept, s.journaled = nil, nil, nil, nil, nil, nil
 	s.Last, s.foundAbsentAt = mode.View{}, at
 	s.families.know(s.Name, nil)
 }
 
 // know takes over a record. Another node may have written it, or an operator.
 func (s *series) know(r record.Record) {
-	if s.Known == nil || s.Known.ID != r.ID { // its positions have nothing to do with the old ones
-		s.highest, s.secret, s.keys, s.Mode = 0, nil, nil, s.start(r.Mode)
+	if s.known == nil || s.known.ID != r.ID { // its positions have nothing to do with the old ones
+		s.highest, s.secret, s.keys, s.mode = 0, nil, nil, s.start(r.Mode)
 	}
 	s.Last = mode.View{}
-	s.Values = s.secret.valuesOf(r)
-	s.Known, s.highest = &r, max(s.highest, r.Next)
+	s.values = s.secret.valuesOf(r)
+	s.known, s.highest = &r, max(s.highest, r.Next)
 	s.families.know(s.Name, &r)
 	s.restock()
 }
@@ -279,7 +278,7 @@ type template struct {
 // create returns the step that creates the sequence name, or the refusal if the template must not.
 func (t *template) create(name string, v view, e mode.Situation) (step, *record.Refusal, error) {
 	t.series.Mu.Lock()
-	older := record.Compare(&t.record, t.series.Known, v.State.Purged) == record.Lost
+	older := record.Compare(&t.record, t.series.known, v.State.Purged) == record.Lost
 	lost := v.Incarnation() > t.series.incarnation // the node is about to put its own template back
 	t.series.Mu.Unlock()
 	switch {
@@ -314,7 +313,7 @@ func (t *template) create(name string, v view, e mode.Situation) (step, *record.
 // restores reports whether the record was read first in a later incarnation than before, so that the node puts back
 // what it knows better. Mu is held.
 func (s *series) restores(v view) bool {
-	return v.Incarnation() > s.incarnation && s.Known != nil && (v.Record != nil || !s.Known.IsPurged(v.State.Purged))
+	return v.Incarnation() > s.incarnation && s.known != nil && (v.Record != nil || !s.known.IsPurged(v.State.Purged))
 }
 
 // restore returns the step that puts back the record, its key or the keys of its requests, if ZooKeeper has lost them
@@ -323,7 +322,7 @@ func (s *series) restores(v view) bool {
 func (s *series) restore(v view, e mode.Situation) step {
 	r, ops := v.Record, []store.Op(nil)
 	if s.restores(v) {
-		switch next, due := record.PutBack(v.Record, *s.Known, s.highest); {
+		switch next, due := record.PutBack(v.Record, *s.known, s.highest); {
 		case !due:
 			ops = s.restoreKeys(v)
 		case v.Record == nil:
@@ -348,7 +347,7 @@ func (s *series) restore(v view, e mode.Situation) step {
 	}
 	st.done = func(log hclog.Logger) {
 		if r != v.Record {
-			s.change(func() { s.Known, s.Stale = r, true })
+			s.change(func() { s.known, s.Stale = r, true })
 		}
 		if len(key) > 0 {
 			log.Warn("ZooKeeper has lost the key of a sequence. This node puts it back", "sequence", s.Name)
@@ -360,7 +359,7 @@ func (s *series) restore(v view, e mode.Situation) step {
 // restoreKeys returns the operations that put back the keys of requests that ZooKeeper has lost. The strict sequence
 // itself goes on only when an operator says where.
 func (s *series) restoreKeys(v view) []store.Op {
-	if v.Keys == nil || s.Known.ID != v.Record.ID || v.Record.Kind() == record.Tombstone {
+	if v.Keys == nil || s.known.ID != v.Record.ID || v.Record.Kind() == record.Tombstone {
 		return nil
 	}
 	if merged, due := v.Keys.Merged(s.keys); due {

@@ -81,7 +81,7 @@ func (s *strict) NextWrite(v mode.View, e mode.Situation) *mode.Write {
 	}
 	all, rest := s.share(v, e)
 	// Without requests to share a write, a plan for one position shows whether the sequence is frozen or exhausted.
-	taken, refusal := s.Known.PlanStrict(v.Incarnation(), max(all.n, 1), e.Now)
+	taken, refusal := s.known.PlanStrict(v.Incarnation(), max(all.n, 1), e.Now)
 	if refusal != nil {
 		s.Refuse(refusal, e.Sent)
 		return nil
@@ -101,17 +101,17 @@ func (s *strict) NextWrite(v mode.View, e mode.Situation) *mode.Write {
 // share divides the requests that wait: those that share the next write, and the rest, which look at the series again.
 // It answers those that get no part of any write: they have a key with a value, or want more than is left.
 func (s *strict) share(v mode.View, e mode.Situation) (all batch, rest []mode.Request) {
-	waiting, current := s.Waiting, s.Known.Incarnation == v.Incarnation()
+	waiting, current := s.Waiting, s.known.Incarnation == v.Incarnation()
 	if current { // else the keys may be older than those that were lost
 		waiting, rest = s.repeat(v)
 	}
-	left := s.Known.Positions() - s.Known.Next
+	left := s.known.Positions() - s.known.Next
 	full := false
 	for _, r := range waiting {
 		late := e.Sent-r.Wait.Since >= int64(mode.Patience)
 		switch {
 		case r.N > left && left > 0 && current: // others may get what is left
-			r.Wait.Result = &mode.Result{Err: s.Known.Exhausted()}
+			r.Wait.Result = &mode.Result{Err: s.known.Exhausted()}
 			rest = append(rest, r)
 		case late, r.N == 0: // SEQ asks for no value
 			rest = append(rest, r)
@@ -199,7 +199,7 @@ func (s *strict) Wrote(t mode.Write, v mode.View, sent, now int64, err error) (w
 	case err == nil: // no value is answered before: it must be higher than all that any node has answered (S26)
 		s.KnowWritten(t, now)
 		s.unanswered += t.Block.Len()
-		grant(t, s.Values)
+		grant(t, s.values)
 		if t.Keys != nil {
 			s.keys = t.Keys.Entries
 		}
@@ -213,7 +213,7 @@ func (s *strict) Wrote(t mode.Write, v mode.View, sent, now int64, err error) (w
 		return nil, 0
 	default: // the positions are given up, because a later write may follow this one (S27)
 		s.unanswered += t.Block.Len()
-		//mutant:s27-unknown-outcome by seqsim -> grant(t, s.Values)
+		//mutant:s27-unknown-outcome by seqsim -> grant(t, s.values)
 		loseSight(t, s.Name)
 	}
 	return t.Requests, leaveUpTo
@@ -243,7 +243,7 @@ func (s *strict) repeat(v mode.View) (fresh, rest []mode.Request) {
 		}
 		switch {
 		case found:
-			r.Wait.Result = &mode.Result{Values: s.Values, Block: positions.Block{First: p, End: p + 1}, Again: true}
+			r.Wait.Result = &mode.Result{Values: s.values, Block: positions.Block{First: p, End: p + 1}, Again: true}
 			rest = append(rest, r)
 		case seen[key], v.Keys == nil: // asked twice at once, or it came after the keys were read
 			rest = append(rest, r)

@@ -20,7 +20,7 @@ func strictly(left int64, waiting ...int64) (*strict, mode.View, mode.Situation)
 		wait(n, false)(s)
 	}
 	v := mode.View{Found: record.Found{Cluster: &record.Cluster{Incarnation: 1}}}
-	return s.Mode.(*strict), v, mode.Situation{Sent: 1000, Now: 1000, Nonce: "mine"}
+	return s.mode.(*strict), v, mode.Situation{Sent: 1000, Now: 1000, Nonce: "mine"}
 }
 
 func TestStrictBatch(t *testing.T) {
@@ -60,8 +60,8 @@ func TestStrictBatch(t *testing.T) {
 		if len(refused) != len(c.refused) {
 			t.Errorf("%s: %v are refused", name, refused)
 		}
-		if exhausted := s.Refusal.Why() == record.Exhausted; exhausted != (c.left == 0) {
-			t.Errorf("%s: %v", name, s.Refusal)
+		if exhausted := s.Refusal().Why() == record.Exhausted; exhausted != (c.left == 0) {
+			t.Errorf("%s: %v", name, s.Refusal())
 		}
 	}
 }

@@ -58,8 +58,8 @@ func (rs *Rounds) witness() (w Witness, ok bool) {
 	ok = true
 	for _, s := range rs.list() {
 		s.Mu.Lock()
-		if s.Known != nil {
-			r := *s.Known
+		if s.known != nil {
+			r := *s.known
 			w.Records[s.Name] = r.Raised(max(r.Next, s.highest))
 			ok = ok && !(s.Stale && s.incarnation < k.seq().state.Incarnation)
 			if len(s.keys) > 0 {

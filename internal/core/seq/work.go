@@ -97,7 +97,7 @@ func (rs *Rounds) readMore(ctx context.Context, v *view, w wants) error {
 		paths = append(paths, record.Path(name))
 		if t := rs.find([]byte(name)); t != nil {
 			t.Mu.Lock()
-			before[k] = t.Known
+			before[k] = t.known
 			t.Mu.Unlock()
 		}
 	}
@@ -147,8 +147,8 @@ func (rs *Rounds) readMore(ctx context.Context, v *view, w wants) error {
 func (rs *Rounds) pauseSeries(s *series) {
 	s.Mu.Lock()
 	most := mode.Backoff(s.Conflicts)
-	if s.Mode != nil {
-		most = s.Mode.Pause(rs.now())
+	if s.mode != nil {
+		most = s.mode.Pause(rs.now())
 	}
 	s.Conflicts++
 	s.Mu.Unlock()
@@ -194,7 +194,7 @@ func (rs *Rounds) look(ctx context.Context, s *series, synced bool) (view, error
 	}
 	if s != nil {
 		s.Mu.Lock()
-		known, paths = s.Known, append(paths, record.Path(s.Name))
+		known, paths = s.known, append(paths, record.Path(s.Name))
 		synced = synced || s.unsure() || s.journaled != nil || rs.known.incarnation > s.incarnation
 		s.Mu.Unlock()
 	}
@@ -289,8 +289,8 @@ func (rs *Rounds) wrote(s *series, v mode.View, t mode.Write, sent int64, err er
 		err = mode.ErrNotSent // it was not made. overQuota refuses the requests
 	}
 	s.Mu.Lock()
-	//mutant:s26-before-zookeeper by seqsim -> woken, leaveUpTo := s.Mode.Wrote(t, v, sent, now, nil)
-	woken, leaveUpTo := s.Mode.Wrote(t, v, sent, now, err)
+	//mutant:s26-before-zookeeper by seqsim -> woken, leaveUpTo := s.mode.Wrote(t, v, sent, now, nil)
+	woken, leaveUpTo := s.mode.Wrote(t, v, sent, now, err)
 	s.Mu.Unlock()
 	rs.nextAlarm(s)
 	//mutant:strict-makes-no-pause by TestStrictSequenceIsLeftToOthersAfterAWrite -> if leaveUpTo < 0 {
@@ -316,7 +316,7 @@ func (rs *Rounds) traceWrite(s *series, v mode.View, t mode.Write, slot Slot) {
 		"positions", was.Positions(), "was_owner", was.Owner, "hold_ms", was.HoldMs,
 	}
 	s.Mu.Lock()
-	if m, ok := s.Mode.(*ordered.Section); ok {
+	if m, ok := s.mode.(*ordered.Section); ok {
 		about = append(about, m.Traced()...)
 	}
 	s.Mu.Unlock()
@@ -475,7 +475,7 @@ func (rs *Rounds) flaps() bool {
 	now := rs.now()
 	for _, s := range rs.list() {
 		s.Mu.Lock()
-		m, ok := s.Mode.(*ordered.Section)
+		m, ok := s.mode.(*ordered.Section)
 		flaps := ok && m.Flaps(now)
 		s.Mu.Unlock()
 		if flaps {

@@ -8,7 +8,7 @@
 // Three types to read:
 //
 //   - Mode is the interface.
-//   - Series is what a mode sees of its sequence: the record as last known, and the requests that wait.
+//   - Series is what a mode sees of its sequence: the record as its Keeper knows it, and the Queue of requests.
 //   - Write is what a mode wants written, over what was read: a View.
 package mode
 
@@ -56,76 +56,91 @@ type Mode interface {
 	Report(u *Use) string
 }
 
-// Keeper is what a mode asks of the sequence that it issues.
+// Keeper is the sequence that a mode issues. It owns what the node knows of the record: a mode only reads that. Mu of the
+// Series is held when a method is called, but for WakeAt.
 type Keeper interface {
-	// KnowWritten takes over the record of a write that was acknowledged at this time, ns of AtMost. Series.Mu is held.
+	// Known returns the latest record that the node has read or written, nil for none.
+	Known() *record.Record
+	// Values returns the map of Known. A keyed one is of no use while the node does not know the key.
+	Values() *sequence.Values
+	// Mode returns what issues the sequence Known, nil if none is known.
+	Mode() Mode
+	// KnowWritten takes over the record of a write that was acknowledged at this time, ns of AtMost.
 	KnowWritten(t Write, now int64)
 	// WakeAt makes a round look at the sequence at this time, ns of AtMost: Soon for at once.
 	WakeAt(at int64)
 }
 
-// Series is what the mode of a sequence sees of it: the record as the node knows it, and the requests that wait.
+// Series is what the mode of a sequence sees of it.
 type Series struct {
-	// These never change. Keeper is the sequence itself. Trace may be nil.
-	Name   string
-	Trace  coordinator.Trace
-	Keeper Keeper
+	// These never change. Trace may be nil.
+	Name  string
+	Trace coordinator.Trace
+	Keeper
 
-	Mu sync.Mutex // guards all that follows
-	// Known is the latest record that the node has read or written, nil for none.
-	Known *record.Record
-	// Values is the map of Known. A keyed one is of no use while the node does not know the key.
-	Values sequence.Values
-	// Mode issues the sequence Known. nil if none is known.
-	Mode Mode
+	Mu sync.Mutex // guards all that follows, and what the Keeper knows
+	Queue
+	Schedule
+	Counts
 	// Last is what ZooKeeper has, if the next decision needs no read: what the last write left or, of a section that
 	// this node owns, what was read since. Else it is the zero value.
 	Last View
 	// Stale: the record may have changed since it was read: by an operator, or in a loss of data.
 	Stale bool
+}
 
+// Queue is the requests of a sequence that wait, and why the last try to get positions failed.
+type Queue struct {
 	// Waiting are the requests that wait. Who takes some out wakes them when Mu is released: see WakeAll.
 	Waiting []Request
-	Refusal *record.Refusal // of the last try to get positions
-	// refusedAt is when Refusal was set, and RefusesUntil the earliest time for another try, in
-	// ns of AtMost.
-	refusedAt, RefusesUntil int64
+	// refusal is that of the last try, nil if it has not failed, and refusedAt is when that was noted. Until noTryUntil no
+	// round tries again, and new requests get the refusal at once. Both times are ns of AtMost. See Refuse.
+	refusal               *record.Refusal
+	refusedAt, noTryUntil int64
+}
+
+// Schedule says when rounds work on a sequence. Its times are ns of AtMost. Rounds and the modes set it.
+type Schedule struct {
 	// Conflicts is the number of rounds in a row that used up all tries.
 	Conflicts int
-	// PausedUntil is the time before which no round works on the sequence, whatever waits, in ns of AtMost.
+	// PausedUntil is the time before which no round works on the sequence, whatever waits.
 	PausedUntil int64
-	// DueAt is when a round must look at the sequence again, ns of AtMost, 0 for no time of its own.
+	// DueAt is when a round must look at the sequence again, 0 for no time of its own.
 	DueAt int64
-	// AskedAt is when the node last issued values, in ns of AtMost.
-	AskedAt int64
+}
+
+// Counts is what the mode counts for the sequence.
+type Counts struct {
 	Totals
+	// AskedAt is when the node last answered a request or, of an ordered sequence, was last asked, ns of AtMost.
+	AskedAt int64
 }
 
 // Wait makes a request wait, or refuses it if it has waited for a try that failed.
 func (s *Series) Wait(r Request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
-	if s.Mode != nil {
-		if refusal := s.Mode.TooMany(r.N); refusal != nil {
+	if m := s.Mode(); m != nil {
+		if refusal := m.TooMany(r.N); refusal != nil {
 			return to, false, refusal
 		}
 	}
 	since := r.Wait.Since
-	if since == 0 && s.refuses(r, now) || since != 0 && s.Refusal != nil && s.refusedAt >= since {
-		return to, false, s.Refusal
+	if since == 0 && s.refuses(r, now) || since != 0 && s.refusal != nil && s.refusedAt >= since {
+		return to, false, s.refusal
 	}
-	err := s.Queue(r, now, textPatience)
+	err := s.Enqueue(r, now, textPatience)
 	return to, err == sequence.ErrPending, err
 }
 
 // TooMany is that of all modes but strict: no block is larger than the burst.
 func (s *Series) TooMany(n int64) *record.Refusal {
-	if most := s.Known.CeilingInForce().Burst(); n > most {
+	if most := s.Known().CeilingInForce().Burst(); n > most {
 		return TooMany(most, ", or raise its ceiling")
 	}
 	return nil
 }
 
-// Queue makes a request wait, unless it has waited for too long. late says for what.
-func (s *Series) Queue(r Request, now int64, late string) error {
+// Enqueue makes a request wait, unless it has waited for too long. late says for what.
+func (s *Series) Enqueue(r Request, now int64, late string) error {
 	switch since := r.Wait.Since; {
 	case since == 0:
 		r.Wait.Since = now
@@ -139,22 +154,35 @@ func (s *Series) Queue(r Request, now int64, late string) error {
 
 // refuses reports whether a new request is refused at once. One with a key may have its value already, although the
 // sequence is exhausted.
-func (s *Series) refuses(r Request, now int64) bool {
-	return s.Refusal != nil && now < s.RefusesUntil && (r.Wait.Key == "" || s.Refusal.Reason != record.Exhausted)
+func (q *Queue) refuses(r Request, now int64) bool {
+	return q.refusal != nil && !q.MayTry(now) && (r.Wait.Key == "" || q.refusal.Reason != record.Exhausted)
 }
+
+// Refusal returns why the last try to get positions failed, nil if it did not.
+func (q *Queue) Refusal() *record.Refusal { return q.refusal }
+
+// MayTry reports whether a round may try to get positions: it must not soon after a try that failed.
+func (q *Queue) MayTry(now int64) bool { return now >= q.noTryUntil }
 
 // Refuse sets the refusal for requests that wait, and for new ones until the next try. nil: there is
 // no reason to refuse.
-func (s *Series) Refuse(r *record.Refusal, now int64) {
-	if s.Refusal, s.refusedAt = r, now; r != nil {
-		s.RefusesUntil = now + int64(min(cmp.Or(r.RetryAfter, time.Second), time.Second))
+func (q *Queue) Refuse(r *record.Refusal, now int64) {
+	until := q.noTryUntil
+	if r != nil {
+		until = now + int64(min(cmp.Or(r.RetryAfter, time.Second), time.Second))
 	}
+	q.RefuseUntil(r, now, until)
+}
+
+// RefuseUntil is Refuse with the time until which no round tries, also if there is no reason to refuse.
+func (q *Queue) RefuseUntil(r *record.Refusal, now, until int64) {
+	q.refusal, q.refusedAt, q.noTryUntil = r, now, until
 }
 
 // TakeWaiting takes all requests that wait. Mu is held.
-func (s *Series) TakeWaiting() []Request {
-	all := s.Waiting
-	s.Waiting = nil
+func (q *Queue) TakeWaiting() []Request {
+	all := q.Waiting
+	q.Waiting = nil
 	return all
 }
 

@@ -107,21 +107,21 @@ func (m *Section) doubt(f *flight, why error) {
 
 // ownedByAnother reports whether the last known owner is another node, or an earlier process of this one.
 func (m *Section) ownedByAnother() bool {
-	return m.Known.Owner != "" && m.Known.Owner != m.lease.owner && m.Known.Owner != m.ended
+	return m.Known().Owner != "" && m.Known().Owner != m.lease.owner && m.Known().Owner != m.ended
 }
 
 // target returns the address of the node that should answer requests, "" if this node should.
 func (m *Section) target(now int64) string {
-	p, address := &m.passes, m.Known.Address
+	p, address := &m.passes, m.Known().Address
 	switch {
 	case m.node.Pass == nil, m.node.cluster.Load() == nil:
 		return ""
-	case m.Known.Owner == "":
+	case m.Known().Owner == "":
 		address = m.node.place(m.Name)
 		if p.avoids(address, now) {
 			return ""
 		}
-	case !m.ownedByAnother(), m.Known.Owner == p.suspect:
+	case !m.ownedByAnother(), m.Known().Owner == p.suspect:
 		return ""
 	}
 	if address == m.node.own {
@@ -203,7 +203,7 @@ func replied(err error) record.Reason {
 
 // note notes the outcome of a request to the owner. Requests that get no result look at the series again.
 func (m *Section) note(f *flight, some []mode.Request, n int64, got Answer, err error) {
-	p, ok := m.Values.Position(got.First)
+	p, ok := m.Values().Position(got.First)
 	reply, refused := errors.AsType[*ids.ReplyError](err)
 	if err == nil && !f.ask.answeredBy(got.Owner) {
 		err = errOtherOwner
@@ -218,7 +218,7 @@ func (m *Section) note(f *flight, some []mode.Request, n int64, got Answer, err 
 		}
 		m.passes.answered = f.address
 		for _, r := range some {
-			r.Wait.Result = &mode.Result{Values: m.Values, Block: positions.Block{First: p, End: p + r.N}}
+			r.Wait.Result = &mode.Result{Values: *m.Values(), Block: positions.Block{First: p, End: p + r.N}}
 			p += r.N
 		}
 	case refused && (reply.Code == ids.NOTREADY && !final(record.Reason(reply.Reason())) || reply.Code == ids.WRONGNODE):
@@ -289,7 +289,7 @@ func (m *Section) nextBatch() (batch []mode.Request, f *flight) {
 	p, now := &m.passes, m.node.Now()
 	batch, p.queue, p.flight = p.queue, nil, nil
 	address := ""
-	if m.Mode == mode.Mode(m) && m.Known.Kind() == record.Sequence { // else the name has another life, or was deleted
+	if m.Mode() == mode.Mode(m) && m.Known().Kind() == record.Sequence { // else the name has another life, or was deleted
 		address = m.target(now)
 	}
 	if len(batch) == 0 || address == "" || m.Stale {
@@ -298,12 +298,12 @@ func (m *Section) nextBatch() (batch []mode.Request, f *flight) {
 	}
 	ctx, cancel := context.WithTimeout(m.node.passing.ctx, mode.Patience)
 	slow := slowAfter
-	if m.Known.Owner == "" {
+	if m.Known().Owner == "" {
 		slow = slowTaker
 	}
-	p.flight = &flight{Context: ctx, cancel: cancel, owner: m.Known.Owner, address: address, slowAt: now + int64(slow)}
+	p.flight = &flight{Context: ctx, cancel: cancel, owner: m.Known().Owner, address: address, slowAt: now + int64(slow)}
 	p.flight.ask = Ask{Address: address, Cluster: *m.node.cluster.Load(),
-		Of: sequence.Ownership{ID: m.Known.ID, Owner: m.Known.Owner, Term: m.Known.Term}}
+		Of: sequence.Ownership{ID: m.Known().ID, Owner: m.Known().Owner, Term: m.Known().Term}}
 	m.Keeper.WakeAt(p.flight.slowAt)
 	return batch, p.flight
 }
@@ -358,12 +358,12 @@ func (a Ask) answeredBy(owner string) bool {
 // owner, it is any later one.
 func (m *Section) isAskedFor(of *sequence.Ownership) bool {
 	//mutant:o10-any-owner by internal/core/seq:TestPassedRequestNamesTheOwner -> return true
-	return of.Owner == m.lease.owner || of.Owner == "" && of.Term < m.Known.Term
+	return of.Owner == m.lease.owner || of.Owner == "" && of.Term < m.Known().Term
 }
 
 // mayBecome reports whether this node, which owns nothing, may become the owner for a request that was passed on.
 func (m *Section) mayBecome(of *sequence.Ownership) bool {
-	return of.Owner == "" && of.ID == m.Known.ID && of.Term <= m.Known.Term
+	return of.Owner == "" && of.ID == m.Known().ID && of.Term <= m.Known().Term
 }
 
 // NotOwner refuses a request that another node has passed on: this one has not the ownership that it names.

@@ -80,14 +80,14 @@ func (m *Section) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker
 		}
 		m.Issued += r.N
 		r.Wait.Owner = m.lease.owner
-		return mode.AppendRuns(to, &m.Values, positions.Block{First: p, End: p + r.N}), m.low() && now >= m.RefusesUntil, nil
+		return mode.AppendRuns(to, m.Values(), positions.Block{First: p, End: p + r.N}), m.low() && m.MayTry(now), nil
 	}
 	if m.lease.owner != "" && !m.lease.ending {
 		m.Lapse(now)
 	}
 	switch {
 	case r.Wait.Since != 0 && now-r.Wait.Since >= int64(mode.Patience) && m.ownedByAnother():
-		return to, false, noOwner(m.Name, m.Known.Address, m.Known.Address == m.node.own, m.passes.why)
+		return to, false, noOwner(m.Name, m.Known().Address, m.Known().Address == m.node.own, m.passes.why)
 	//mutant:o10-passed-on-twice by internal/core/seq:TestRequestIsPassedOnOnce -> case !m.Stale && m.target(now) != "":
 	case !m.Stale && r.Wait.Passed == nil && m.target(now) != "": // a request is passed on once (O10)
 		return m.pass(r, now, to)
@@ -157,7 +157,7 @@ func (m *Section) Urgency(e mode.Situation) mode.Urgency {
 
 // renewalDue reports whether the owner must write the record, or give the section back.
 func (m *Section) renewalDue(now int64) bool {
-	return m.lease.ending || m.node.leaves() || m.low() || m.lease.mayRenew(now, m.Known.Hold())
+	return m.lease.ending || m.node.leaves() || m.low() || m.lease.mayRenew(now, m.Known().Hold())
 }
 
 // Saw takes over what was read.
@@ -192,7 +192,7 @@ func (m *Section) NextWrite(v mode.View, e mode.Situation) *mode.Write {
 	if m.slow(e.Sent) {
 		m.passes.giveUp()
 	}
-	d := m.Known.Hold()
+	d := m.Known().Hold()
 	m.DueAt = renewAt(m.lease.sent, d)
 	if e.Unconfirmed == 0 && (m.lease.ending || m.endsNow(e)) {
 		m.lease.ending, m.DueAt = true, 0
@@ -203,7 +203,7 @@ func (m *Section) NextWrite(v mode.View, e mode.Situation) *mode.Write {
 		return m.renewal(*w, e)
 	}
 	if due {
-		return m.renewal(record.Write{Record: m.Known.Renewed(e.Now)}, e)
+		return m.renewal(record.Write{Record: m.Known().Renewed(e.Now)}, e)
 	}
 	return nil
 }
@@ -216,9 +216,9 @@ func (m *Section) extension(v mode.View, e mode.Situation, due bool) *record.Wri
 	refusal := mode.Confirming(e.Unconfirmed)
 	//mutant:o7-takes-unconfirmed by internal/core/seq:TestOwnerRenewsBeforeItMayTake -> if true {
 	if e.Unconfirmed == 0 {
-		want, need := m.want(m.Known.Next, time.Duration(e.Sent-m.lease.sent), m.Known.Block, m.Waiting)
+		want, need := m.want(m.Known().Next, time.Duration(e.Sent-m.lease.sent), m.Known().Block, m.Waiting)
 		var w record.Write
-		if w, refusal = m.Known.Plan(v.Incarnation(), want, need, e.Now); refusal == nil {
+		if w, refusal = m.Known().Plan(v.Incarnation(), want, need, e.Now); refusal == nil {
 			return &w
 		}
 	}
@@ -243,7 +243,7 @@ func (m *Section) endsNow(e mode.Situation) bool {
 // giveBack returns the write that leaves the section without an owner (O6). It returns the positions that no lane has
 // issued, so that the next owner goes on without a gap.
 func (m *Section) giveBack(v mode.View, e mode.Situation) *mode.Write {
-	r := m.Known.Renewed(e.Now)
+	r := m.Known().Renewed(e.Now)
 	//mutant:o6-next-too-low by internal/core/seq:TestStoppedOwnerLeavesNoGap -> rest := record.Remainder{ID: r.ID, Incarnation: r.Incarnation, Block: positions.Block{First: m.first, End: m.end}}
 	rest := record.Remainder{ID: r.ID, Incarnation: r.Incarnation, Block: m.rest()}
 	if lower, possible := r.ReturnOf(rest, v.Incarnation()); possible {
@@ -257,23 +257,23 @@ func (m *Section) giveBack(v mode.View, e mode.Situation) *mode.Write {
 func (m *Section) take(v mode.View, e mode.Situation) *mode.Write {
 	if m.slow(e.Sent) {
 		m.doubt(m.passes.flight, errSilent)
-		m.passes.leaveBehind(m.Known)
+		m.passes.leaveBehind(m.Known())
 	}
 	m.refusePassed(func(r mode.Request) bool { return !m.mayBecome(r.Wait.Passed) })
 	//mutant:o4-at-most by internal/core/seq:TestOwnerAndBootClocksAtAnyRate -> wait := m.watch.freeIn(v, m.ended, e.Sent)
 	wait := m.watch.freeIn(v, m.ended, e.Least)
-	if m.Known.Owner == "" && m.node.place(m.Name) != m.node.own {
+	if m.Known().Owner == "" && m.node.place(m.Name) != m.node.own {
 		m.refusePassed(nil) // another node is asked next
 	}
 	switch {
 	case len(m.Waiting) == 0 && !m.passes.doubted(), !m.passedOn() && m.target(e.Sent) != "":
 		return nil
 	case wait > 0 || m.node.leaves():
-		if m.Known.Address != m.node.own || m.node.leaves() { // else the last process of this node was the owner
+		if m.Known().Address != m.node.own || m.node.leaves() { // else the last process of this node was the owner
 			m.refusePassed(nil)
 		}
 		// A request that comes meanwhile waits until then, so that is soon, also with a long lease.
-		m.DueAt = e.Sent + int64(min(max(wait, leavesFor), m.Known.Hold()/6, time.Second))
+		m.DueAt = e.Sent + int64(min(max(wait, leavesFor), m.Known().Hold()/6, time.Second))
 		m.PausedUntil = m.DueAt
 		return nil
 	}
@@ -284,7 +284,7 @@ func (m *Section) take(v mode.View, e mode.Situation) *mode.Write {
 	if len(m.Waiting) == 0 {
 		need = 1
 	}
-	w, refusal := m.Known.Plan(v.Incarnation(), max(all, m.Known.Block), need, e.Now)
+	w, refusal := m.Known().Plan(v.Incarnation(), max(all, m.Known().Block), need, e.Now)
 	if refusal != nil {
 		m.Refuse(refusal, e.Sent)
 		return nil
@@ -347,7 +347,7 @@ func (m *Section) accept(t mode.Write, v mode.View, sent, now int64) {
 	m.lease, m.Last = newLease(t, sent), v.After(t)
 	m.traceOwner(sent, now)
 	m.counters.wrote()
-	m.Conflicts, m.DueAt = 0, renewAt(sent, m.Known.Hold())
+	m.Conflicts, m.DueAt = 0, renewAt(sent, m.Known().Hold())
 	if m.passes.suspect = ""; m.passes.doubted() {
 		m.passes.giveUp()
 	}
@@ -359,11 +359,11 @@ func (m *Section) Report(u *mode.Use) string {
 	if u.Owns {
 		u.Held = m.end - m.high
 	}
-	address := m.Known.Address
-	if !m.Known.HasOwner() { // as far as this node knows: it need not read the record as long as its place answers
+	address := m.Known().Address
+	if !m.Known().HasOwner() { // as far as this node knows: it need not read the record as long as its place answers
 		address = m.passes.answered
 	}
-	return fmt.Sprintf("owner=%s term=%d lease_ms=%d passed=%d", cmp.Or(address, "-"), m.Known.Term, m.Known.HoldMs,
+	return fmt.Sprintf("owner=%s term=%d lease_ms=%d passed=%d", cmp.Or(address, "-"), m.Known().Term, m.Known().HoldMs,
 		u.Passed)
 }
 
@@ -379,7 +379,7 @@ func (m *Section) traceOwner(sent, now int64) {
 	at := m.node.elapsed.Now()
 	boot := func(most int64) int64 { return at.Boot - (at.Most - most) }
 	m.Trace.Step("owns", "name", m.Name, "owner", m.lease.owner, "sent", boot(sent), "now", boot(now),
-		"until", boot(m.lease.until), "hold_ms", m.Known.HoldMs)
+		"until", boot(m.lease.until), "hold_ms", m.Known().HoldMs)
 }
 
 // When the owner of an ordered sequence may issue, and when another node may take its place: the owner counts by

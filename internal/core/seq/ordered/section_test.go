@@ -10,15 +10,20 @@ import (
 )
 
 // quiet is a sequence that does nothing.
-type quiet struct{}
+type quiet struct{ known record.Record }
 
-func (quiet) KnowWritten(mode.Write, int64) {}
-func (quiet) WakeAt(int64)                  {}
+func (q *quiet) Known() *record.Record       { return &q.known }
+func (*quiet) Mode() mode.Mode               { return nil }
+func (*quiet) KnowWritten(mode.Write, int64) {}
+func (*quiet) WakeAt(int64)                  {}
+
+func (*quiet) Values() *sequence.Values {
+	return new(sequence.NewValues(sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}, sequence.Key{}))
+}
 
 // A node that has not read who the owner is tells clients which node answers.
 func TestClientsLearnWhichNodeAnswers(t *testing.T) {
-	m := NewSection(&mode.Series{Name: "ticks", Known: &record.Record{Mode: record.Ordered}, Keeper: new(quiet)}, new(Node))
-	m.Values = sequence.NewValues(sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}, sequence.Key{})
+	m := NewSection(&mode.Series{Name: "ticks", Keeper: &quiet{record.Record{Mode: record.Ordered}}}, new(Node))
 	if line := m.Report(new(mode.Use)); !strings.HasPrefix(line, "owner=- ") {
 		t.Error(line)
 	}
@@ -26,7 +31,7 @@ func TestClientsLearnWhichNodeAnswers(t *testing.T) {
 	if line := m.Report(new(mode.Use)); !strings.HasPrefix(line, "owner=b:7609 ") {
 		t.Error(line)
 	}
-	m.Known.Owner, m.Known.Address = "nonce", "c:7609"
+	m.Known().Owner, m.Known().Address = "nonce", "c:7609"
 	if line := m.Report(new(mode.Use)); !strings.HasPrefix(line, "owner=c:7609 ") {
 		t.Error(line)
 	}
