@@ -189,9 +189,9 @@ func (c *Coordinator) setReading(sent int64, written store.Stat) Reading {
 	return c.reading
 }
 
-// acknowledged notes that our write of a slot, sent at the moment sent, has just been acknowledged, and that the leader
-// stamped it with stamp, Unix ms. It corrects our clocks by that, and returns the write with corrected moments (C31).
-func (c *Coordinator) acknowledged(sent timeguard.Moment, stamp int64) timeguard.Stamped {
+// correctClocks corrects our clocks by a write of our slot that has just been acknowledged (C31): it was sent at the
+// moment sent, and the leader stamped it with stamp, Unix ms. correctClocks returns the write with corrected moments.
+func (c *Coordinator) correctClocks(sent timeguard.Moment, stamp int64) timeguard.Stamped {
 	c.stamped = c.Elapsed.Acknowledged(c.stamped, timeguard.Stamped{Sent: sent, Acked: c.Elapsed.Now(), Stamp: stamp})
 	return c.stamped
 }

@@ -133,7 +133,7 @@ func (c *Coordinator) report(ctx context.Context, v recorded, r Report) (Beat, e
 	if err != nil {
 		return Beat{}, err
 	}
-	w := c.acknowledged(e.at, after.Mtime)
+	w := c.correctClocks(e.at, after.Mtime)
 	e.at = w.Sent
 	beat, err := p.acked(d, v, w, after, e)
 	if err != nil {

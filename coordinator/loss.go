@@ -15,7 +15,7 @@ import (
 // clocksApart is the greatest difference between two clocks that the rules allow for, in milliseconds.
 const clocksApart = int64(limits.ClocksApart / time.Millisecond)
 
-// Loss is a finding that ZooKeeper has lost data, or has older data than the finder knows. Coordinator.raise writes it,
+// Loss is a finding that ZooKeeper has lost data, or has older data than the finder knows. Coordinator.announce writes it,
 // whichever part of the node has found it.
 type Loss struct {
 	// Known is the incarnation that the finder knew.
@@ -79,10 +79,10 @@ func (l Loss) after(found *Cluster, mine Cluster, now int64, leased bool) (next 
 	return next, true
 }
 
-// raise makes a loss of data known to the whole cluster: it raises the incarnation and freezes registration. It returns
+// announce makes a loss of data known to the whole cluster: it raises the incarnation and freezes registration. It returns
 // the cluster's record as it is then, and the zero Cluster if that is missing or another cluster's and the finder must
 // not put its own there. The error is store.ErrBadVersion if a node has confirmed in the other cluster.
-func (c *Coordinator) raise(ctx context.Context, l Loss) (Cluster, error) {
+func (c *Coordinator) announce(ctx context.Context, l Loss) (Cluster, error) {
 	c.Logger.Error("ZooKeeper has lost data; freezing registration", "found", l.Found, "incarnation", l.Known)
 	mine := c.ownCluster()
 	leased := c.Now() < l.LeaseUntil
@@ -172,7 +172,7 @@ func (c *Coordinator) WriteNoted(ctx context.Context) error {
 		return nil
 	}
 	// ErrBadVersion: a node has confirmed in a cluster that took the place of ours, so there is nothing left to freeze.
-	if _, err := c.raise(ctx, *c.noted); err != nil && !errors.Is(err, store.ErrBadVersion) {
+	if _, err := c.announce(ctx, *c.noted); err != nil && !errors.Is(err, store.ErrBadVersion) {
 		return err
 	}
 	c.noted = nil
@@ -188,7 +188,7 @@ func (c *Coordinator) Forgive() { c.noted = nil }
 func (c *Coordinator) PutClusterBack(ctx context.Context) (Cluster, error) {
 	l := c.lossOf(c.proof, nil, "ZooKeeper has lost the cluster record")
 	l.MayRecreate = true
-	cl, err := c.raise(ctx, l)
+	cl, err := c.announce(ctx, l)
 	if err == nil {
 		err = c.replaceLost(ctx, cl)
 	}
@@ -202,7 +202,7 @@ func (c *Coordinator) restore(ctx context.Context, v recorded, r Report, why str
 	p := c.proof
 	runs := c.Now() < p.LeaseUntil && !p.over(c.Elapsed.Now().Boot)
 	l, mine := c.lossOf(p, v.cl, why), c.ownCluster()
-	cl, err := c.raise(ctx, l)
+	cl, err := c.announce(ctx, l)
 	switch {
 	case err != nil:
 		return Beat{}, err
@@ -217,7 +217,7 @@ func (c *Coordinator) restore(ctx context.Context, v recorded, r Report, why str
 	//mutant:c21-found-freeze-ends-early by TestFoundFreezeIsLongByTheLeadersClock -> early := cl.FrozenUntil < mine.FreezeEnd(clock.Stamp)-1
 	early := cl.FrozenUntil < mine.FreezeEnd(clock.Stamp)
 	if err == nil && early {
-		cl, err = c.raise(ctx, l)
+		cl, err = c.announce(ctx, l)
 	}
 	if err != nil {
 		return Beat{}, err
@@ -260,13 +260,13 @@ func (c *Coordinator) putBack(ctx context.Context, cl Cluster, v recorded, r Rep
 	if err != nil {
 		return Beat{}, err
 	}
-	c.begin(p, "restored", cl, e, timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}, old, slot, version)
+	c.beginTenure(p, "restored", cl, e, timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}, old, slot, version)
 	p.becomeRestored()
 	written, err := c.readBack(ctx, p.Worker)
 	if err != nil {
 		return Beat{}, err
 	}
-	e.at = c.acknowledged(e.at, written.Mtime).Sent
+	e.at = c.correctClocks(e.at, written.Mtime).Sent
 	beat := Beat{
 		LeaseUntil: slot.LeaseUntil, Confirmed: true, Floor: p.Floor,
 		FrozenUntil: cl.FrozenUntil, FrozenBy: cl.FrozenBy, Clock: c.setReading(e.now, written),
@@ -368,6 +368,6 @@ func (c *Coordinator) leaves(ctx context.Context, why string, lost bool) error {
 func (c *Coordinator) giveUp(ctx context.Context, why string, lost bool) error {
 	p := c.proof
 	c.strayLock = p.Worker
-	_ = c.unlock(ctx) // if it fails: Register tries again
+	_ = c.dropStrayLock(ctx) // if it fails: Register tries again
 	return &FencedError{p.Worker, why, lost}
 }

@@ -242,9 +242,9 @@ func (c *Coordinator) Show(ctx context.Context) error {
 	}
 }
 
-// unlock deletes the live lock of a slot that we were fenced from. While the lock exists no node can take the slot, not
+// dropStrayLock deletes the live lock of a slot that we were fenced from. While the lock exists no node can take the slot, not
 // even this one.
-func (c *Coordinator) unlock(ctx context.Context) error {
+func (c *Coordinator) dropStrayLock(ctx context.Context) error {
 	if c.strayLock < 0 {
 		return nil
 	}

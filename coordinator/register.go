@@ -58,7 +58,7 @@ func (c *Coordinator) register(ctx context.Context, p *proof, cl Cluster, lease 
 ) {
 	err := c.WriteNoted(ctx)
 	if err == nil {
-		err = c.unlock(ctx)
+		err = c.dropStrayLock(ctx)
 	}
 	if err == nil {
 		err = c.checkRegister(ctx, cl)
@@ -239,7 +239,7 @@ func (c *Coordinator) writeAcquired(ctx context.Context, p *proof, worker int, v
 	if err := c.Store.Multi(ctx, clusterOp(v, cl), write); err != nil {
 		return err // the outcome may be unknown: the next start reads the saved claim
 	}
-	c.begin(p, "acquired", cl, e, timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}, old, slot, v.stat.Version+1)
+	c.beginTenure(p, "acquired", cl, e, timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}, old, slot, v.stat.Version+1)
 	c.saw(cl)
 	if old.Ticket != "" && old.Ticket != p.Ticket {
 		c.dropTicket(ctx, old.Ticket, old.Node)
@@ -274,9 +274,9 @@ func (p proof) pendingRecord(e evidence, cl Cluster, old Slot, lease time.Durati
 	return slot
 }
 
-// begin makes p, whose pending grant was acknowledged, what the node holds: how is the step of the trace. The write w
+// beginTenure makes p, whose pending grant was acknowledged, what the node holds: how is the step of the trace. The write w
 // of slot over old was decided with e. version is the slot's version since then.
-func (c *Coordinator) begin(p *proof, how string, cl Cluster, e evidence, w timeguard.Stamped, old, slot Slot,
+func (c *Coordinator) beginTenure(p *proof, how string, cl Cluster, e evidence, w timeguard.Stamped, old, slot Slot,
 	version int32,
 ) {
 	p.becomeHolder(w, version, c.Interval, cl.Incarnation, slot.LeaseUntil)
@@ -328,8 +328,8 @@ type ticket struct {
 }
 
 // touchTicket writes the claim's ticket, or creates one, and compares our clock with the leader's time of that write. A
-// node writes no slot before its clock has been checked by that. WriteNoted may come first, because raise corrects our
-// clock by the leader's. touchTicket sets claim.Ticket and c.latest.
+// node writes no slot before its clock has been checked by that. WriteNoted may come first, because announce goes by the
+// leader's time, too. touchTicket sets claim.Ticket and c.latest.
 func (c *Coordinator) touchTicket(ctx context.Context, claim *Claim) (Reading, error) {
 	if claim.Ticket != "" {
 		holder, err := c.ticketHolder(ctx, claim.Ticket)

@@ -77,7 +77,7 @@ func (c *Coordinator) writeResumed(ctx context.Context, lease time.Duration) (ti
 		finding, why := p.finding(v, c.mine)
 		c.saw(*v.cl)
 		if finding == FoundLost {
-			cl, err := c.raise(ctx, c.lossOf(p, v.cl, why))
+			cl, err := c.announce(ctx, c.lossOf(p, v.cl, why))
 			switch {
 			case mustReread(err):
 				continue
@@ -117,7 +117,7 @@ func (c *Coordinator) writeNextTerm(ctx context.Context, v recorded, lease time.
 		return 0, err
 	}
 	clock := c.setReading(e.now, written)
-	stamped := c.acknowledged(e.at, written.Mtime)
+	stamped := c.correctClocks(e.at, written.Mtime)
 	before := e
 	before.at = stamped.Sent
 	// Again, with the reading that this write has given.
@@ -125,7 +125,7 @@ func (c *Coordinator) writeNextTerm(ctx context.Context, v recorded, lease time.
 	// Scenario: the process stands still between its look at the clock and its write, as by SIGSTOP. Others act
 	// meanwhile, and ZooKeeper gets data back in which the record has the version that the late write expects (C13).
 	inTime := confirmed && p.continuesChain(v, e)
-	c.begin(p, "resumed", d.cluster, before, stamped, *v.slot, d.slot, v.stat.Version+1)
+	c.beginTenure(p, "resumed", d.cluster, before, stamped, *v.slot, d.slot, v.stat.Version+1)
 	// If the lease had run out by the leader's clock, another node may have held the slot since (C26).
 	if e.hasPassed(p.runsUntil(*v.slot), clock.Stamp) {
 		p.becomeExpired(clock.Sent, clock.Stamp)
