@@ -110,7 +110,7 @@ func (m *member) register() error {
 	if err != nil {
 		return err
 	}
-	confirm, err := m.co.Register(m.ctx(), cl, m.wait, m.trust)
+	_, confirm, err := m.co.Register(m.ctx(), cl, m.wait, m.trust)
 	if err != nil {
 		m.claim = m.co.Claim()
 		return err

@@ -91,7 +91,7 @@ func taken(t *testing.T, st store.Store, cl Cluster, name string) (*Coordinator,
 	c.Join(cl)
 	c.Enlist("node-" + name)
 	trust := func(Reading, []Reading) error { return nil }
-	if _, err := c.Register(t.Context(), cl, shortLease, trust); err != nil {
+	if _, _, err := c.Register(t.Context(), cl, shortLease, trust); err != nil {
 		return nil, err
 	}
 	if err := c.Show(t.Context()); err != nil {

@@ -21,41 +21,29 @@ func (c Cluster) growBy() int { return max(4, c.Slots/64, (c.HighestSlot+1)/2) }
 // growMost is the most records that one request creates.
 const growMost = 1024
 
-// Register acquires a slot for a new node. cl is the cluster's record, as the caller has just read it. Register creates
-// a ticket, calls check with the clocks of the leader and of the peers, and then tries the slots in order, starting at
-// the ticket's number. It writes no slot before check has passed. confirm is the time before the heartbeat that
-// confirms the slot.
-//
-// The node keeps the ticket of an attempt that ZooKeeper did not answer for the next one. After any other error
-// Register deletes the ticket, unless this node holds a slot by it. Errors are *FullError, *FrozenError,
-// *OtherClusterError, those of check and those of the store.
-func (c *Coordinator) Register(ctx context.Context, cl Cluster, lease time.Duration, check ClockCheck) (
-	confirm time.Duration, _ error,
-) {
-	return c.register(ctx, c.proof, cl, lease, check)
-}
-
 // Left is the slot that a node has left for another one. It must still be released, by ReleaseLeft.
 type Left struct{ proof *proof }
 
 // Worker returns the worker of the slot.
 func (l Left) Worker() int { return l.proof.Worker }
 
-// Move acquires another slot for a node that holds one, as Register does. The identity and the ticket stay. If Move
-// returns an error, the node still holds the slot that it had.
-func (c *Coordinator) Move(ctx context.Context, cl Cluster, lease time.Duration, check ClockCheck) (
+// Register acquires a slot. cl is the cluster's record, as the caller has just read it. Register creates a ticket, calls
+// check with the clocks of the leader and of the peers, and then tries the slots in order, starting at the ticket's
+// number. It writes no slot before check has passed. confirm is the time before the heartbeat that confirms the slot.
+//
+// If the node holds a slot, it leaves that one: the identity and the ticket stay, and left is the old slot. If Register
+// returns an error, the node still holds it.
+//
+// The node keeps the ticket of an attempt that ZooKeeper did not answer for the next one. After any other error
+// Register deletes the ticket, unless this node holds a slot by it. Errors are *FullError, *FrozenError,
+// *OtherClusterError, those of check and those of the store.
+func (c *Coordinator) Register(ctx context.Context, cl Cluster, lease time.Duration, check ClockCheck) (
 	left Left, confirm time.Duration, _ error,
 ) {
-	left.proof = c.proof
-	next := seek(Claim{Owner: Owner{Node: c.proof.Node}, Ticket: c.proof.Ticket})
-	confirm, err := c.register(ctx, &next, cl, lease, check)
-	return left, confirm, err
-}
-
-// register acquires a slot for p: the node's own proof, or its next one.
-func (c *Coordinator) register(ctx context.Context, p *proof, cl Cluster, lease time.Duration, check ClockCheck) (
-	confirm time.Duration, _ error,
-) {
+	p := c.proof
+	if p.stage != Seeking {
+		left.proof, p = p, new(seek(Claim{Owner: Owner{Node: p.Node}, Ticket: p.Ticket}))
+	}
 	err := c.WriteNoted(ctx)
 	if err == nil {
 		err = c.dropStrayLock(ctx)
@@ -64,18 +52,17 @@ func (c *Coordinator) register(ctx context.Context, p *proof, cl Cluster, lease 
 		err = c.checkRegister(ctx, cl)
 	}
 	if err != nil {
-		return 0, err
+		return left, 0, err
 	}
 	clock, err := c.touchTicket(ctx, &p.Claim)
 	if err != nil {
-		return 0, err
+		return left, 0, err
 	}
 	c.reading = clock
-	// A node that changes its worker has the ticket of the slot that it still holds. In a wiped ZooKeeper a new node's
-	// ticket may have the same name.
-	holds, own := c.proof != p && p.Ticket == c.proof.Ticket && p.Node == c.proof.Node, -1
+	// A node that changes its worker has the ticket of the slot that it still holds, if ZooKeeper has not lost that.
+	holds, own := left.proof != nil && p.Ticket == left.proof.Ticket, -1
 	if holds {
-		own = c.proof.Worker // else its own record would vote for its clock
+		own = left.proof.Worker // else its own record would vote for its clock
 	}
 	if err = c.checkClocks(ctx, own, check); err == nil {
 		err = c.acquireFree(ctx, p, lease)
@@ -84,7 +71,7 @@ func (c *Coordinator) register(ctx context.Context, p *proof, cl Cluster, lease 
 		c.dropTicket(ctx, p.Ticket, p.Node)
 		p.Ticket = ""
 	}
-	return c.mine.ConfirmTime(), err
+	return left, c.mine.ConfirmTime(), err
 }
 
 // checkClocks calls check with the clocks of the leader and of the peers. own is our worker, -1 when we have none.

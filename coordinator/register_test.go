@@ -123,20 +123,24 @@ func TestRegisterBeginsAnew(t *testing.T) {
 	}
 }
 
-// A node that may not change its worker keeps the ticket of the slot that it holds.
+// A node that may not change its worker keeps the ticket of the slot that it holds, and no other one.
 func TestRefusedChangeOfWorkerKeepsTheTicket(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")
 	refused := errors.New("the clock is wrong")
-	for name, ticket := range map[string]string{"its own": a.claim.Ticket, "a new one": ""} {
-		other := seek(Claim{Owner: Owner{Node: a.claim.Node}, Ticket: ticket})
-		check := func(Reading, []Reading) error { return refused }
-		_, err := a.co.register(t.Context(), &other, l.cluster(), labW, check)
-		if !errors.Is(err, refused) {
-			t.Fatalf("%s: %v", name, err)
+	for _, lost := range []bool{false, true} {
+		want := []string{path.Base(a.claim.Ticket)}
+		if lost { // the node draws a new one
+			l.remove(a.claim.Ticket)
+			want = nil
 		}
-		if got, want := l.children(ticketsPath), []string{path.Base(a.claim.Ticket)}; !slices.Equal(got, want) {
-			t.Errorf("%s: tickets %q, want %q", name, got, want)
+		check := func(Reading, []Reading) error { return refused }
+		_, _, err := a.co.Register(t.Context(), l.cluster(), labLease, check)
+		if !errors.Is(err, refused) || a.co.Claim() != a.claim {
+			t.Fatalf("lost %t: %v, %+v", lost, err, a.co.Claim())
+		}
+		if got := l.children(ticketsPath); !slices.Equal(got, want) {
+			t.Errorf("lost %t: tickets %q, want %q", lost, got, want)
 		}
 	}
 }
@@ -351,7 +355,7 @@ func TestGrowsInSteps(t *testing.T) {
 		return memzk.NoFault
 	})
 	a.co.Enlist("a")
-	_, err := a.co.Register(t.Context(), l.cluster(), labLease, a.trust)
+	_, _, err := a.co.Register(t.Context(), l.cluster(), labLease, a.trust)
 	if err != nil || a.co.Claim().Worker != 1<<15 {
 		t.Errorf("%+v, %v", a.co.Claim(), err)
 	}

@@ -45,7 +45,7 @@ func register(t *testing.T, st store.Store, cl coordinator.Cluster, name string)
 	ctx := t.Context()
 	fine := func(coordinator.Reading, []coordinator.Reading) error { return nil }
 	c.Enlist("node-" + name)
-	if _, err := c.Register(ctx, cl, time.Hour, fine); err != nil {
+	if _, _, err := c.Register(ctx, cl, time.Hour, fine); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Show(ctx); err != nil {

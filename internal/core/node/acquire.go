@@ -324,7 +324,7 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 	case moveRegister: // with the present identity
 	}
 	// The cluster's record is as joinCluster has just read it.
-	confirm, err := n.coord.Register(ctx, n.peek().cluster, n.lease(), n.checkClock)
+	_, confirm, err := n.coord.Register(ctx, n.peek().cluster, n.lease(), n.checkClock)
 	if err != nil {
 		a.usable = n.coord.Pending() // the slot may have been written all the same: the next attempt resumes it if so
 		return err

@@ -139,7 +139,7 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 	var confirm time.Duration
 	cl, err := coordinator.ReadCluster(callCtx, n.cfg.Store)
 	if err == nil {
-		left, confirm, err = n.coord.Move(callCtx, cl, n.lease(), n.checkClock)
+		left, confirm, err = n.coord.Register(callCtx, cl, n.lease(), n.checkClock)
 	}
 	if err != nil {
 		n.log.Warn("could not acquire a new worker, waiting for the clock to catch up", "error", err)
