@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
@@ -174,9 +173,4 @@ func (r *Node) Meet(ctx context.Context, st store.Store, may func() bool) error 
 	}
 	r.nodes.Store(&nodes)
 	return nil
-}
-
-// Flaps reports whether the node has lost two leases in the last minute. Then others should own the sections (O9).
-func (m *Section) Flaps(now int64) bool {
-	return m.lapsed[0] != 0 && now-m.lapsed[0] < int64(time.Minute)
 }

@@ -174,23 +174,16 @@ func (m *Section) ask(f *flight, some []mode.Request) error {
 	ask.Name, ask.N = string(some[0].Name), n
 	got, err := m.node.Pass(f, ask)
 	if len(some) == 1 || !tooLarge(replied(err)) {
-		m.noteAndWake(f, some, n, got, err)
+		m.note(f, some, n, got, err)
 		return err
 	}
 	for k := range some {
 		if err = m.ask(f, some[k:k+1]); replied(err) == record.CeilingReached {
-			m.noteAndWake(f, some[k+1:], 0, Answer{}, err)
+			m.note(f, some[k+1:], 0, Answer{}, err)
 			break
 		}
 	}
 	return err
-}
-
-func (m *Section) noteAndWake(f *flight, some []mode.Request, n int64, got Answer, err error) {
-	m.Mu.Lock()
-	m.note(f, some, n, got, err)
-	m.Mu.Unlock()
-	mode.WakeAll(some)
 }
 
 // replied returns the reason of a reply that is an error, "" if it has none.
@@ -201,8 +194,12 @@ func replied(err error) record.Reason {
 	return ""
 }
 
-// note notes the outcome of a request to the owner. Requests that get no result look at the series again.
+// note notes the outcome of a request to the owner, and wakes the requests that shared it. Those that get no result look
+// at the series again.
 func (m *Section) note(f *flight, some []mode.Request, n int64, got Answer, err error) {
+	defer mode.WakeAll(some)
+	m.Mu.Lock()
+	defer m.Mu.Unlock()
 	p, ok := m.Values().Position(got.First)
 	reply, refused := errors.AsType[*ids.ReplyError](err)
 	if err == nil && !f.ask.answeredBy(got.Owner) {

@@ -40,10 +40,10 @@ type Section struct {
 
 	counters // what the owner may issue
 
-	// lapses counts the leases that ended before they were renewed. lapsed is when the last two did.
-	lapses int64
-	lapsed [2]int64
-	passes passes
+	// lapses counts the leases that ended before they were renewed. lapsedAt is when the last two did.
+	lapses   int64
+	lapsedAt [2]int64
+	passes   passes
 	// staysUntil: the node has taken the section although its place is at another one, and keeps it until then.
 	staysUntil int64
 }
@@ -99,7 +99,7 @@ func (m *Section) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker
 // positions, although ZooKeeper shows nothing of it any more.
 func (m *Section) Lapse(now int64) {
 	m.lapses++
-	m.lapsed = [2]int64{m.lapsed[1], now}
+	m.lapsedAt = [2]int64{m.lapsedAt[1], now}
 	m.endLease()
 }
 
@@ -222,7 +222,7 @@ func (m *Section) extension(v mode.View, e mode.Situation, due bool) *record.Wri
 			return &w
 		}
 	}
-	if m.lowAt = m.end; len(m.Waiting) > 0 {
+	if m.lowAbove = m.end; len(m.Waiting) > 0 {
 		m.Refuse(refusal, e.Sent)
 	}
 	return nil
@@ -473,8 +473,8 @@ type counters struct {
 	// lanes[k] is the first position that lane k has not issued. Below first, it counts as first. high is the highest.
 	lanes []int64
 	high  int64
-	// highAt is what high was at the last write. Above lowAt, the owner needs more positions.
-	highAt, lowAt int64
+	// highWritten is what high was at the last write. Above lowAbove, the owner needs more positions.
+	highWritten, lowAbove int64
 }
 
 // issue counts n positions of a lane, and returns the first. ok is false if there are not so many left.
@@ -519,7 +519,7 @@ func (c *counters) add(b positions.Block) {
 func (c *counters) skipTo(p int64) {
 	c.first = max(c.first, p)
 	if n := c.first - c.high; n > 0 { // they are not used
-		c.high, c.highAt = c.high+n, c.highAt+n
+		c.high, c.highWritten = c.high+n, c.highWritten+n
 	}
 }
 
@@ -528,14 +528,14 @@ func (c *counters) rest() positions.Block { return positions.Block{First: c.high
 
 // wrote notes a write. Three quarters of what is left now may be used before another one is needed.
 func (c *counters) wrote() {
-	c.highAt, c.lowAt = c.high, c.end-max(1, (c.end-c.high)/4)
+	c.highWritten, c.lowAbove = c.high, c.end-max(1, (c.end-c.high)/4)
 }
 
-func (c *counters) low() bool { return c.high > c.lowAt }
+func (c *counters) low() bool { return c.high > c.lowAbove }
 
 // usedThird reports whether a third is used of what may be used before another write is needed. A renewal takes more
 // positions then, which saves that write.
-func (c *counters) usedThird() bool { return 3*(c.high-c.highAt) > c.lowAt-c.highAt }
+func (c *counters) usedThird() bool { return 3*(c.high-c.highWritten) > c.lowAbove-c.highWritten }
 
 // ahead is the time for which an owner takes positions in advance. What is left of them is a gap if it is killed.
 const ahead = 4 * time.Second
@@ -543,7 +543,7 @@ const ahead = 4 * time.Second
 // want returns how many more positions the owner would like, and how many it needs at least. They begin at next. took
 // is the time since the last write.
 func (c *counters) want(next int64, took time.Duration, smallest int64, waiting []mode.Request) (want, need int64) {
-	used := c.high - c.highAt
+	used := c.high - c.highWritten
 	rate := float64(used) / max(took, time.Millisecond).Seconds()
 	if next != c.end { // an operator has raised the next value: see add
 		raised := *c
@@ -561,4 +561,9 @@ func (c *counters) want(next int64, took time.Duration, smallest int64, waiting 
 		need = 1
 	}
 	return max(1, want), max(1, need)
+}
+
+// Flaps reports whether the node has lost two leases in the last minute. Then others should own the sections (O9).
+func (m *Section) Flaps(now int64) bool {
+	return m.lapsedAt[0] != 0 && now-m.lapsedAt[0] < int64(time.Minute)
 }
