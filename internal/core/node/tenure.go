@@ -1,9 +1,11 @@
 package node
 
 import (
+	"context"
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -163,6 +165,136 @@ func (n *Node) end(t *tenure) int64 {
 	end := n.layout.Start(t.gen.Close())
 	n.cfg.Trace.Step("ended", "worker", t.Worker, "end", end)
 	return end
+}
+
+// replace gives up a slot that the node has lost, and acquires another one. again: it has lost one just before.
+func (n *Node) replace(ctx context.Context, lost *coordinator.FencedError, again bool) error {
+	n.fenced(lost)
+	if again { // a fault that persists must not use up one slot after another
+		if err := n.sleep(ctx, fencesApart, nil); err != nil {
+			return err
+		}
+	}
+	return n.acquire(ctx, n.newcomer(), 0)
+}
+
+// fencesApart: a node that is fenced twice within this time waits for this time before it registers again.
+const fencesApart = 30 * time.Second
+
+// fenced drops the tenure of a slot that this node has lost. It invalidates the local record
+// too, so that a restart without ZooKeeper does not resume the slot.
+func (n *Node) fenced(err *coordinator.FencedError) {
+	n.log.Error("fenced: stopped issuing IDs for this worker, registering as a new node", "cause", CauseLostWorker,
+		"worker", err.Worker, "reason", err.Reason)
+	n.refuse(Starting, CauseLostWorker)
+	if err.Lost {
+		n.cfg.WakeSequences()
+	}
+	n.mu.Lock()
+	if n.tenure != nil {
+		n.end(n.tenure)
+		n.tenure = nil
+	}
+	n.cfg.Trace.Step("fenced", "worker", err.Worker, "lost", err.Lost)
+	n.served, n.rotations = 0, nil
+	n.skew.wrong, n.keeper.rounds = false, timeguard.Rounds{} // registering checks the clock
+	n.mu.Unlock()
+	//mutant:c19-fenced-worker-is-resumed by TestFencedSlotIsNotResumedAfterRestart -> _ = n.forget
+	n.forget() // no restart resumes a worker that was fenced (C19)
+}
+
+// forget invalidates the local record. If the disk takes no writes, the node goes on all the
+// same: the next start that reaches ZooKeeper finds that the slot is lost.
+func (n *Node) forget() {
+	n.saveMu.Lock()
+	err := n.invalidate()
+	n.saveMu.Unlock()
+	if err != nil {
+		n.log.Error("could not invalidate the state file, which still names a worker that this node has lost",
+			"error", err)
+	}
+}
+
+// invalidate makes the local record one that no start resumes, durably.
+func (n *Node) invalidate() error {
+	err := n.cfg.Cache.Invalidate()
+	if err == nil {
+		n.cfg.Trace.Step("invalidated")
+	}
+	return err
+}
+
+// stop ends the tenure. It records the end on the disk first, and then in ZooKeeper.
+func (n *Node) stop(ctx context.Context) {
+	n.refuse(Stopping, CauseStopping)
+	n.mu.Lock()
+	t, v := n.tenure, n.view.Load()
+	n.mu.Unlock()
+	claim := v.Claim
+	if t == nil {
+		return
+	}
+	// Nothing was issued at or after end, and nothing will be. end is never below the floor,
+	// so it is never below what a predecessor reserved.
+	//mutant:c29-stop-only by TestStopEndsRequestsUnderWay -> last, _ := t.gen.Last(); end := n.layout.Start(last+1)
+	end := n.end(t)
+	end = max(end, claim.Floor) // above it if the lease had run out, and the next tenure could not begin (C26)
+	if v.Next != nil {
+		// An attempt to take another slot was interrupted. The local record is about that slot, and needs no change.
+		n.log.Warn("stopped during a change of workers, the old worker is free after its lease expires",
+			"worker", t.Worker)
+		return
+	}
+	if n.leaves() && n.release(ctx, end) {
+		return
+	}
+	n.saveMu.Lock()
+	n.mu.Lock()
+	rec := n.record(claim)
+	rec.Claim.ReservedUntil, rec.Stopped = end, true
+	n.mu.Unlock()
+	gen, err := n.save(rec)
+	n.saveMu.Unlock()
+	if err != nil {
+		n.log.Error("could not record the stop on disk, the next start may wait a few seconds", "error", err)
+		if err := n.coord.Notice(ctx); err != nil { // nobody else may notice a loss (C20)
+			n.log.Warn("could not look whether ZooKeeper has lost data", "error", err)
+		}
+		return
+	}
+	if err := n.coord.Stop(ctx, end, gen); err != nil {
+		n.log.Warn("could not report the stop to ZooKeeper, the worker shows as disconnected until its lease expires",
+			"error", err)
+		return
+	}
+	n.log.Info("stopped, this node keeps the worker until its lease expires", "worker", t.Worker, "term", claim.Term)
+}
+
+// leaves reports whether the node releases its worker when it stops.
+func (n *Node) leaves() bool { return n.cfg.ReleaseOnExit || n.releases.Load() }
+
+// release releases the slot. It first makes the local record invalid, durably, because another node may take the slot
+// at once after that. It returns false if the record could not be made invalid: the slot is not released then.
+func (n *Node) release(ctx context.Context, end int64) bool {
+	claim := n.view.Load().Claim
+	//mutant:c29-released-before-the-file-is-invalid by sim -> if err := error(nil); err != nil {
+	if err := n.invalidate(); err != nil { // before another node can have the worker (C29)
+		n.log.Error("could not release the worker: the state directory is not writable", "error", err)
+		return false
+	}
+	// Release lowers the lease bound in ZooKeeper, and an older copy of the state file has the higher one. Delete the
+	// file: a copy that is written back is then another file, which is not resumed.
+	//mutant:c29-released-before-the-file-is-invalid -> if err := error(nil); err != nil {
+	if err := n.cfg.Cache.Remove(); err != nil {
+		n.log.Warn("could not delete the state file. Do not restore an older copy of it", "error", err)
+	}
+	if err := n.coord.Release(ctx, end); err != nil {
+		n.log.Warn("could not release the worker, it is free after its lease expires", "worker", claim.Worker,
+			"error", err)
+		return true
+	}
+	n.log.Info("stopped, released the worker", "worker", claim.Worker, "term", claim.Term)
+	return true
 }
 
 // leaseLeftS returns how many seconds are left until a claim's lease bound, for the log.
