@@ -105,8 +105,7 @@ func (n *Node) recall(loaded localcache.Loaded, rec LocalRecord) {
 // it before it writes a slot, so that the times of a wrong clock do not get into the record.
 func (n *Node) checkClock(own coordinator.Reading, peers []coordinator.Reading) error {
 	offset, voters := compare(own, peers)
-	verdict := timeguard.Judge(offset, voters, limits.ClocksAgree)
-	n.noteVerdict(own, offset, verdict)
+	verdict := n.verdict(own, offset, voters)
 	if verdict.Wrong() {
 		return &ClockError{fmt.Sprintf("the clock differs by %s from ZooKeeper and peers (%d of %d voters say so, "+
 			"%s is allowed). Set it right (NTP) and start again",

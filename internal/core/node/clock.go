@@ -51,7 +51,10 @@ func (n *Node) noteLeap(ahead time.Duration) {
 	}
 }
 
-func (n *Node) noteVerdict(own coordinator.Reading, offset timeguard.Offset, v timeguard.Verdict) {
+// verdict returns what the voters find of this clock, which was ahead of the leader's by offset in the reading own, and
+// notes that.
+func (n *Node) verdict(own coordinator.Reading, offset timeguard.Offset, voters []timeguard.Offset) timeguard.Verdict {
+	v := timeguard.Judge(offset, voters, limits.ClocksAgree)
 	n.mu.Lock()
 	defer n.unlock()
 	if v.Worst.Beyond(limits.WarnSkew) && n.mayWarn() {
@@ -63,6 +66,7 @@ func (n *Node) noteVerdict(own coordinator.Reading, offset timeguard.Offset, v t
 	if n.skew.agreed = (coordinator.Reading{}); v.Verified() && !v.Wrong() {
 		n.skew.agreed = own
 	}
+	return v
 }
 
 // judgeClock compares this clock with the voters' after each heartbeat. If most voters find it wrong three times in a
@@ -80,8 +84,7 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 	if n.followLeap(offset, voters) {
 		return nil // measured before the leap: the next round counts
 	}
-	verdict := timeguard.Judge(offset, voters, limits.ClocksAgree)
-	n.noteVerdict(own, offset, verdict)
+	verdict := n.verdict(own, offset, voters)
 	wrong := n.keeper.rounds.Add(verdict)
 	n.mu.Lock()
 	defer n.unlock()
