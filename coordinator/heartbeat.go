@@ -21,12 +21,12 @@ type Report struct {
 	Agreed Reading
 }
 
-// Beat is the result of a heartbeat. It counts when Accept was called with it.
+// Beat is the result of a heartbeat. A Beat counts once Accept was called with it.
 type Beat struct {
-	// Restored: ZooKeeper had lost our record or the cluster's, and the node puts it back. It is set although that
+	// Restored: ZooKeeper had lost our record or the cluster's, and the node puts it back. Restored is set even if that
 	// fails: the next heartbeat may find the record that this one has written, and not notice the loss.
 	Restored bool
-	// LeaseUntil is the acknowledged lease bound. It counts if the record that has it is Confirmed.
+	// LeaseUntil is the acknowledged lease bound. The node may use it if the record that has it is Confirmed.
 	LeaseUntil int64
 	Confirmed  bool
 	// ends is Claim.Ends for that bound, 0 if the bound stays.
@@ -34,7 +34,7 @@ type Beat struct {
 	// Floor is the first timestamp that may be issued from now on. If it is above that of the claim, the lease had run
 	// out, and what was issued under it must have ended.
 	Floor int64
-	// Wait is the confirming time that begins now, 0 if none does. It begins after a restart from the local record, and
+	// Wait is the confirming time that begins now, 0 if none does. One begins after a restart from the local record, and
 	// after the lease had run out.
 	Wait time.Duration
 	// FrozenUntil is the end of the freeze of registration, Unix ms; 0: not frozen. FrozenBy is the operator who froze
