@@ -66,10 +66,6 @@ func clusterInit(c *cli.Context) error {
 	if err != nil {
 		return usageError("%w", err)
 	}
-	if want.ConfirmMs == 0 {
-		return usageError("--confirm-time must be at least %s, not 0s. In a shorter confirming time a holder cannot "+
-			"notice that ZooKeeper lost data", limits.MinConfirm)
-	}
 	// The settings stay for ever, so a node with the longest heartbeat that they allow must be able to join.
 	joins := node.Config{
 		Heartbeat: min(limits.DefaultHeartbeat, limits.MaxHeartbeat(millis(want.ConfirmMs))),
@@ -139,8 +135,8 @@ func clusterRows(r view.ClusterReport) textTable {
 	if r.BorrowMs > 0 {
 		rows.add("borrows", "up to "+millis(r.BorrowMs).String())
 	}
-	if r.IDsEndMs != 0 {
-		rows.add("IDs end", time.UnixMilli(r.IDsEndMs).UTC().Format(time.DateOnly))
+	if end := r.IDsEndMs; end != nil {
+		rows.add("IDs end", time.UnixMilli(*end).UTC().Format(time.DateOnly))
 	}
 	if p, frozen := r.FrozenProblem(); frozen {
 		rows.add("frozen", p.String())

@@ -9,26 +9,26 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Setting names a setting of a node or of its cluster.
+// Setting names a setting of a node or of its cluster. The flags of the command line have these names.
 type Setting string
 
 const (
-	SettingLayout        Setting = "layout"
-	SettingDatacenter    Setting = "datacenter"
-	SettingLease         Setting = "lease"
-	SettingConfirmTime   Setting = "confirm-time"
-	SettingOnRollback    Setting = "on-rollback"
-	SettingBorrow        Setting = "borrow"
-	SettingSequenceStart Setting = "sequence-start"
-	SettingSegmentStart  Setting = "segment-start"
+	SettingLayout        = "layout"
+	SettingDatacenter    = "datacenter"
+	SettingLease         = "lease"
+	SettingConfirmTime   = "confirm-time"
+	SettingOnRollback    = "on-rollback"
+	SettingBorrow        = "borrow"
+	SettingSequenceStart = "sequence-start"
+	SettingSegmentStart  = "segment-start"
 
-	SettingCluster      Setting = "cluster"
-	SettingHeartbeat    Setting = "heartbeat"
-	SettingReserve      Setting = "reserve"
-	SettingStartTimeout Setting = "start-timeout"
-	SettingName         Setting = "name"
-	SettingAddress      Setting = "address"
-	SettingAdmin        Setting = "admin"
+	SettingCluster      = "cluster"
+	SettingHeartbeat    = "heartbeat"
+	SettingReserve      = "reserve"
+	SettingStartTimeout = "start-timeout"
+	SettingName         = "name"
+	SettingAddress      = "address"
+	SettingAdmin        = "admin"
 )
 
 // settingError is an error about a setting.

@@ -175,8 +175,8 @@ func (c Config) fits(cl coordinator.Cluster) (rules, error) {
 		return r, err
 	}
 	if r.layout.Unit > c.Reserve/3 {
-		return r, fmt.Errorf("ticks of %s are too long for nodes, which reserve %s: a tick must be %s or shorter. "+
-			"Create a cluster with another layout", r.layout.Unit, c.Reserve, c.Reserve/3)
+		return r, &ValueError{SettingLayout, fmt.Errorf("ticks of %s are too long for nodes, which reserve %s: a tick "+
+			"must be %s or shorter. Create a cluster with another layout", r.layout.Unit, c.Reserve, c.Reserve/3)}
 	}
 	return r, nil
 }

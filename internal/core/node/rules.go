@@ -30,24 +30,26 @@ func (c Config) rulesOf(cl coordinator.Cluster) (rules, error) {
 	// A restart after a crash may have to wait for all three together.
 	coast := r.onRollback.Coast()
 	if most := c.Reserve + r.borrow + coast; most > limits.MaxReserve {
-		return r, fmt.Errorf("the cluster borrows %s and coasts %s ahead of the clock, so with the reserve %s a "+
+		problem := fmt.Sprintf("the cluster borrows %s and coasts %s ahead of the clock, so with the reserve %s a "+
 			"restart after a crash may wait %s, more than %s", r.borrow, coast, c.Reserve, most, limits.MaxReserve)
+		return r, &RangeError{Setting: SettingReserve, Problem: problem, Most: limits.MaxReserve - r.borrow - coast}
 	}
 	return r, nil
 }
 
 // readRules parses a cluster's rules, and checks that they fit each other.
 func readRules(cl coordinator.Cluster) (r rules, err error) {
-	if r.layout, err = worker.ParseLayout(cl.Layout); err != nil {
+	is := Describe("", cl)
+	if r.layout, err = worker.ParseLayout(is.Layout); err != nil {
 		return r, err
 	}
-	if r.onRollback, err = timeguard.ParseRollbackPolicy(OnRollback(cl)); err != nil {
+	if r.onRollback, err = timeguard.ParseRollbackPolicy(is.OnRollback); err != nil {
 		return r, err
 	}
-	if r.sequenceStart, err = worker.ParseSequenceStart(SequenceStart(cl)); err != nil {
+	if r.sequenceStart, err = worker.ParseSequenceStart(is.SequenceStart); err != nil {
 		return r, err
 	}
-	if r.segmentStart, err = worker.ParseSegmentStart(SegmentStart(cl)); err != nil {
+	if r.segmentStart, err = worker.ParseSegmentStart(is.SegmentStart); err != nil {
 		return r, err
 	}
 	r.borrow = ms(cl.BorrowMs)

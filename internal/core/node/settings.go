@@ -130,38 +130,51 @@ func or[T any](asked *T, otherwise T) T {
 
 // Agree returns a *DiffersError for the first setting of a cluster that is not as asked for, or nil.
 func (s Settings) Agree(cl coordinator.Cluster) error {
-	switch {
-	case s.Layout != nil && s.Layout.String() != cl.Layout:
-		return &DiffersError{SettingLayout, s.Layout, cl.Layout}
-	case s.Datacenter != nil && *s.Datacenter != cl.Datacenter:
-		return &DiffersError{SettingDatacenter, *s.Datacenter, cl.Datacenter}
-	case s.Lease != nil && s.Lease.Milliseconds() != cl.LeaseMs:
-		return &DiffersError{SettingLease, *s.Lease, ms(cl.LeaseMs)}
-	case s.ConfirmTime != nil && s.ConfirmTime.Milliseconds() != cl.ConfirmMs:
-		return &DiffersError{SettingConfirmTime, *s.ConfirmTime, ms(cl.ConfirmMs)}
-	case s.OnRollback != nil && s.OnRollback.String() != OnRollback(cl):
-		return &DiffersError{SettingOnRollback, s.OnRollback, OnRollback(cl)}
-	case s.Borrow != nil && s.Borrow.Milliseconds() != cl.BorrowMs:
-		return &DiffersError{SettingBorrow, *s.Borrow, ms(cl.BorrowMs)}
-	case s.SequenceStart != nil && s.SequenceStart.String() != SequenceStart(cl):
-		return &DiffersError{SettingSequenceStart, s.SequenceStart, SequenceStart(cl)}
-	case s.SegmentStart != nil && s.SegmentStart.String() != SegmentStart(cl):
-		return &DiffersError{SettingSegmentStart, s.SegmentStart, SegmentStart(cl)}
+	has := Describe("", cl)
+	return cmp.Or(
+		differs(SettingLayout, s.Layout, has.Layout),
+		differs(SettingDatacenter, s.Datacenter, has.Datacenter),
+		differs(SettingLease, whole(s.Lease), ms(has.LeaseMs)),
+		differs(SettingConfirmTime, whole(s.ConfirmTime), ms(has.ConfirmMs)),
+		differs(SettingOnRollback, s.OnRollback, has.OnRollback),
+		differs(SettingBorrow, whole(s.Borrow), ms(has.BorrowMs)),
+		differs(SettingSequenceStart, s.SequenceStart, has.SequenceStart),
+		differs(SettingSegmentStart, s.SegmentStart, has.SegmentStart),
+	)
+}
+
+// differs returns a *DiffersError if a value is asked for, and has is not printed as that value is.
+func differs[T any](of Setting, asked *T, has any) error {
+	if asked == nil || fmt.Sprint(*asked) == fmt.Sprint(has) {
+		return nil
 	}
-	return nil
+	return &DiffersError{of, *asked, has}
 }
 
-// SequenceStart returns the word for where the sequence begins in a tick of a cluster.
-func SequenceStart(cl coordinator.Cluster) string {
-	return cmp.Or(cl.SequenceStart, worker.StartRandom.String())
+// whole returns a duration as the record has it: in whole milliseconds.
+func whole(d *time.Duration) *time.Duration {
+	if d == nil {
+		return nil
+	}
+	return new(d.Truncate(time.Millisecond))
 }
 
-// SegmentStart returns the word for the segment that a tick of a cluster begins in.
-func SegmentStart(cl coordinator.Cluster) string {
-	return cmp.Or(cl.SegmentStart, worker.SegmentZero.String())
-}
-
-// OnRollback returns a cluster's rollback policy in the form that timeguard.ParseRollbackPolicy reads.
-func OnRollback(cl coordinator.Cluster) string {
-	return cmp.Or(cl.OnRollback, timeguard.RollbackPolicy{}.String())
+// Describe returns a cluster's record as reports show it: each setting that the record leaves out has its default. All
+// fields but Name are zero if there is no record yet.
+func Describe(name string, cl coordinator.Cluster) ClusterSnapshot {
+	if cl.Layout == "" {
+		return ClusterSnapshot{Name: name}
+	}
+	d := ClusterSnapshot{
+		Name: name, UUID: cl.UUID, Layout: cl.Layout, Slots: cl.Slots, Datacenter: cl.Datacenter,
+		LeaseMs: cl.LeaseMs, ConfirmMs: cl.ConfirmMs, BorrowMs: cl.BorrowMs,
+		OnRollback:    cmp.Or(cl.OnRollback, timeguard.RollbackPolicy{}.String()),
+		SequenceStart: worker.SequenceStart(cl.SequenceStart).String(),
+		SegmentStart:  worker.SegmentStart(cl.SegmentStart).String(),
+		Used:          cl.HighestSlot + 1,
+	}
+	if layout, err := worker.ParseLayout(cl.Layout); err == nil {
+		d.IDsEndMs = new(layout.Expires().UnixMilli())
+	}
+	return d
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/timeguard"
-	"github.com/flaked/flaked/worker"
 )
 
 // Snapshot is what a node knows about itself and its worker at one moment. STATS, /v1/status and /metrics report it.
@@ -104,8 +103,7 @@ type DiskSnapshot struct {
 	Error string `json:"error"`
 }
 
-// ClusterSnapshot is the cluster as the node knows it. All fields but Name are zero until the
-// node has read a cluster record, in ZooKeeper or in its state directory.
+// ClusterSnapshot is a cluster's record as reports show it: see Describe.
 type ClusterSnapshot struct {
 	Name       string `json:"name"`
 	UUID       string `json:"uuid"`
@@ -116,8 +114,11 @@ type ClusterSnapshot struct {
 	ConfirmMs  int64  `json:"confirm_ms"`
 	OnRollback string `json:"on_rollback"`
 	BorrowMs   int64  `json:"borrow_ms"`
-	// EpochEndsMs is when the layout's time field runs out, null while the layout is not known.
-	EpochEndsMs *int64 `json:"epoch_ends_ms"`
+	// SequenceStart is random, zero or carry-on. SegmentStart is zero or random.
+	SequenceStart string `json:"sequence_start"`
+	SegmentStart  string `json:"segment_start"`
+	// IDsEndMs is when the layout's time field runs out, null while the layout is not known.
+	IDsEndMs *int64 `json:"ids_end_ms"`
 	// Used is the number of workers that may ever have been held: the highest one that the node knows, plus 1.
 	Used int `json:"-"`
 }
@@ -140,12 +141,8 @@ func (n *Node) Snapshot() Snapshot {
 			trouble: troubleOf(n.store.err),
 			Session: session, HeartbeatMs: n.cfg.Heartbeat.Milliseconds(),
 		},
-		Disk: DiskSnapshot{OK: n.disk.err == nil && !n.stalled(), Error: errorText(n.disk.err)},
-		Cluster: ClusterSnapshot{
-			Name: n.cfg.Cluster, UUID: n.cluster.UUID, Layout: n.cluster.Layout, Datacenter: n.cluster.Datacenter,
-			Slots: n.cluster.Slots, LeaseMs: n.cluster.LeaseMs, ConfirmMs: n.cluster.ConfirmMs,
-			Used: n.cluster.HighestSlot + 1,
-		},
+		Disk:    DiskSnapshot{OK: n.disk.err == nil && !n.stalled(), Error: errorText(n.disk.err)},
+		Cluster: Describe(n.cfg.Cluster, n.cluster),
 	}
 	if r, ok := errors.AsType[*Refusal](ready); ok {
 		s.Cause, s.Code, s.Reason = r.Cause, string(r.reply.Code), r.reply.Text
@@ -176,10 +173,6 @@ func (n *Node) Snapshot() Snapshot {
 	}
 	s.Counts = n.meter.snapshot()
 	s.Degraded = s.degraded()
-	if n.layout != (worker.Layout{}) {
-		s.Cluster.OnRollback, s.Cluster.BorrowMs = n.onRollback.String(), n.borrow.Milliseconds()
-		s.Cluster.EpochEndsMs = new(n.layout.Expires().UnixMilli())
-	}
 	return s
 }
 

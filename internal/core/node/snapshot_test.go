@@ -30,7 +30,7 @@ func TestSnapshotIsConsistent(t *testing.T) {
 		t.Errorf("ZooKeeper: %+v", s.ZooKeeper)
 	case s.Clock.OffsetMs == nil || *s.Clock.WorstUncertaintyMs <= 0 || s.Clock.Voters != 1 || s.Clock.Wrong:
 		t.Errorf("its clock: %+v", s.Clock)
-	case !s.Disk.OK || s.Cluster.UUID == "" || s.Cluster.Slots != 1024 || *s.Cluster.EpochEndsMs < s.NowMs:
+	case !s.Disk.OK || s.Cluster.UUID == "" || s.Cluster.Slots != 1024 || *s.Cluster.IDsEndMs < s.NowMs:
 		t.Errorf("disk %+v, cluster %+v", s.Disk, s.Cluster)
 	}
 

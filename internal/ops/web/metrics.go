@@ -157,7 +157,7 @@ func (out sink) worker(w node.Snapshot) {
 	}
 	of("heartbeat_interval_seconds", "Interval between heartbeats.", float64(w.ZooKeeper.HeartbeatMs)/1000)
 	out.counts(w.Counts)
-	if ends := cl.EpochEndsMs; ends != nil {
+	if ends := cl.IDsEndMs; ends != nil {
 		out.gauge("epoch_expiry_timestamp_seconds", "Time at which the layout's time field is used up.",
 			float64(*ends)/1000, "cluster", cl.Name)
 	}

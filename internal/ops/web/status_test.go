@@ -82,7 +82,7 @@ func fullNode() node.Snapshot {
 		Cluster: node.ClusterSnapshot{
 			Name: "orders", UUID: "624812a4-0000-4000-8000-000000000000",
 			Layout: "time=41@1ms,worker=10,sequence=12,epoch=2010-11-04T01:42:54.657Z",
-			Slots:  1024, LeaseMs: 86400000, ConfirmMs: 12000, EpochEndsMs: new(int64(3487858230209)),
+			Slots:  1024, LeaseMs: 86400000, ConfirmMs: 12000, IDsEndMs: new(int64(3487858230209)),
 		},
 	}
 }
