@@ -4,11 +4,30 @@ import (
 	"crypto/tls"
 	"log/slog"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/flaked/flaked/internal/app"
+	"github.com/flaked/flaked/internal/core/node"
 )
+
+// The errors about settings name the fields of this package.
+func TestSettingsAreFields(t *testing.T) {
+	for _, s := range []node.Setting{node.SettingLayout, node.SettingDatacenter, node.SettingLease,
+		node.SettingConfirmTime, node.SettingOnRollback, node.SettingBorrow, node.SettingSequenceStart,
+		node.SettingSegmentStart, node.SettingCluster, node.SettingHeartbeat, node.SettingReserve,
+		node.SettingStartTimeout, node.SettingName, node.SettingAddress, node.SettingAdmin} {
+		at := reflect.TypeFor[Config]()
+		for _, name := range strings.Split(fieldName(s), ".")[1:] {
+			field, ok := at.FieldByName(name)
+			if !ok {
+				t.Fatalf("%s has the name %s, and there is no such field", s, fieldName(s))
+			}
+			at = field.Type
+		}
+	}
+}
 
 // A field that Config.app leaves out is an option that does nothing.
 func TestEveryFieldOfConfigReachesTheNode(t *testing.T) {

@@ -19,14 +19,6 @@ func advised(err error) string {
 	return strings.Replace(err.Error(), known.Error(), plain(known.Error())+advice, 1)
 }
 
-// flagName returns the flag that gives a setting.
-func flagName(s node.Setting) string {
-	if s == node.SettingAddress { // the addresses of all --listen, as others see them
-		return "--listen"
-	}
-	return "--" + string(s)
-}
-
 // advise returns advice for known, which is an error in err, or err itself.
 func advise(err error) (advice string, known error) {
 	if e, ok := errors.AsType[*node.StateOfOtherClusterError](err); ok {

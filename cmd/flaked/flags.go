@@ -59,50 +59,10 @@ func zkFlags(fallback string) []cli.Flag {
 	}, tlsFlags("zk-tls", "use TLS. Any of the flags below implies it", "the server's")...)...)
 }
 
-// clusterFlags returns the flags that clusterSettings reads.
-func clusterFlags() []cli.Flag {
-	return append([]cli.Flag{layoutFlag("leaf"), leaseFlag("24h"), confirmTimeFlag("12s")}, recordFlags()...)
-}
-
-// recordFlags returns the flags for those settings of a cluster that only its record in ZooKeeper has.
-func recordFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.Int64Flag{Name: "datacenter", DefaultText: "0", Usage: "the datacenter `NUMBER` in IDs, if the layout " +
-			"has the field"},
-		&cli.StringFlag{Name: "on-rollback", DefaultText: "leaf", Usage: "`POLICY` when the clock goes back. " +
-			"leaf: wait up to 5ms, else refuse. refuse: refuse at once. wait=TIME: wait up to TIME. " +
-			"coast=TIME: continue, up to TIME ahead of the clock. rollback-bits: count it in the layout's rollback " +
-			"field"},
-		&cli.DurationFlag{Name: "borrow", DefaultText: "0s", Usage: "let a burst use timestamps up to this far ahead " +
-			"of the clock. A restart after a crash waits this much longer"},
-		&cli.StringFlag{Name: "sequence-start", DefaultText: "random", Usage: "the first sequence `VALUE` of a tick: " +
-			"random (below 1,024), zero, or carry-on (where the last one ended)"},
-		&cli.StringFlag{Name: "segment-start", DefaultText: "zero", Usage: "the first `SEGMENT` of a tick, if the " +
-			"layout has the field: zero, or random (as in PearFlower)"},
-	}
-}
-
 // fromEnvironment reports whether the environment gives the value of a flag.
 func fromEnvironment(c *cli.Context, name string) bool {
 	given := os.Getenv(envName(name))
 	return given != "" && c.String(name) == given
-}
-
-func leaseFlag(fallback string) cli.Flag {
-	return &cli.DurationFlag{Name: "lease", DefaultText: fallback, Usage: "the longest lease: " +
-		"for so long a node may serve without ZooKeeper, and its worker stays reserved after it disconnects"}
-}
-
-func confirmTimeFlag(fallback string) cli.Flag {
-	return &cli.DurationFlag{Name: "confirm-time", DefaultText: fallback,
-		Usage: "how long a new node waits for a holder that ZooKeeper lost: two heartbeats and a reconnect"}
-}
-
-// layoutFlag returns --layout, which worker.ParseLayout parses.
-func layoutFlag(fallback string) cli.Flag {
-	return &cli.StringFlag{Name: "layout", DefaultText: fallback, Usage: "how an ID's bits are divided: " +
-		"a `NAME` (leaf, twitter, sonyflake, js53, ...), fields from the top, as " +
-		"time=41@1ms,worker=10,sequence=12,epoch=2020-01-01, or both, as leaf,epoch=2020-01-01. See flaked layout"}
 }
 
 // logFlags returns the flags that newLogger reads.

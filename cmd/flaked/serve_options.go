@@ -109,33 +109,6 @@ func serveOptions(c *cli.Context) (o options, wrong error) {
 	return o, wrong
 }
 
-// clusterSettings returns the cluster settings that flags give, nil for each that no flag gives.
-func clusterSettings(c *cli.Context) (s node.Settings, err error) {
-	s.Datacenter, s.Borrow = given(c, "datacenter", c.Int64), given(c, "borrow", c.Duration)
-	s.Lease, s.ConfirmTime = given(c, "lease", c.Duration), given(c, "confirm-time", c.Duration)
-	err = node.Texts{
-		Layout: given(c, "layout", c.String), OnRollback: given(c, "on-rollback", c.String),
-		SequenceStart: given(c, "sequence-start", c.String), SegmentStart: given(c, "segment-start", c.String),
-	}.Read(&s)
-	if err == nil && s.Layout != nil {
-		if unusable := usableNow(*s.Layout, time.Now()); unusable != nil {
-			err = &node.ValueError{Setting: node.SettingLayout, Err: unusable}
-		}
-	}
-	if err != nil {
-		return s, usageError("%w", err)
-	}
-	return s, nil
-}
-
-// given returns the value of a flag, nil if it is not set.
-func given[T any](c *cli.Context, name string, value func(string) T) *T {
-	if !c.IsSet(name) {
-		return nil
-	}
-	return new(value(name))
-}
-
 func (o options) adminHint() string {
 	if o.admin == "" {
 		return "this is not an HTTP port, and the node has none: --admin HOST:PORT sets one"
