@@ -17,6 +17,17 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
+// attempt is what a node knows while it tries to acquire a slot.
+type attempt struct {
+	// usable: the node has a claim to resume. Otherwise it has the identity of the node that registers.
+	usable bool
+	// cached: the claim is confirmed, so the node may also start without ZooKeeper while the lease runs.
+	cached bool
+	// otherZK: the state directory was last used with another ZooKeeper. The claim may be
+	// resumed only if this ZooKeeper has its record, and nothing is put back here (C17).
+	otherZK bool
+}
+
 // begin returns the first attempt, made from the local record in the state directory. A start that must
 // not go on is refused.
 func (n *Node) begin() (attempt, error) {
@@ -101,79 +112,6 @@ func (n *Node) recall(loaded localcache.Loaded, rec LocalRecord) {
 	n.resumed, n.journal = true, rec.Journal
 }
 
-// checkClock returns a *ClockError if most voters find this clock wrong. The coordinator calls
-// it before it writes a slot, so that the times of a wrong clock do not get into the record.
-func (n *Node) checkClock(own coordinator.Reading, peers []coordinator.Reading) error {
-	offset, voters := compare(own, peers)
-	verdict := n.verdict(own, offset, voters)
-	if verdict.Wrong() {
-		return &ClockError{fmt.Sprintf("the clock differs by %s from ZooKeeper and peers (%d of %d voters say so, "+
-			"%s is allowed). Set it right (NTP) and start again",
-			offset.Ahead.Round(time.Millisecond), verdict.Against, verdict.Voters, limits.ClocksAgree)}
-	}
-	return nil
-}
-
-// checkStart returns a *ClockError if the clock is behind floor (Unix ms) by more than a start
-// waits for. A predecessor may have issued everything below floor.
-func (n *Node) checkStart(floor int64) error {
-	patience := limits.MaxStartWait + n.startSlack
-	wait := timeguard.StartWait(n.now(), floor)
-	if wait > patience {
-		return &ClockError{fmt.Sprintf("the clock is %s behind what this worker may have issued. "+
-			"A start waits %s at most. Set the clock right, or remove the state directory to start with a new worker",
-			wait, patience)}
-	}
-	return nil
-}
-
-// checkEra returns a *ClockError if the layout cannot hold the time of the clock. It comes before all comparisons with
-// records: a machine without a battery for its clock starts in 1970.
-func (n *Node) checkEra() error {
-	if now := n.now(); n.layout != (worker.Layout{}) && !inEra(n.layout, now) {
-		return &ClockError{fmt.Sprintf("the clock says %s, and IDs of layout %s have times %s. Set the clock right "+
-			"(NTP) and start again. If it is right, use a cluster with another layout",
-			time.UnixMilli(now).UTC().Format(time.RFC3339), n.layout, era(n.layout))}
-	}
-	return nil
-}
-
-// inEra reports whether the layout can hold a time, Unix ms.
-func inEra(l worker.Layout, ms int64) bool { return ms >= l.Epoch && ms < l.Expires().UnixMilli() }
-
-// era returns the times that IDs of a layout can have, in words.
-func era(l worker.Layout) string {
-	return fmt.Sprintf("from %s to %s", time.UnixMilli(l.Epoch).UTC().Format(time.DateOnly),
-		l.Expires().UTC().Format(time.DateOnly))
-}
-
-// startFromCache starts from the local record alone: ZooKeeper does not answer, or it has lost
-// the record of this node or its cluster (lost).
-func (n *Node) startFromCache(lost bool) error {
-	s := n.peek()
-	//mutant:c16-alone-beyond-the-lease -> c := n.coord.Claim(); c.LeaseUntil = n.now() + 60_000; n.coord.Recall(c); n.coord.GoAlone(s.reservedUntil, s.generation)
-	n.coord.GoAlone(s.reservedUntil, s.generation) // from the reserved bound on (C6)
-	claim := n.coord.Claim()
-	n.log.Warn("starting from the state directory alone, the clock is unverified", "cause", TroubleFromCache,
-		"worker", claim.Worker, "term", claim.Term,
-		"lease_left_s", n.leaseLeftS(claim), "record_missing", lost)
-	n.cfg.Trace.Step("alone", "node", claim.Node, "worker", claim.Worker, "term", claim.Term, "nonce", claim.Nonce,
-		"inc", claim.Incarnation, "floor", claim.Floor, "own_lease", claim.LeaseUntil, "ever", claim.EverConfirmed,
-		"now", n.now())
-	return n.beginTenure()
-}
-
-// attempt is what a node knows while it tries to acquire a slot.
-type attempt struct {
-	// usable: the node has a claim to resume. Otherwise it has the identity of the node that registers.
-	usable bool
-	// cached: the claim is confirmed, so the node may also start without ZooKeeper while the lease runs.
-	cached bool
-	// otherZK: the state directory was last used with another ZooKeeper. The claim may be
-	// resumed only if this ZooKeeper has its record, and nothing is put back here (C17).
-	otherZK bool
-}
-
 // newcomer makes the node one without a slot, with a new identity.
 func (n *Node) newcomer() attempt {
 	n.coord.Enlist(n.cfg.Identity())
@@ -182,9 +120,6 @@ func (n *Node) newcomer() attempt {
 	n.mu.Unlock()
 	return attempt{}
 }
-
-// joinTime bounds how long a node that can start without ZooKeeper tries to reach it.
-const joinTime = 1500 * time.Millisecond
 
 // acquire acquires a slot: the slot of the state directory, or a new one. It returns nil once the node holds a tenure.
 // If ZooKeeper is needed and does not answer, acquire retries, and gives up when it could not read the cluster record
@@ -237,52 +172,8 @@ func (n *Node) causeOfWait(err error, began int64) Cause {
 	return CauseZooKeeperUnreachable
 }
 
-// move is what a start does next.
-type move int
-
-const (
-	moveOver     move = iota // the attempt is over: with an error, or with a tenure
-	moveResume               // resume the claim
-	moveAlone                // start from the state directory alone
-	moveRefuse               // this is another ZooKeeper, which has not the record
-	moveAnew                 // register with a new identity: the old one held a slot, and is over
-	moveRegister             // register with the present identity
-)
-
-// outcome is what a node has found out when it chooses its next move.
-type outcome struct {
-	// resumed: the node has tried to resume its claim. Otherwise it has only read the cluster's record.
-	resumed bool
-	err     error
-	// lost: ZooKeeper has lost the cluster, or the record of the claim.
-	lost bool
-	// leased: the lease of the claim runs. granted: a grant of the claim was acknowledged.
-	leased, granted bool
-}
-
-// move returns what follows an outcome.
-func (a attempt) move(o outcome) move {
-	unanswered := errors.Is(o.err, store.ErrUnreachable) || errors.Is(o.err, store.ErrRefused)
-	var notOurs *coordinator.NotOursError
-	switch {
-	case o.lost && a.otherZK:
-		return moveRefuse
-	//mutant:c16-alone-beyond-the-lease by sim -> case a.cached && (o.lost || unanswered):
-	case a.cached && o.leased && (o.lost || unanswered): // alone only while the lease runs (C16)
-		return moveAlone
-	case o.err == nil && a.usable && !o.resumed:
-		return moveResume
-	case o.err == nil && !o.resumed:
-		return moveRegister
-	case o.err == nil:
-		return moveOver
-	case !errors.As(o.err, &notOurs):
-		return moveOver
-	case o.granted:
-		return moveAnew
-	}
-	return moveRegister
-}
+// joinTime bounds how long a node that can start without ZooKeeper tries to reach it.
+const joinTime = 1500 * time.Millisecond
 
 // tryAcquire makes one attempt to get a tenure.
 func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
@@ -332,23 +223,52 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 	return n.granted(confirm, "registered")
 }
 
-// giveUp ends an identity that held a slot, and makes the node a newcomer.
-func (n *Node) giveUp(a *attempt, o outcome) {
-	if o.lost {
-		n.cfg.WakeSequences()
-	}
-	n.log.Warn("registering as a new node", "worker", n.coord.Claim().Worker, "reason", o.err)
-	n.forget()
-	otherZK := a.otherZK
-	*a = n.newcomer()
-	a.otherZK = otherZK
-	n.mu.Lock()
-	n.served, n.rotations = 0, nil
-	n.mu.Unlock()
+// move is what a start does next.
+type move int
+
+const (
+	moveOver     move = iota // the attempt is over: with an error, or with a tenure
+	moveResume               // resume the claim
+	moveAlone                // start from the state directory alone
+	moveRefuse               // this is another ZooKeeper, which has not the record
+	moveAnew                 // register with a new identity: the old one held a slot, and is over
+	moveRegister             // register with the present identity
+)
+
+// outcome is what a node has found out when it chooses its next move.
+type outcome struct {
+	// resumed: the node has tried to resume its claim. Otherwise it has only read the cluster's record.
+	resumed bool
+	err     error
+	// lost: ZooKeeper has lost the cluster, or the record of the claim.
+	lost bool
+	// leased: the lease of the claim runs. granted: a grant of the claim was acknowledged.
+	leased, granted bool
 }
 
-// leased reports whether the claim's lease runs.
-func (n *Node) leased() bool { return n.coord.Claim().Leased(n.now(), n.cfg.Clock.Boot()) }
+// move returns what follows an outcome.
+func (a attempt) move(o outcome) move {
+	unanswered := errors.Is(o.err, store.ErrUnreachable) || errors.Is(o.err, store.ErrRefused)
+	var notOurs *coordinator.NotOursError
+	switch {
+	case o.lost && a.otherZK:
+		return moveRefuse
+	//mutant:c16-alone-beyond-the-lease by sim -> case a.cached && (o.lost || unanswered):
+	case a.cached && o.leased && (o.lost || unanswered): // alone only while the lease runs (C16)
+		return moveAlone
+	case o.err == nil && a.usable && !o.resumed:
+		return moveResume
+	case o.err == nil && !o.resumed:
+		return moveRegister
+	case o.err == nil:
+		return moveOver
+	case !errors.As(o.err, &notOurs):
+		return moveOver
+	case o.granted:
+		return moveAnew
+	}
+	return moveRegister
+}
 
 // resume tries to resume the claim, and begins its tenure if it succeeds.
 func (n *Node) resume(ctx context.Context, a *attempt) outcome {
@@ -373,6 +293,37 @@ func (n *Node) resume(ctx context.Context, a *attempt) outcome {
 	return o
 }
 
+// startFromCache starts from the local record alone: ZooKeeper does not answer, or it has lost
+// the record of this node or its cluster (lost).
+func (n *Node) startFromCache(lost bool) error {
+	s := n.peek()
+	//mutant:c16-alone-beyond-the-lease -> c := n.coord.Claim(); c.LeaseUntil = n.now() + 60_000; n.coord.Recall(c); n.coord.GoAlone(s.reservedUntil, s.generation)
+	n.coord.GoAlone(s.reservedUntil, s.generation) // from the reserved bound on (C6)
+	claim := n.coord.Claim()
+	n.log.Warn("starting from the state directory alone, the clock is unverified", "cause", TroubleFromCache,
+		"worker", claim.Worker, "term", claim.Term,
+		"lease_left_s", n.leaseLeftS(claim), "record_missing", lost)
+	n.cfg.Trace.Step("alone", "node", claim.Node, "worker", claim.Worker, "term", claim.Term, "nonce", claim.Nonce,
+		"inc", claim.Incarnation, "floor", claim.Floor, "own_lease", claim.LeaseUntil, "ever", claim.EverConfirmed,
+		"now", n.now())
+	return n.beginTenure()
+}
+
+// giveUp ends an identity that held a slot, and makes the node a newcomer.
+func (n *Node) giveUp(a *attempt, o outcome) {
+	if o.lost {
+		n.cfg.WakeSequences()
+	}
+	n.log.Warn("registering as a new node", "worker", n.coord.Claim().Worker, "reason", o.err)
+	n.forget()
+	otherZK := a.otherZK
+	*a = n.newcomer()
+	a.otherZK = otherZK
+	n.mu.Lock()
+	n.served, n.rotations = 0, nil
+	n.mu.Unlock()
+}
+
 // granted begins to hold a slot whose write was acknowledged. confirm is its confirming time, and how the log message.
 func (n *Node) granted(confirm time.Duration, how string) error {
 	n.mu.Lock()
@@ -383,6 +334,9 @@ func (n *Node) granted(confirm time.Duration, how string) error {
 	return n.beginTenure()
 }
 
+// leased reports whether the claim's lease runs.
+func (n *Node) leased() bool { return n.coord.Claim().Leased(n.now(), n.cfg.Clock.Boot()) }
+
 // lease returns how far ahead of the clock the next write pushes the lease bound. It is 0 while
 // the clock counts as wrong: the bound stays where it is.
 func (n *Node) lease() time.Duration {
@@ -391,4 +345,50 @@ func (n *Node) lease() time.Duration {
 		return 0
 	}
 	return timeguard.Lease(ms(s.cluster.LeaseMs), s.served)
+}
+
+// checkClock returns a *ClockError if most voters find this clock wrong. The coordinator calls
+// it before it writes a slot, so that the times of a wrong clock do not get into the record.
+func (n *Node) checkClock(own coordinator.Reading, peers []coordinator.Reading) error {
+	offset, voters := compare(own, peers)
+	verdict := n.verdict(own, offset, voters)
+	if verdict.Wrong() {
+		return &ClockError{fmt.Sprintf("the clock differs by %s from ZooKeeper and peers (%d of %d voters say so, "+
+			"%s is allowed). Set it right (NTP) and start again",
+			offset.Ahead.Round(time.Millisecond), verdict.Against, verdict.Voters, limits.ClocksAgree)}
+	}
+	return nil
+}
+
+// checkStart returns a *ClockError if the clock is behind floor (Unix ms) by more than a start
+// waits for. A predecessor may have issued everything below floor.
+func (n *Node) checkStart(floor int64) error {
+	patience := limits.MaxStartWait + n.startSlack
+	wait := timeguard.StartWait(n.now(), floor)
+	if wait > patience {
+		return &ClockError{fmt.Sprintf("the clock is %s behind what this worker may have issued. "+
+			"A start waits %s at most. Set the clock right, or remove the state directory to start with a new worker",
+			wait, patience)}
+	}
+	return nil
+}
+
+// checkEra returns a *ClockError if the layout cannot hold the time of the clock. It comes before all comparisons with
+// records: a machine without a battery for its clock starts in 1970.
+func (n *Node) checkEra() error {
+	if now := n.now(); n.layout != (worker.Layout{}) && !inEra(n.layout, now) {
+		return &ClockError{fmt.Sprintf("the clock says %s, and IDs of layout %s have times %s. Set the clock right "+
+			"(NTP) and start again. If it is right, use a cluster with another layout",
+			time.UnixMilli(now).UTC().Format(time.RFC3339), n.layout, era(n.layout))}
+	}
+	return nil
+}
+
+// inEra reports whether the layout can hold a time, Unix ms.
+func inEra(l worker.Layout, ms int64) bool { return ms >= l.Epoch && ms < l.Expires().UnixMilli() }
+
+// era returns the times that IDs of a layout can have, in words.
+func era(l worker.Layout) string {
+	return fmt.Sprintf("from %s to %s", time.UnixMilli(l.Epoch).UTC().Format(time.DateOnly),
+		l.Expires().UTC().Format(time.DateOnly))
 }
