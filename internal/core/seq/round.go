@@ -24,33 +24,13 @@ import (
 // series in a round only read known, session, spread and roundTime, while Round waits for them.
 type Rounds struct {
 	*Issuer
-	known knowledge
-	// session is the present connection to ZooKeeper, 0: none.
-	session int64
-	// current: this session has followed /seq, and nothing since has shown a loss of data. Else Round must read it before
-	// anything else. stateReadAt is when it has done so last, ns of AtMost.
-	current     bool
-	stateReadAt int64
-	// unfinished: the last round has left work to the next one. unmet are the buckets whose names it has to meet.
-	unfinished bool
-	unmet      []string
-	// rung are the series whose alarms have rung since a round last looked for work.
-	rung []*series
-	// roundTime is the time after which a round begins no more work. Each read of /seq sets it.
-	roundTime time.Duration
-	spread    time.Duration // see the function spread
-	// seen has /cluster and /seq with their versions, as a round or a renewal last read them. Only renewals go by seen:
-	// if this node has written /seq since, the next one fails once, and reads both again. All else goes by known.
-	seen record.Found
-	// restored is what the others have not heard of yet: see tellInTime.
-	restored restored
+	followedState
+	agenda
+	saves
 	// sawLeaving is the value of node.IsLeaving at the last call of keepPlace.
 	sawLeaving bool
 	// unlisted: ZooKeeper refuses the list of nodes that may own sections.
 	unlisted bool
-	// connected is the number of workers of the cluster that are connected.
-	connected int64
-	saves
 	// writing are the goroutines that write to the state directory.
 	writing sync.WaitGroup
 	// forgotAt is when this node last forgot unused names, ns of AtMost.
@@ -59,8 +39,39 @@ type Rounds struct {
 	quotaToldAt atomic.Int64
 }
 
+// followedState is what rounds know of /cluster and /seq, and what the others know of this node.
+type followedState struct {
+	known knowledge
+	// session is the present connection to ZooKeeper, 0: none.
+	session int64
+	// current: this session has followed /seq, and nothing since has shown a loss of data. Else Round must read it before
+	// anything else. stateReadAt is when it has done so last, ns of AtMost.
+	current     bool
+	stateReadAt int64
+	// seen has /cluster and /seq with their versions, as a round or a renewal last read them. Only renewals go by seen:
+	// if this node has written /seq since, the next one fails once, and reads both again. All else goes by known.
+	seen record.Found
+	// restored is what the others have not heard of yet: see tellInTime.
+	restored restored
+}
+
+// agenda is what rounds have yet to do, and how fast they may.
+type agenda struct {
+	// unfinished: the last round has left work to the next one. unmet are the buckets whose names it has to meet.
+	unfinished bool
+	unmet      []string
+	// rung are the series whose alarms have rung since a round last looked for work.
+	rung []*series
+	// roundTime is the time after which a round begins no more work. Each read of /seq sets it.
+	roundTime time.Duration
+	spread    time.Duration // see the function spread
+	// connected is the number of workers of the cluster that are connected.
+	connected int64
+}
+
 func newRounds(of *Issuer) *Rounds {
-	rs := &Rounds{Issuer: of, known: knowsNothing(), roundTime: longestRound}
+	rs := &Rounds{Issuer: of}
+	rs.known, rs.roundTime = knowsNothing(), longestRound
 	rs.publish(noProgress())
 	rs.quotaToldAt.Store(longAgoNs)
 	rs.beside = rs.writing.Go
@@ -171,92 +182,6 @@ func (rs *Rounds) inTime(f func() error) error {
 		return err
 	case <-late.C:
 		return errors.New("the state directory does not answer")
-	}
-}
-
-// alarms are the times at which Round must look at series. With 100,000 sequences a round must not look at each of them
-// whenever one has run out of values. Any goroutine may use it.
-type alarms struct {
-	mu  sync.Mutex
-	all []*series // those that have an alarm
-	// armed is the earliest of them when Run last began to wait, math.MaxInt64 before.
-	armed int64
-}
-
-// alarm is a time, ns of AtMost, 0 for none. That of a renewal also rings when the alarm of another
-// renewal does, from the time from on. Else from and at are the same.
-type alarm struct{ from, at int64 }
-
-// wakeAt makes Round look at a series at this time, ns of AtMost.
-func (i *Issuer) wakeAt(s *series, at int64) {
-	if i.alarms.set(s, alarm{at, at}) {
-		i.Wake()
-	}
-}
-
-// set sets the alarm of a series, if new is earlier than the alarm that is set. A series has no more than one. set
-// reports whether Run may sleep beyond new. A round need not care: Run arms the alarms after it, before it sleeps.
-func (a *alarms) set(s *series, new alarm) (early bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if s.alarm.at == 0 {
-		a.all = append(a.all, s)
-	}
-	if s.alarm.at == 0 || new.at < s.alarm.at {
-		s.alarm = new
-	}
-	return new.at < a.armed
-}
-
-// rings removes and returns the series whose time has come, and those that may ring together with them.
-func (a *alarms) rings(now int64) (due []*series) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	renews := slices.ContainsFunc(a.all, func(s *series) bool { return s.alarm.from < s.alarm.at && s.alarm.at <= now })
-	a.all = slices.DeleteFunc(a.all, func(s *series) bool {
-		if s.alarm.at > now && !(renews && s.alarm.from <= now) {
-			return false
-		}
-		s.alarm = alarm{}
-		due = append(due, s)
-		return true
-	})
-	return due
-}
-
-// arm returns the time until the first alarm, most at most.
-func (a *alarms) arm(now int64, most time.Duration) time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.armed = now + int64(most)
-	for _, s := range a.all {
-		a.armed = min(a.armed, s.alarm.at)
-	}
-	return max(0, time.Duration(a.armed-now))
-}
-
-// nextAlarm makes Round look at a series when it must.
-func (rs *Rounds) nextAlarm(s *series) {
-	now := rs.now()
-	s.Mu.Lock()
-	next := alarm{s.DueAt, s.DueAt}
-	switch {
-	case s.DueAt != 0 && s.owned() != nil:
-		next.at = max(s.DueAt, s.PausedUntil, now+1) // a slow write may have left no time until the next one
-		next.from = next.at - int64(s.known.Hold()/6)
-	case s.PausedUntil > now:
-		next.from, next.at = s.PausedUntil, s.PausedUntil
-	}
-	slowAt := int64(0)
-	if m, ok := s.mode.(*ordered.Section); ok { // nextBatch has set this alarm, but an earlier one may have replaced it
-		slowAt = m.SlowAt()
-	}
-	s.Mu.Unlock()
-	// One of them may be 0 or past, and does not count. Of two that do, set keeps the earlier one.
-	for _, one := range []alarm{next, {slowAt, slowAt}} {
-		if one.at > now {
-			rs.alarms.set(s, one)
-		}
 	}
 }
 
@@ -564,3 +489,89 @@ type lostError struct {
 }
 
 func (e *lostError) Error() string { return e.reason }
+
+// alarms are the times at which Round must look at series. With 100,000 sequences a round must not look at each of them
+// whenever one has run out of values. Any goroutine may use it.
+type alarms struct {
+	mu  sync.Mutex
+	all []*series // those that have an alarm
+	// armed is the earliest of them when Run last began to wait, math.MaxInt64 before.
+	armed int64
+}
+
+// alarm is a time, ns of AtMost, 0 for none. That of a renewal also rings when the alarm of another
+// renewal does, from the time from on. Else from and at are the same.
+type alarm struct{ from, at int64 }
+
+// wakeAt makes Round look at a series at this time, ns of AtMost.
+func (i *Issuer) wakeAt(s *series, at int64) {
+	if i.alarms.set(s, alarm{at, at}) {
+		i.Wake()
+	}
+}
+
+// set sets the alarm of a series, if new is earlier than the alarm that is set. A series has no more than one. set
+// reports whether Run may sleep beyond new. A round need not care: Run arms the alarms after it, before it sleeps.
+func (a *alarms) set(s *series, new alarm) (early bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s.alarm.at == 0 {
+		a.all = append(a.all, s)
+	}
+	if s.alarm.at == 0 || new.at < s.alarm.at {
+		s.alarm = new
+	}
+	return new.at < a.armed
+}
+
+// rings removes and returns the series whose time has come, and those that may ring together with them.
+func (a *alarms) rings(now int64) (due []*series) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	renews := slices.ContainsFunc(a.all, func(s *series) bool { return s.alarm.from < s.alarm.at && s.alarm.at <= now })
+	a.all = slices.DeleteFunc(a.all, func(s *series) bool {
+		if s.alarm.at > now && !(renews && s.alarm.from <= now) {
+			return false
+		}
+		s.alarm = alarm{}
+		due = append(due, s)
+		return true
+	})
+	return due
+}
+
+// arm returns the time until the first alarm, most at most.
+func (a *alarms) arm(now int64, most time.Duration) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.armed = now + int64(most)
+	for _, s := range a.all {
+		a.armed = min(a.armed, s.alarm.at)
+	}
+	return max(0, time.Duration(a.armed-now))
+}
+
+// nextAlarm makes Round look at a series when it must.
+func (rs *Rounds) nextAlarm(s *series) {
+	now := rs.now()
+	s.Mu.Lock()
+	next := alarm{s.DueAt, s.DueAt}
+	switch {
+	case s.DueAt != 0 && s.owned() != nil:
+		next.at = max(s.DueAt, s.PausedUntil, now+1) // a slow write may have left no time until the next one
+		next.from = next.at - int64(s.known.Hold()/6)
+	case s.PausedUntil > now:
+		next.from, next.at = s.PausedUntil, s.PausedUntil
+	}
+	slowAt := int64(0)
+	if m, ok := s.mode.(*ordered.Section); ok { // nextBatch has set this alarm, but an earlier one may have replaced it
+		slowAt = m.SlowAt()
+	}
+	s.Mu.Unlock()
+	// One of them may be 0 or past, and does not count. Of two that do, set keeps the earlier one.
+	for _, one := range []alarm{next, {slowAt, slowAt}} {
+		if one.at > now {
+			rs.alarms.set(s, one)
+		}
+	}
+}

@@ -18,7 +18,7 @@ import (
 	"github.com/flaked/flaked/sequence"
 )
 
-// series is one sequence as a node knows it. The goroutine of Round does its I/O, and does not hold mu meanwhile.
+// series is one sequence as a node knows it. The goroutine of Round does its I/O, and does not hold Mu meanwhile.
 type series struct {
 	mode.Series
 	// These never change. journal keeps the stock over a restart, nil for none. node and families are what ordered

@@ -21,7 +21,7 @@ type view struct {
 }
 
 // What follows decides which step of a round is due for one series. It does no I/O. Methods of series are called with
-// mu held, but for wants, urgency, isStale, change, wakeWaiting and decide.
+// Mu held, but for wants, urgency, isStale, change, wakeWaiting and decide.
 
 // step is the write that is due for a series, if any.
 type step struct {
@@ -117,7 +117,7 @@ func (s *series) isStale() bool {
 	return s.Stale
 }
 
-// change calls f while it holds mu, and wakes the requests that wait. They look at the series again.
+// change calls f while it holds Mu, and wakes the requests that wait. They look at the series again.
 func (s *series) change(f func()) {
 	s.Mu.Lock()
 	f()
@@ -200,7 +200,7 @@ func (s *series) owed(v view, e mode.Situation) (st step, refusal *record.Refusa
 
 // takeOver takes over what was read. refusal is why a template does not create the sequence.
 func (s *series) takeOver(v view, e mode.Situation, refusal *record.Refusal) {
-	s.Stale, s.journaled, s.incarnation, s.recordReadAt = false, nil, v.Incarnation(), max(s.recordReadAt, v.Read)
+	s.Stale, s.journaled, s.incarnation, s.recordReadAt = false, nil, v.Incarnation(), max(s.recordReadAt, v.SentAt)
 	if record.Compare(v.Record, s.known, v.State.Purged) == record.Absent {
 		s.vanish(e.Sent)
 		if refusal != nil {
@@ -317,7 +317,7 @@ func (s *series) restores(v view) bool {
 }
 
 // restore returns the step that puts back the record, its key or the keys of its requests, if ZooKeeper has lost them
-// and the node knows them. A record and its key are put back in one write, so that no record is without its key. mu is
+// and the node knows them. A record and its key are put back in one write, so that no record is without its key. Mu is
 // held.
 func (s *series) restore(v view, e mode.Situation) step {
 	r, ops := v.Record, []store.Op(nil)

@@ -209,7 +209,7 @@ func (rs *Rounds) look(ctx context.Context, s *series, synced bool) (view, error
 		if err != nil {
 			return view{}, err
 		}
-		v := view{before: known, View: mode.View{Read: sent, Got: rs.cfg.Elapsed.Now()}}
+		v := view{before: known, View: mode.View{SentAt: sent, AnsweredAt: rs.cfg.Elapsed.Now()}}
 		if v.Found, err = record.ParseFound(found[:len(paths)-slots]); err != nil {
 			return view{}, err
 		}

@@ -253,10 +253,10 @@ func (e Situation) Supply(r *record.Record) time.Duration {
 // View is what was read for a mode: /cluster, /seq and the record together, and then what else it wants.
 type View struct {
 	record.Found
-	Read   int64            // when the read of the record was sent, ns of AtMost
-	Got    timeguard.Moment // when it was answered
-	Keys   *record.Keyring  // nil: they were not read
-	Secret *store.Record    // the key of the record, nil: it was not read
+	SentAt     int64            // when the read of the record was sent, ns of AtMost
+	AnsweredAt timeguard.Moment // when that was answered
+	Keys       *record.Keyring  // nil: they were not read
+	Secret     *store.Record    // the key of the record, nil: it was not read
 }
 
 // After returns what a write of the record of v leaves in ZooKeeper.

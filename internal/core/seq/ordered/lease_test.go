@@ -19,7 +19,7 @@ func seen(owner string, incarnation int64, version int32, second int64) mode.Vie
 		Found: record.Found{
 			Cluster: &record.Cluster{Incarnation: 1}, Record: &r, Stat: store.Stat{Version: version},
 		},
-		Got: timeguard.Moment{Least: second * int64(time.Second)},
+		AnsweredAt: timeguard.Moment{Least: second * int64(time.Second)},
 	}
 }
 

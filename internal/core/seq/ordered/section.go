@@ -449,7 +449,7 @@ type watch struct {
 func (w *watch) see(v mode.View, session int64) {
 	now := watch{v.Stat.Version, v.Record.Nonce, session, v.Incarnation(), w.since}
 	if *w != now {
-		now.since = v.Got
+		now.since = v.AnsweredAt
 		*w = now
 	}
 }
