@@ -41,7 +41,7 @@ func deleteSequence(c *cli.Context, o operator.Sequences, name string) error {
 		return say(c, "sequence %s was deleted before, at %s. Nothing was changed.\n", name,
 			view.Instant(r.DeletedAt, time.UnixMilli(now)))
 	}
-	next := strings.ReplaceAll(describeSequence(n, st, now).nextText(), "-", "above its max")
+	next := strings.ReplaceAll(nextText(view.RecordedReport(n, st, now)), "-", "above its max")
 	what := name
 	if r.Kind() == record.Family {
 		what = "all names of " + name

@@ -30,7 +30,7 @@ be skipped because ZooKeeper lost data.
 
 Examples:
   flaked seq list --zk zk1:2181
-  flaked seq list -o json | jq -r '.sequences[] | select(.used > 0.8).name'`,
+  flaked seq list -o json | jq -r '.sequences[] | select(.used_percent > 80).name'`,
 		Flags:  append([]cli.Flag{outputFlag()}, zkFlags(localZK)...),
 		Action: listSequences,
 	}
@@ -44,12 +44,12 @@ func listSequences(c *cli.Context) error {
 		}
 		doc := struct {
 			// Incarnation grows each time ZooKeeper loses data. Changes counts what operators change or nodes restore.
-			Incarnation int64       `json:"incarnation"`
-			Changes     int64       `json:"changes"`
-			Sequences   []seqReport `json:"sequences"`
-		}{st.Incarnation, st.Changes, []seqReport{}}
+			Incarnation int64                 `json:"incarnation"`
+			Changes     int64                 `json:"changes"`
+			Sequences   []view.SequenceReport `json:"sequences"`
+		}{st.Incarnation, st.Changes, []view.SequenceReport{}}
 		for _, n := range found {
-			doc.Sequences = append(doc.Sequences, describeSequence(n, st, o.Now()))
+			doc.Sequences = append(doc.Sequences, view.RecordedReport(n, st, o.Now()))
 		}
 		return show(c, doc, func(w io.Writer) error {
 			if len(found) == 0 {
@@ -61,7 +61,7 @@ func listSequences(c *cli.Context) error {
 	})
 }
 
-func printSequences(w io.Writer, found []seqReport, now time.Time) error {
+func printSequences(w io.Writer, found []view.SequenceReport, now time.Time) error {
 	var t textTable
 	t.add("NAME", "NEXT", "INC", "MAX", "USED", "CEILING", "LAST WRITER", "AGE", "STATE")
 	for _, d := range found {
@@ -70,13 +70,13 @@ func printSequences(w io.Writer, found []seqReport, now time.Time) error {
 			t.add(d.Name, "-", "-", "-", "-", "-", "-", view.Brief(max(0, now.UnixMilli()-at)), d.State)
 			continue
 		}
-		if !d.taken() {
+		if !takenAhead(d) {
 			ceiling = d.Mode
 		}
 		if d.DeletedMs != nil {
 			at = *d.DeletedMs
 		}
-		t.add(d.Name, d.nextText(), strconv.FormatInt(d.Increment, 10), maxText(d.Max), d.usedText(),
+		t.add(d.Name, nextText(d), strconv.FormatInt(d.Increment, 10), maxText(d.Max), usedText(d),
 			ceiling, printable(d.By), view.Brief(max(0, now.UnixMilli()-at)), d.State)
 	}
 	return t.print(w)
@@ -117,19 +117,19 @@ func showSequence(c *cli.Context, o operator.Sequences, name string) error {
 	if err != nil {
 		return err
 	}
-	d := describeSequence(r, st, o.Now())
+	d := view.RecordedReport(r, st, o.Now())
 	if !asJSON(c) || !r.Keyed() {
 		return show(c, d, func(w io.Writer) error {
 			if err := seqRows(d, time.Now()).print(w); err != nil {
 				return err
 			}
-			return d.printOwners(w, time.Now())
+			return printOwners(d, w, time.Now())
 		})
 	}
 	doc := struct {
-		seqReport
+		view.SequenceReport
 		Key *string `json:"key"`
-	}{seqReport: d}
+	}{SequenceReport: d}
 	switch k, err := o.Key(c.Context, r.Record); {
 	case err == nil && r.MaxNames == 0:
 		doc.Key = new(k.Hex())

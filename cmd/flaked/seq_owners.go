@@ -10,51 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
-// ownership says who owns an ordered sequence, or a section of a family.
-type ownership struct {
-	// Owner is where other nodes reach the owner, or its name if they cannot. It is missing if there is no owner.
-	Owner string `json:"owner,omitempty"`
-	// OwnedSinceMs is the time at which the owner took the section, Unix ms by its clock.
-	OwnedSinceMs int64 `json:"owned_since_ms,omitempty"`
-	// OwnerGone: the owner has not renewed its lease, so another node may take its place.
-	OwnerGone bool `json:"owner_gone,omitempty"`
-	// Term counts the ownerships. That of a family is the sum of its sections.
-	Term int64 `json:"term,omitempty"`
-}
-
-// sectionReport is a section of a family.
-type sectionReport struct {
-	Section int    `json:"section"`
-	State   string `json:"state"`
-	Next    int64  `json:"next_position,string"`
-	ownership
-}
-
-func owned(n record.Named, now int64) ownership {
-	o := ownership{Term: n.Term}
-	if n.HasOwner() {
-		o.Owner, o.OwnedSinceMs, o.OwnerGone = cmp.Or(n.Address, n.By, "unknown"), n.OwnedAt, view.OwnerGone(n, now)
-	}
-	return o
-}
-
-// describeOwners adds what only ordered sequences have.
-func (d *seqReport) describeOwners(n record.Named, st record.State, now int64) {
-	d.LeaseMs, d.ownership = d.HoldMs, owned(n, now)
-	for _, s := range n.Sections {
-		_, k, _ := record.SectionOf(s.Name)
-		d.Skips = max(d.Skips, s.Standing(st).Skip)
-		d.Sections = append(d.Sections, sectionReport{k, view.SequenceState(s.Record, st), s.Next, owned(s, now)})
-	}
-}
-
 // ownerRows returns who owns an ordered sequence. The owners of a family have a table of their own.
-func (d seqReport) ownerRows(now time.Time) (rows textTable) {
-	family, k, section := record.SectionOf(d.Name)
+func ownerRows(d view.SequenceReport, now time.Time) (rows textTable) {
 	switch {
 	case d.LeaseMs == 0, d.DeletedMs != nil:
 		return nil
@@ -69,19 +29,19 @@ func (d seqReport) ownerRows(now time.Time) (rows textTable) {
 		}
 		rows.add("owner", owner)
 	}
-	if section {
-		rows.add("family", fmt.Sprintf("%s, section %d", family, k))
+	if d.Section != nil {
+		rows.add("family", fmt.Sprintf("%s, section %d", d.Family, *d.Section))
 	}
 	rows.add("owners so far", view.Thousands(strconv.FormatInt(d.Term, 10)))
 	return rows
 }
 
 // printOwners prints the sections of a family by their owners.
-func (d seqReport) printOwners(w io.Writer, now time.Time) error {
+func printOwners(d view.SequenceReport, w io.Writer, now time.Time) error {
 	if len(d.Sections) == 0 {
 		return nil
 	}
-	byOwner := map[string][]sectionReport{}
+	byOwner := map[string][]view.SectionReport{}
 	for _, s := range d.Sections {
 		owner := cmp.Or(view.Clean(s.Owner), "none")
 		if s.OwnerGone {

@@ -155,8 +155,8 @@ func changeSequence(
 // changedRows returns a header, and what differs between a sequence before and after a change.
 func changedRows(before, after record.Named, st record.State, now int64) (t textTable) {
 	at := time.UnixMilli(now)
-	was := seqRows(describeSequence(before, st, now), at)
-	is := seqRows(describeSequence(after, st, now), at)
+	was := seqRows(view.RecordedReport(before, st, now), at)
+	is := seqRows(view.RecordedReport(after, st, now), at)
 	t.add("", "BEFORE", "AFTER")
 	for i := range was {
 		before, _, _ := strings.Cut(was[i][1], ": ZooKeeper") // without what the state means

@@ -309,12 +309,8 @@ type Report struct {
 // Report returns what the node knows now. It may be called by any goroutine.
 func (i *Issuer) Report() Report {
 	now := i.now()
-	r := Report{Changes: i.Followed().Last.Number, ReadAgo: -1, Refused: make(map[record.Reason]int64)}
-	p := i.progress.Load()
-	if p.saved != nil {
-		r.State = p.saved.state
-	}
-	if p.knewAllAt != longAgoNs {
+	r := Report{Changes: i.Followed().Last.Number, State: i.State(), ReadAgo: -1, Refused: make(map[record.Reason]int64)}
+	if p := i.progress.Load(); p.knewAllAt != longAgoNs {
 		r.ReadAgo = time.Duration(now - p.knewAllAt)
 	}
 	all, sum := i.counted()
@@ -336,6 +332,15 @@ func (i *Issuer) Report() Report {
 		r.Refused[reason] = i.refused[k].Load()
 	}
 	return r
+}
+
+// State returns the state of all sequences that the node has read last, the zero State before it has read any. It may be
+// called by any goroutine.
+func (i *Issuer) State() (st record.State) {
+	if p := i.progress.Load(); p.saved != nil {
+		st = p.saved.state
+	}
+	return st
 }
 
 // Use returns what the node knows of a sequence, or of the section that issues the values of a name of a family. ok is

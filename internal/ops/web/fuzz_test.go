@@ -41,7 +41,8 @@ func (k *taken) Take(_ *sequence.Wait, name []byte, n int, _ bool, _ func(), _ [
 	return []worker.Run{{First: 5, Step: 1, Len: n}}, nil
 }
 
-func (k *taken) Report() seq.Report { return seq.Report{} }
+func (k *taken) Report() seq.Report  { return seq.Report{} }
+func (k *taken) State() record.State { return record.State{} }
 
 func (k *taken) Show(_ *sequence.Wait, name []byte, _ func()) (string, error) { return "", nil }
 func (k *taken) Use(name string) (mode.Use, bool) {

@@ -80,7 +80,8 @@ type leafCache struct {
 
 func (s *Server) leafCaches(w http.ResponseWriter, r *http.Request) {
 	all := []leafCache{}
-	for _, u := range s.usesOf(r) {
+	found, _ := s.usesOf(r)
+	for _, u := range found {
 		c := leafCache{InitOK: true, Key: u.Name}
 		if u.Block.Len() > 0 && !u.Record.Keyed() { // the next value of a salted or scattered sequence is secret
 			c.Step0, c.Max0 = u.Block.Len(), u.Record.Value(u.Block.End-1)+u.Record.Increment

@@ -3,7 +3,6 @@ package web
 import (
 	"errors"
 	"fmt"
-	"math"
 	"net/http"
 	"slices"
 	"strconv"
@@ -28,6 +27,8 @@ type Issuer interface {
 	lineproto.Sequences
 	// Use returns what the node knows of a sequence, and false if it knows none of this name.
 	Use(name string) (mode.Use, bool)
+	// State returns the state of all sequences, as far as the node has read it.
+	State() record.State
 	// Report returns what the node knows of all sequences. It must not block.
 	Report() seq.Report
 }
@@ -96,66 +97,14 @@ func valuesOf(runs []worker.Run) (all []worker.ID) {
 	return all
 }
 
-// shownSequence is the JSON document of a sequence.
-type shownSequence struct {
-	Name      string    `json:"name"`
-	Mode      string    `json:"mode"`
-	Start     worker.ID `json:"start"`
-	Increment int64     `json:"increment"`
-	Max       worker.ID `json:"max"`
-	// Taken is the number of values that nodes have taken, and UsedPercent the part of all values that is, to a tenth.
-	Taken       int64   `json:"taken"`
-	UsedPercent float64 `json:"used_percent"`
-	// Held is the number of values that this node has taken and not issued.
-	Held int64 `json:"held"`
-	// Refusal is the reason for which this node gets no values now, left out if there is none.
-	Refusal string `json:"refusal,omitempty"`
-	*shownOwner
-}
-
-// shownOwner is the part of the reply about the owner, which only ordered sequences have.
-type shownOwner struct {
-	// Owner is where nodes reach the owner, "" for nowhere, or if there is none. Owns: this node is the owner.
-	Owner string `json:"owner"`
-	Owns  bool   `json:"owns"`
-	// Term is the number of owners so far. LeaseMs is for how long an owner issues without ZooKeeper.
-	Term    int64 `json:"term"`
-	LeaseMs int64 `json:"lease_ms"`
-	// Passed is the number of values that this node got from other nodes for its clients.
-	Passed int64 `json:"passed"`
-	// Family is that of the name, and Section the one that issues its values.
-	Family  string `json:"family,omitempty"`
-	Section *int   `json:"section,omitempty"`
-	// Sections is the number of sections of a family that this node knows, and Owned that of those that it owns.
-	Sections int `json:"sections,omitempty"`
-	Owned    int `json:"owned_sections,omitempty"`
-}
-
-// showSequence returns the document of what the node knows of a sequence, or of the section that issues a name.
-func showSequence(name string, u mode.Use) shownSequence {
-	r := u.Record
-	shown := shownSequence{name, r.Mode.String(), worker.ID(r.Start), r.Increment, worker.ID(r.Max), r.Next,
-		math.Round(1000*r.Used(r.Next)) / 10, u.Held, string(u.Refusal), nil}
-	if r.Mode.Owned() {
-		shown.shownOwner = &shownOwner{r.Address, u.Owns, r.Term, r.HoldMs, u.Passed, "", nil, 0, 0}
-		if family, section, is := record.SectionOf(u.Name); is {
-			shown.Family, shown.Section = family, &section
-		}
-	}
-	return shown
-}
-
 // listSequences lists the sequences that the node knows.
 func (s *Server) listSequences(w http.ResponseWriter, r *http.Request) {
 	prefix := r.URL.Query().Get("prefix")
-	all := []shownSequence{}
-	for _, u := range s.usesOf(r) {
+	all := []view.SequenceReport{}
+	found, st := s.usesOf(r)
+	for _, u := range found {
 		if strings.HasPrefix(u.Name, prefix) {
-			shown := showSequence(u.Name, u.Use)
-			if shown.shownOwner != nil {
-				shown.Sections, shown.Owned = u.Sections, u.Owned
-			}
-			all = append(all, shown)
+			all = append(all, u.NodeReport(st))
 		}
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"sequences": all})
@@ -190,7 +139,10 @@ func (s *Server) showOne(w http.ResponseWriter, r *http.Request, name string) {
 		writeSequenceError(w, err)
 		return
 	}
-	writeJSON(w, http.StatusOK, showSequence(name, u))
+	st := s.cfg.Issuer.State()
+	shown := view.InUse(u, st).NodeReport(st)
+	shown.Name = name // that of the section that issues its values is in family and section
+	writeJSON(w, http.StatusOK, shown)
 }
 
 func (s *Server) takeValues(w http.ResponseWriter, r *http.Request, name string, whole bool) {
@@ -244,8 +196,8 @@ func writeSequenceError(w http.ResponseWriter, err error) {
 }
 
 // usesOf returns the sequences that a request may use. The sections of a family are one.
-func (s *Server) usesOf(r *http.Request) []view.Sequence {
+func (s *Server) usesOf(r *http.Request) ([]view.Sequence, record.State) {
 	report := s.cfg.Issuer.Report()
 	report.Sequences = slices.DeleteFunc(report.Sequences, func(u mode.Use) bool { return mayUse(r, u.Name) != nil })
-	return sequencesOf(report)
+	return sequencesOf(report), report.State
 }

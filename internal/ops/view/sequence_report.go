@@ -1,0 +1,178 @@
+package view
+
+import (
+	"cmp"
+	"math"
+
+	"github.com/flaked/flaked/internal/core/seq/record"
+)
+
+// SequenceReport is a named sequence in JSON, as `flaked seq` and HTTP report it. Values, and numbers of values and of
+// positions, are strings, as JavaScript and others round large numbers. Position p has the value start + p * increment.
+type SequenceReport struct {
+	Name  string `json:"name"`
+	State string `json:"state"`
+	// Error says why a record is damaged, or what of a family is. Of a damaged record other fields are empty.
+	Error string `json:"error,omitempty"`
+	// Mode is segment, strict or ordered.
+	Mode string `json:"mode"`
+	// Next is the first value that no node has taken. It is null if there is none, or if it depends on the
+	// key of the sequence.
+	Next      *int64 `json:"next,string"`
+	Start     int64  `json:"start,string"`
+	Increment int64  `json:"increment,string"`
+	Max       int64  `json:"max,string"`
+	// Salt and Scatter are bits. They are missing where they are 0.
+	Salt    int `json:"salt,omitempty"`
+	Scatter int `json:"scatter,omitempty"`
+	// Taken is the number of values that nodes have taken, of as many as Positions: the position of Next.
+	Taken     int64 `json:"taken,string"`
+	Positions int64 `json:"positions,string"`
+	// UsedPercent is the part of all values that nodes have taken, to a tenth. Of a template, it is the part of the
+	// sequences that it may create.
+	UsedPercent float64 `json:"used_percent"`
+	// Skips is the number of positions that the next block leaves out, because ZooKeeper lost
+	// data.
+	Skips int64 `json:"skips,string"`
+
+	record.Settings
+
+	// By wrote the record last, at WrittenMs by the clock of ZooKeeper's leader: for a block, or to renew it. A node
+	// does not know WrittenMs.
+	By        string `json:"by"`
+	WrittenMs int64  `json:"written_ms,omitempty"`
+	// DeletedMs and PurgeableInMs are null if the sequence is not deleted. PurgeableInMs is the time for which
+	// nodes that are cut off may still issue its values. It passes only while nodes are connected.
+	DeletedMs     *int64 `json:"deleted_ms"`
+	PurgeableInMs *int64 `json:"purgeable_in_ms"`
+
+	// MaxNames is the most sequences that a template creates, and Names the number of those that it has
+	// created. Both are 0 for a sequence.
+	MaxNames int64 `json:"max_names"`
+	Names    int64 `json:"names"`
+
+	// LeaseMs is for how long the owner of an ordered sequence issues without ZooKeeper. It is missing in other modes.
+	LeaseMs int64 `json:"lease_ms,omitempty"`
+	Ownership
+	// Family is that of a section, and Section its number.
+	Family  string `json:"family,omitempty"`
+	Section *int   `json:"section,omitempty"`
+	// SectionCount is the number of sections of a family that are known. Sections are they, in ZooKeeper's report only.
+	SectionCount int             `json:"section_count,omitempty"`
+	Sections     []SectionReport `json:"sections,omitempty"`
+
+	ID          string `json:"id"`
+	Incarnation int64  `json:"incarnation"`
+	// ClusterIncarnation grows each time ZooKeeper loses data.
+	ClusterIncarnation int64 `json:"cluster_incarnation"`
+
+	*AtNode
+
+	Record record.Record `json:"-"`
+}
+
+// Ownership says who owns an ordered sequence, or a section of a family.
+type Ownership struct {
+	// Owner is where other nodes reach the owner, or its name if they cannot. It is missing if there is no owner.
+	Owner string `json:"owner,omitempty"`
+	// OwnedSinceMs is the time at which the owner took the section, Unix ms by its clock.
+	OwnedSinceMs int64 `json:"owned_since_ms,omitempty"`
+	// OwnerGone: the owner has not renewed its lease, so another node may take its place.
+	OwnerGone bool `json:"owner_gone,omitempty"`
+	// Term counts the ownerships. That of a family is the sum of its sections.
+	Term int64 `json:"term,omitempty"`
+}
+
+// SectionReport is a section of a family.
+type SectionReport struct {
+	Section int    `json:"section"`
+	State   string `json:"state"`
+	Taken   int64  `json:"taken,string"`
+	Ownership
+}
+
+// AtNode is what a node knows of itself. ZooKeeper's report has nothing of it.
+type AtNode struct {
+	// Held is the number of values that the node has taken and not issued, and PerSecond that of those that it issues
+	// in a second.
+	Held      int64   `json:"held,string"`
+	PerSecond float64 `json:"per_second"`
+	// Refusal is the reason for which the node gets no values now. It is missing if there is none.
+	Refusal string `json:"refusal,omitempty"`
+	// Owns: the node is the owner. Passed is the number of values that it got from other nodes for its clients. Only
+	// ordered sequences have both, and a family has OwnedSections, the number of those that the node owns, in place of
+	// Owns.
+	Owns          *bool  `json:"owns,omitempty"`
+	OwnedSections *int   `json:"owned_sections,omitempty"`
+	Passed        *int64 `json:"passed,string,omitempty"`
+}
+
+// RecordedReport returns the report of a record in ZooKeeper. now is Unix ms.
+func RecordedReport(n record.Named, st record.State, now int64) SequenceReport {
+	s := Recorded(n, st, now)
+	if n.Err != nil {
+		return SequenceReport{Name: n.Name, State: s.State, Error: s.Why, WrittenMs: n.Written}
+	}
+	d := s.report(st)
+	d.WrittenMs = n.Written
+	if s.State == SeqDamaged {
+		d.Error = s.Why
+	}
+	if !n.Mode.Owned() {
+		return d
+	}
+	d.Ownership = owned(n, now)
+	for _, part := range n.Sections {
+		_, k, _ := record.SectionOf(part.Name)
+		d.Skips = max(d.Skips, part.Standing(st).Skip)
+		d.Sections = append(d.Sections, SectionReport{k, SequenceState(part.Record, st), part.Next, owned(part, now)})
+	}
+	return d
+}
+
+// NodeReport returns the report of what a node knows of a sequence.
+func (s Sequence) NodeReport(st record.State) SequenceReport {
+	d := s.report(st)
+	d.AtNode = &AtNode{Held: s.Held, PerSecond: s.PerSecond, Refusal: string(s.Refusal)}
+	if s.Record.Mode.Owned() {
+		d.Ownership, d.Passed = owned(record.Named{Record: s.Record}, 0), &s.Passed
+		if d.Owns = &s.Owns; s.Sections > 0 {
+			d.Owns, d.OwnedSections = nil, &s.Owned
+		}
+	}
+	return d
+}
+
+// report returns what the record of a sequence says.
+func (s Sequence) report(st record.State) SequenceReport {
+	r := s.Record
+	d := SequenceReport{
+		Record: r, Name: s.Name, State: s.State, Mode: r.Mode.String(), Skips: r.Standing(st).Skip,
+		Start: r.Start, Increment: r.Increment, Max: r.Max, Salt: r.Salt, Scatter: r.Scatter,
+		Taken: r.Next, Positions: r.Positions(), UsedPercent: math.Round(1000*Part(Taken(r))) / 10, Settings: r.Settings,
+		By: r.By, MaxNames: r.MaxNames, Names: r.Names, ID: r.ID, SectionCount: s.Sections,
+		Incarnation: r.Incarnation, ClusterIncarnation: st.Incarnation,
+	}
+	if r.Next < r.Positions() && !r.Keyed() {
+		d.Next = new(r.Value(r.Next))
+	}
+	if r.Kind() == record.Tombstone {
+		d.DeletedMs, d.PurgeableInMs = new(r.DeletedAt), new(r.IssuableFor(st).Milliseconds())
+	}
+	if r.Mode.Owned() {
+		d.LeaseMs = r.HoldMs
+	}
+	if family, k, is := record.SectionOf(s.Name); is {
+		d.Family, d.Section = family, &k
+	}
+	return d
+}
+
+// owned returns who owns a sequence. now is Unix ms.
+func owned(n record.Named, now int64) Ownership {
+	o := Ownership{Term: n.Term}
+	if n.HasOwner() {
+		o.Owner, o.OwnedSinceMs, o.OwnerGone = cmp.Or(n.Address, n.By, "unknown"), n.OwnedAt, OwnerGone(n, now)
+	}
+	return o
+}
