@@ -86,21 +86,45 @@ type Node struct {
 	locked atomic.Pointer[StateDirError]
 }
 
-// New returns a Node, or what is wrong with cfg. It does no I/O.
-func New(cfg Config) (*Node, error) {
-	cfg, err := cfg.withDefaults()
+// New returns a Node, or what is wrong with c. It does no I/O.
+func New(c Config) (*Node, error) {
+	c, err := c.withDefaults()
 	if err != nil {
 		return nil, err
 	}
-	n := &Node{log: cfg.Node.Logger, cluster: cfg.Node.Cluster, ended: cfg.Ended, done: make(chan struct{})}
-	if n.backing, err = newBacking(cfg); err != nil {
-		return nil, err
-	}
-	if err := n.assemble(cfg); err != nil {
-		return nil, err
-	}
+	n := &Node{log: c.Node.Logger, cluster: c.Node.Cluster, ended: c.Ended, done: make(chan struct{})}
 	n.ending, n.stop = context.WithCancelCause(context.Background())
 	n.connected, n.stopStore = context.WithCancel(context.Background())
+	if n.backing, err = newBacking(c); err != nil {
+		return nil, err
+	}
+	cfg := c.Node
+	cfg.Pulse, cfg.BootID = pulse.New(timeguard.System().Mono), timeguard.BootID()
+	cfg.Store, cfg.ZooKeeper = n.backing.store, n.backing.zookeeper
+	cfg.Cache, cfg.Reconnected = &n.backing.cache, n.backing.reconnected
+	cfg.WakeSequences = func() { n.issuer.Wake() }
+	cfg.HasSequences = func() bool { return n.issuer.InUse() }
+	cfg.Journal = func() uint64 { return n.issuer.JournalCount() }
+	cfg.Followed = func() coordinator.Followed { return n.issuer.Followed() }
+	if n.node, err = node.New(cfg); err != nil {
+		return nil, err
+	}
+	n.peers = peer.New(func() (creds dialog.Client) {
+		if c.PeerAccess != nil {
+			creds.Token, creds.TLS = c.PeerAccess()
+		}
+		return creds
+	})
+	var dir seq.Dir
+	if c.StateDir != "" {
+		dir = &n.backing.files
+	}
+	n.issuer, n.rounds = seq.New(seq.Config{
+		Store: n.backing.store, Tenure: n.node.Tenure(), Elapsed: n.node.Elapsed(), Boot: cfg.BootID,
+		By: cfg.Labels.Name, Address: dialog.PeerAddress(cfg.Labels.Address), Pass: n.peers.Pass,
+		Follow: cfg.Heartbeat, Pulse: cfg.Pulse,
+		Dir: dir, Met: n.node.Met, Trace: cfg.Trace, Log: n.log.Named("sequences"),
+	})
 	return n, nil
 }
 
@@ -146,39 +170,6 @@ func moduleVersion() string {
 	return unknown
 }
 
-// assemble makes the node and the issuer of named sequences.
-func (n *Node) assemble(c Config) error {
-	grid, cfg := pulse.New(timeguard.System().Mono), c.Node
-	cfg.Pulse, cfg.BootID = grid, timeguard.BootID()
-	cfg.Store, cfg.ZooKeeper = n.backing.store, n.backing.zookeeper
-	cfg.Cache, cfg.Reconnected = &n.backing.cache, n.backing.reconnected
-	cfg.WakeSequences = func() { n.issuer.Wake() }
-	cfg.HasSequences = func() bool { return n.issuer.InUse() }
-	cfg.Journal = func() uint64 { return n.issuer.JournalCount() }
-	cfg.Followed = func() coordinator.Followed { return n.issuer.Followed() }
-	var err error
-	if n.node, err = node.New(cfg); err != nil {
-		return err
-	}
-	n.peers = peer.New(func() (creds dialog.Client) {
-		if c.PeerAccess != nil {
-			creds.Token, creds.TLS = c.PeerAccess()
-		}
-		return creds
-	})
-	var dir seq.Dir
-	if c.StateDir != "" {
-		dir = &n.backing.files
-	}
-	n.issuer, n.rounds = seq.New(seq.Config{
-		Store: n.backing.store, Tenure: n.node.Tenure(), Elapsed: n.node.Elapsed(), Boot: cfg.BootID,
-		By: cfg.Labels.Name, Address: dialog.PeerAddress(cfg.Labels.Address), Pass: n.peers.Pass,
-		Follow: cfg.Heartbeat, Pulse: grid,
-		Dir: dir, Met: n.node.Met, Trace: cfg.Trace, Log: n.log.Named("sequences"),
-	})
-	return nil
-}
-
 // Core returns the node itself, Issuer its named sequences, and Store its records in ZooKeeper.
 func (n *Node) Core() *node.Node    { return n.node }
 func (n *Node) Issuer() *seq.Issuer { return n.issuer }
@@ -203,18 +194,42 @@ func (n *Node) Start() error {
 	return nil
 }
 
-// run keeps the node until stop is called or a part fails.
+// run keeps the node until stop is called or a part fails, and ends its parts in order.
 func (n *Node) run() {
 	defer close(n.done)
+	defer n.ended()
+	defer n.backing.close()
 	if err := n.awaitLock(limits.LockWait); err != nil {
 		n.stop(err)
 		n.peers.Close()
-	} else {
-		n.node.Remember(n.rounds.Recall())
-		n.work()
+		return
 	}
-	n.backing.close()
-	n.ended()
+	n.node.Remember(n.rounds.Recall())
+	issuerCtx, stopIssuer := context.WithCancel(context.Background())
+	nodeCtx, stopNode := context.WithCancel(context.Background())
+	defer stopIssuer()
+	defer stopNode()
+	var connecting, keeping, issuing sync.WaitGroup
+	connecting.Go(func() {
+		if err := n.backing.run(n.connected); err != nil {
+			n.stop(err)
+		}
+	})
+	keeping.Go(func() { n.stop(n.node.Run(nodeCtx)) })
+	issuing.Go(func() { n.rounds.Run(issuerCtx) })
+
+	<-n.ending.Done()
+	stopIssuer()
+	issuing.Wait()
+	n.peers.Close()
+	stopNode()
+	keeping.Wait()
+	n.stopStore()
+	if err := n.backing.store.Close(); err != nil {
+		n.log.Debug("closing the connection to ZooKeeper failed", "error", err)
+	}
+	connecting.Wait()
+	n.rounds.Wait() // a write to the state directory may still go on: nobody else may use it
 }
 
 // lockEvery is the time between two looks at a state directory that another process has.
@@ -243,35 +258,6 @@ func (n *Node) awaitLock(limit time.Duration) error {
 	}
 	n.locked.Store(nil)
 	return nil
-}
-
-// work runs the parts of the node, and ends them in order.
-func (n *Node) work() {
-	issuerCtx, stopIssuer := context.WithCancel(context.Background())
-	nodeCtx, stopNode := context.WithCancel(context.Background())
-	defer stopIssuer()
-	defer stopNode()
-	var connecting, keeping, issuing sync.WaitGroup
-	connecting.Go(func() {
-		if err := n.backing.run(n.connected); err != nil {
-			n.stop(err)
-		}
-	})
-	keeping.Go(func() { n.stop(n.node.Run(nodeCtx)) })
-	issuing.Go(func() { n.rounds.Run(issuerCtx) })
-
-	<-n.ending.Done()
-	stopIssuer()
-	issuing.Wait()
-	n.peers.Close()
-	stopNode()
-	keeping.Wait()
-	n.stopStore()
-	if err := n.backing.store.Close(); err != nil {
-		n.log.Debug("closing the connection to ZooKeeper failed", "error", err)
-	}
-	connecting.Wait()
-	n.rounds.Wait() // a write to the state directory may still go on: nobody else may use it
 }
 
 // Locked returns why the node waits for its state directory, nil if it does not.
