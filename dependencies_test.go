@@ -40,7 +40,7 @@ func TestDependencies(t *testing.T) {
 			"internal/ops/host/logqueue localcache sequence timeguard worker",
 		"./client": "client github.com/cenkalti/backoff/v5 github.com/dchest/siphash go.uber.org/atomic golang.org/x/sys ids " +
 			"internal/core/positions internal/core/replies internal/dialog sequence worker",
-		"./ids": "go.uber.org/atomic golang.org/x/sys ids worker",
+		"./ids": "golang.org/x/sys ids worker",
 	} {
 		if got := strings.Join(list(pkg), " "); got != want {
 			t.Errorf("%s has %s, want %s", pkg, got, want)
