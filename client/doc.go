@@ -7,7 +7,7 @@
 //
 // A Client is an ids.Source, like the node of package flaked. A program needs only one Client.
 // Calls that arrive while a request is under way share the next request. A hundred goroutines that
-// call Next need a few requests, not a hundred.
+// call Next need a few requests, not a hundred. Tests take an ids.Source without a network from package ids/idstest.
 //
 // # Failure
 //
@@ -52,8 +52,4 @@
 // is one of Config.Addrs, written as the node advertises it (host:port). Otherwise a node of Config.Addrs passes the
 // request on. The client looks at the owner again every 10 s, and sooner if the owner fails. If the node that was asked
 // does not know whether the owner has counted a value (reason=unknown), the call fails, and is not repeated.
-//
-// # Tests
-//
-// Package ids/idstest has an ids.Source without a network, for tests of programs that use a client.
 package client

@@ -55,6 +55,17 @@ func TestFrozenAPI(t *testing.T) {
 	}
 }
 
+// `go doc` of a package that others may use is read as a whole, so it fits on a screen.
+func TestGoDocIsShort(t *testing.T) {
+	const most = 72
+	for pkg := range promised {
+		out, err := exec.Command("go", "doc", pathOf(pkg)).Output()
+		if lines := strings.Count(string(out), "\n"); err != nil || lines > most {
+			t.Errorf("go doc of %s has %d lines, must have %d at most: %v", pkg, lines, most, err)
+		}
+	}
+}
+
 // A package outside of internal either promises its names or says that it does not.
 func TestEveryPublicPackageHasOrRefusesAPromise(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{.Name}} {{.Doc}}", module+"/...").Output()
