@@ -1,6 +1,7 @@
 package lineproto
 
 import (
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,36 @@ func TestIdleConnectionStaysWhileThereIsRoom(t *testing.T) {
 			time.Sleep(2 * time.Hour)
 			ask(t, asked, "PING\n", "PONG\n")
 			ask(t, silent, "PING\n", "PONG\n")
+		}
+	})
+}
+
+// TestSweepOutlivesAListener: while one of several listeners ends, and after all have ended and another has come, the
+// connections of the rest have their time limits. One round ends each of them once, and none is left.
+func TestSweepOutlivesAListener(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTestServer(t, Config{Authenticate: isGood})
+		first, second, third := newPipeListener(), newPipeListener(), newPipeListener()
+		ends, stays := serveOn(t, s, first), serveOn(t, s, second)
+		synctest.Wait()
+		gone, silent := first.dial(), second.dial()
+		time.Sleep(10 * time.Second)
+		if err := ends.stop(); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := io.ReadAll(gone); len(b) > 0 || err != nil {
+			t.Errorf("%q, %v: the connection of the listener that ended is left", b, err)
+		}
+		within(t, "beside a listener that ended", closedAfter(t, silent), 20*time.Second, 23*time.Second)
+		if err := stays.stop(); err != nil {
+			t.Fatal(err)
+		}
+		serveOn(t, s, third)
+		synctest.Wait()
+		within(t, "after all had ended", closedAfter(t, third.dial()), 30*time.Second, 33*time.Second)
+		synctest.Wait()
+		if c := s.Counters(); c.ConnsIdle != 2 || c.ConnsOpen != 0 || len(s.conns) != 0 || len(s.listeners) != 1 {
+			t.Errorf("%+v, %d connections, %d listeners", c, len(s.conns), len(s.listeners))
 		}
 	})
 }
