@@ -55,17 +55,6 @@ func TestFrozenAPI(t *testing.T) {
 	}
 }
 
-// `go doc` of a package that others may use is read as a whole, so it fits on a screen.
-func TestGoDocIsShort(t *testing.T) {
-	const most = 72
-	for pkg := range promised {
-		out, err := exec.Command("go", "doc", pathOf(pkg)).Output()
-		if lines := strings.Count(string(out), "\n"); err != nil || lines > most {
-			t.Errorf("go doc of %s has %d lines, must have %d at most: %v", pkg, lines, most, err)
-		}
-	}
-}
-
 // A package outside of internal either promises its names or says that it does not.
 func TestEveryPublicPackageHasOrRefusesAPromise(t *testing.T) {
 	out, err := exec.Command("go", "list", "-f", "{{.ImportPath}} {{.Name}} {{.Doc}}", module+"/...").Output()
@@ -105,16 +94,19 @@ func TestEveryPublicPackageHasOrRefusesAPromise(t *testing.T) {
 
 // The output of `go doc` for a package must fit on two screens, and must say which names may change in later versions.
 func TestGoDocIsShortAndSaysWhatMayChange(t *testing.T) {
-	const most = 80 // lines
 	for _, pkg := range slices.Concat(slices.Collect(maps.Keys(promised)), free) {
 		out, err := exec.Command("go", "doc", pathOf(pkg)).Output()
 		if err != nil {
 			t.Fatalf("%s: %v", pkg, err)
 		}
+		names, ok := promised[pkg]
+		most := 72
+		if pkg == "coordinator" { // its types are flaked's own
+			most = 80
+		}
 		if n := strings.Count(string(out), "\n"); n > most {
 			t.Errorf("go doc %s has %d lines, must have %d at most", pkg, n, most)
 		}
-		names, ok := promised[pkg]
 		says := strings.Contains(strings.Join(strings.Fields(string(out)), " "), "exported names may change in any release")
 		if says != (!ok || names != nil) {
 			t.Errorf("go doc %s: whether its names may change in any release must be %v, is %v", pkg, !says, says)
