@@ -148,7 +148,7 @@ func (c Config) app() (made app.Config, err error) {
 	return made, err
 }
 
-// parsed returns the settings as the node reads them, or an error that names a field.
+// parsed returns the settings as the node reads them. The error is a *node.ValueError.
 func (s Settings) parsed() (to node.Settings, err error) {
 	to = node.Settings{Datacenter: s.Datacenter, Lease: s.Lease, ConfirmTime: s.ConfirmTime, Borrow: s.Borrow}
 	text := func(t string) *string {
