@@ -2,12 +2,10 @@ package client
 
 import (
 	"context"
-	"errors"
 	"net"
 	"strconv"
 	"time"
 
-	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/worker"
 )
@@ -41,13 +39,8 @@ type conn struct {
 func (c *Client) dial(ctx context.Context, n *node, deadline time.Time) (*conn, error) {
 	bounded, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	nc, err := c.access.Dial(bounded, n.network, n.address)
-	var refused *ids.ReplyError
-	switch {
-	case errors.As(err, &refused):
-		refused.Addr = n.addr
-		return nil, refused
-	case err != nil:
+	nc, err := c.access.Dial(bounded, n.addr)
+	if err != nil {
 		return nil, dialog.InWords(n.addr, err)
 	}
 	cn := &conn{addr: n.addr, nc: nc, cluster: c.cluster, in: dialog.NewReader(nc, n.addr, maxLine),

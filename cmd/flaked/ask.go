@@ -50,8 +50,7 @@ func checkClusterFlag(name string) error {
 // ask sends one request and returns the lines of the reply, of which there must be n. An error reply becomes an
 // *ids.ReplyError. If the node does not answer, the error has the code exitUnreachable.
 func (a nodeAt) ask(ctx context.Context, request string, n int) ([]string, error) {
-	network, address, err := dialog.SplitAddr(a.addr)
-	if err != nil {
+	if _, _, err := dialog.SplitAddr(a.addr); err != nil {
 		return nil, usageError("--addr: %w", err)
 	}
 	if a.timeout <= 0 {
@@ -59,14 +58,13 @@ func (a nodeAt) ask(ctx context.Context, request string, n int) ([]string, error
 	}
 	bounded, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	lines, err := exchange(bounded, a.access, network, address, request, n)
-	var refused *ids.ReplyError
+	lines, err := a.exchange(bounded, request, n)
+	_, refused := errors.AsType[*ids.ReplyError](err)
 	switch {
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
-	case errors.As(err, &refused):
-		refused.Addr = a.addr
-		return nil, refused
+	case refused:
+		return nil, err
 	case err != nil:
 		return nil, unanswered(a.addr, a.timeout, err)
 	case strings.HasPrefix(lines[0], "HTTP/"):
@@ -76,8 +74,8 @@ func (a nodeAt) ask(ctx context.Context, request string, n int) ([]string, error
 }
 
 // exchange sends a request on a new connection, and returns the n lines of its reply.
-func exchange(ctx context.Context, creds dialog.Client, network, address, request string, n int) ([]string, error) {
-	conn, err := creds.Dial(ctx, network, address)
+func (a nodeAt) exchange(ctx context.Context, request string, n int) ([]string, error) {
+	conn, err := a.access.Dial(ctx, a.addr)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +86,7 @@ func exchange(ctx context.Context, creds dialog.Client, network, address, reques
 		return nil, err
 	}
 	lines := make([]string, 0, n)
-	for in := dialog.NewReader(conn, address, maxReply); len(lines) < n; {
+	for in := dialog.NewReader(conn, a.addr, maxReply); len(lines) < n; {
 		line, err := in.Line()
 		switch {
 		case errors.Is(err, io.EOF) && len(lines) > 0:

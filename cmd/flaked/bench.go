@@ -77,8 +77,8 @@ func bench(c *cli.Context) error {
 }
 
 func benchConfig(c *cli.Context) (load.Config, error) {
-	network, address, err := dialog.SplitAddr(c.String("addr"))
-	if err != nil {
+	addr := c.String("addr")
+	if _, _, err := dialog.SplitAddr(addr); err != nil {
 		return load.Config{}, usageError("--addr: %w", err)
 	}
 	cfg := load.Config{
@@ -105,7 +105,7 @@ func benchConfig(c *cli.Context) (load.Config, error) {
 	creds, err := nodeAccess(c)
 	creds.Cluster = dialog.Want(c.String("cluster")) // "" means that of the first connection
 	err = cmp.Or(err, checkClusterFlag(c.String("cluster")))
-	cfg.Dial = func(ctx context.Context) (net.Conn, error) { return creds.Dial(ctx, network, address) }
+	cfg.Dial = func(ctx context.Context) (net.Conn, error) { return creds.Dial(ctx, addr) }
 	return cfg, err
 }
 
@@ -116,7 +116,6 @@ func benchFailed(c *cli.Context, cfg load.Config, err error) error {
 	var refused *ids.ReplyError
 	switch {
 	case errors.As(err, &refused):
-		refused.Addr = c.String("addr")
 		return failure("%w%s", refused, cmp.Or(meaning(refused.Code), accessAdvice(refused)))
 	case errors.Is(err, syscall.EMFILE):
 		return failure("%w. Raise the limit of open files (ulimit -n), or give fewer --conns", err)

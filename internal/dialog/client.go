@@ -20,11 +20,14 @@ type Client struct {
 	Cluster *Cluster
 }
 
-// Dial returns a connection on which requests may be sent: it has connected, completed the
-// TLS handshake, sent the token and compared the cluster. The end of ctx stops Dial, but does
-// not close a connection that Dial has returned. If the node refuses the token, the error is
-// an *ids.ReplyError.
-func (c Client) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+// Dial returns a connection on which requests may be sent: it has connected to an address as of SplitAddr, completed
+// the TLS handshake, sent the token and compared the cluster. The end of ctx stops Dial, but does not close a connection
+// that Dial has returned. If the node refuses the token, the error is an *ids.ReplyError. InWords words all errors.
+func (c Client) Dial(ctx context.Context, addr string) (net.Conn, error) {
+	network, address, err := SplitAddr(addr)
+	if err != nil {
+		return nil, err
+	}
 	nc, err := new(net.Dialer).DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
@@ -42,7 +45,7 @@ func (c Client) Dial(ctx context.Context, network, address string) (net.Conn, er
 		}
 		nc = t
 	}
-	if err := c.greet(ctx, nc, address); err != nil {
+	if err := c.greet(ctx, nc, addr); err != nil {
 		_ = nc.Close()
 		return nil, err
 	}
@@ -53,7 +56,7 @@ func (c Client) Dial(ctx context.Context, network, address string) (net.Conn, er
 const maxReply = 1024
 
 // greet sends the token and asks for the cluster, in one write.
-func (c Client) greet(ctx context.Context, nc net.Conn, address string) error {
+func (c Client) greet(ctx context.Context, nc net.Conn, addr string) error {
 	request := ""
 	if c.Token != "" {
 		request = "AUTH " + c.Token + "\n"
@@ -69,7 +72,7 @@ func (c Client) greet(ctx context.Context, nc net.Conn, address string) error {
 	if _, err := io.WriteString(nc, request); err != nil {
 		return err
 	}
-	in := NewReader(nc, address, maxReply)
+	in := NewReader(nc, addr, maxReply)
 	if c.Token != "" {
 		line, err := in.Line()
 		if err == nil && string(line) != "OK" {
@@ -82,14 +85,14 @@ func (c Client) greet(ctx context.Context, nc net.Conn, address string) error {
 	if c.Cluster != nil {
 		line, err := in.Line()
 		if err == nil {
-			err = c.Cluster.Check(address, string(line))
+			err = c.Cluster.Check(addr, string(line))
 		}
 		if err != nil {
 			return err
 		}
 	}
 	if in.Buffered() > 0 { // a reply without a request
-		return notReply(address, "")
+		return notReply(addr, "")
 	}
 	if !end() {
 		return ctx.Err()

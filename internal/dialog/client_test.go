@@ -49,7 +49,7 @@ func TestDialSendsTheToken(t *testing.T) {
 		"-WRONGPASS wrong token\n": "-WRONGPASS wrong token", "-WRONGPASS\nOK\n": "-WRONGPASS",
 		"hm\n": "reply is not from a flaked node", "OK\n7\n": "reply is not from a flaked node"} {
 		replies <- reply
-		nc, err := c.Dial(t.Context(), "tcp", l.Addr().String())
+		nc, err := c.Dial(t.Context(), l.Addr().String())
 		var no *ids.ReplyError
 		if refused == "" && err != nil || refused != "" && (err == nil || !strings.Contains(err.Error(), refused) ||
 			errors.As(err, &no) != strings.HasPrefix(refused, "-")) {
@@ -65,7 +65,7 @@ func TestDialSendsTheToken(t *testing.T) {
 	// Dial returns at the deadline if the node does not answer.
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := c.Dial(ctx, "tcp", l.Addr().String()); !errors.Is(err, os.ErrDeadlineExceeded) {
+	if _, err := c.Dial(ctx, l.Addr().String()); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("of a silent node: %v", err)
 	}
 	<-got

@@ -9,6 +9,8 @@ import (
 	"net"
 	"os"
 	"syscall"
+
+	"github.com/flaked/flaked/ids"
 )
 
 // NetworkError is an error of the network in plain words. Unwrap returns Go's own error.
@@ -21,9 +23,10 @@ func (e *NetworkError) Error() string { return e.Text }
 func (e *NetworkError) Unwrap() error { return e.Err }
 
 // InWords returns err, which ended an exchange with the node at addr, with a text for people.
-// If it does not know err, the text is the address and the innermost error. An ErrReply is returned as it is.
+// If it does not know err, the text is the address and the innermost error. An ErrReply or an *ids.ReplyError
+// is returned as it is.
 func InWords(addr string, err error) error {
-	if errors.Is(err, ErrReply) {
+	if _, refused := errors.AsType[*ids.ReplyError](err); refused || errors.Is(err, ErrReply) {
 		return err
 	}
 	var text string

@@ -212,7 +212,7 @@ func (w *twins) asked(addr string) {
 	w.status()
 }
 
-// status reads the first cluster's records, and asks at the admin address of a.
+// status reads the first cluster's records, and asks at the address of a.
 func (w *twins) status() {
 	w.t.Helper()
 	r := w.one.Command("status", "--cluster", "one", "-o", "json")

@@ -48,7 +48,7 @@ func checkServers(ctx context.Context, cfg Config) []Finding {
 func askServer(ctx context.Context, cfg store.ZKConfig, addr string) server {
 	s := server{addr: addr}
 	var conn net.Conn
-	if conn, s.err = (dialog.Client{TLS: cfg.TLS}).Dial(ctx, "tcp", addr); s.err != nil {
+	if conn, s.err = (dialog.Client{TLS: cfg.TLS}).Dial(ctx, addr); s.err != nil {
 		return s
 	}
 	_ = conn.Close()

@@ -250,10 +250,7 @@ func dial(ctx context.Context, creds dialog.Client, address, cluster string) (ne
 	defer cancel()
 	//mutant:o10-any-peer by TestNodeOfAnotherClusterIsNotAsked -> creds.Cluster = dialog.Want("")
 	creds.Cluster = dialog.Want(cluster)
-	nc, err := creds.Dial(ctx, "tcp", address)
-	if refused, ok := errors.AsType[*ids.ReplyError](err); ok {
-		return nil, dialog.Refusal(address, refused.Line())
-	}
+	nc, err := creds.Dial(ctx, address)
 	if err != nil {
 		return nil, dialog.InWords(address, err)
 	}
