@@ -44,7 +44,7 @@ func (rs *Rounds) work(ctx context.Context, cluster ClusterInfo, s *series) erro
 	return nil
 }
 
-// situation returns the present one, or that when a read was sent.
+// situation returns what a decision goes by besides the records. sent is when these were read, or now if none were.
 func (rs *Rounds) situation(cluster ClusterInfo, sent timeguard.Moment) mode.Situation {
 	unconfirmed := rs.unconfirmed(cluster)
 	//mutant:s36-takes-before by TestFamilyIsReadBeforeItsSections -> if false {
@@ -232,7 +232,7 @@ func (rs *Rounds) look(ctx context.Context, s *series, synced bool) (view, error
 // another one was faster or the node may not take positions now, or that the series needs another step.
 func (rs *Rounds) commit(ctx context.Context, s *series, v view, st step) (again bool, err error) {
 	begun, ops, slot := rs.now(), v.Checks(), rs.cfg.Tenure.Slot(rs.session)
-	// A transaction that takes positions needs four records unchanged (S10): two that v.checks names, the
+	// A transaction that takes positions needs four records unchanged (S10): two that v.Checks names, the
 	// node's slot, and the sequence's own record, which st.ops write at the version that was read.
 	if st.kind != restoreStep {
 		//mutant:s10-slot by TestTakingNeedsTheSlotUnchanged ->
@@ -265,22 +265,17 @@ func (rs *Rounds) commit(ctx context.Context, s *series, v view, st step) (again
 	if mode.NotMade(err) {
 		return true, nil
 	}
-	return err == nil && st.kind != takeStep, st.noRoom(err)
+	// A record that was not put back is another matter: the node must not say that it has followed (S25).
+	if st.kind != restoreStep && errors.Is(err, store.ErrQuota) {
+		err = noRoomError{err}
+	}
+	return err == nil && st.kind != takeStep, err
 }
 
 // noRoomError: a quota keeps ZooKeeper from giving positions, or a new sequence. Nothing else needs that write.
 type noRoomError struct{ error }
 
 func (e noRoomError) Unwrap() error { return e.error }
-
-// noRoom returns a noRoomError if err is that. A record that was not put back is another matter: the node must not say
-// that it has followed (S25).
-func (st step) noRoom(err error) error {
-	if st.kind != restoreStep && errors.Is(err, store.ErrQuota) {
-		return noRoomError{err}
-	}
-	return err
-}
 
 // wrote ends a write of a mode.
 func (rs *Rounds) wrote(s *series, v mode.View, t mode.Write, sent int64, err error) {
