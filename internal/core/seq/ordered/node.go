@@ -47,19 +47,19 @@ type Node struct {
 func NewNode(
 	pass func(ctx context.Context, ask Ask) (Answer, error), own string, elapsed *timeguard.Elapsed,
 ) *Node {
-	r := &Node{
+	n := &Node{
 		Pass: pass, own: own, elapsed: elapsed, Each: atOnce,
 		//mutant:o2-at-least by internal/core/seq:TestOwnerAndBootClocksAtAnyRate -> Now: elapsed.AtLeast,
 		Now: elapsed.ByWall().AtMost,
 	}
-	r.passing.ctx, r.passing.cancel = context.WithCancel(context.Background())
-	r.Beside = r.passing.start
-	return r
+	n.passing.ctx, n.passing.cancel = context.WithCancel(context.Background())
+	n.Beside = n.passing.start
+	return n
 }
 
 // Close ends the requests that are passed on, and waits for their goroutines. None starts afterwards.
-func (r *Node) Close() {
-	p := &r.passing
+func (n *Node) Close() {
+	p := &n.passing
 	p.mu.Lock()
 	p.cancel()
 	p.mu.Unlock()
@@ -84,9 +84,9 @@ func (p *passing) start(f func()) {
 }
 
 // Join notes the cluster that the node has joined, "" for none yet.
-func (r *Node) Join(uuid string) {
-	if known := r.cluster.Load(); uuid != "" && (known == nil || *known != uuid) {
-		r.cluster.Store(&uuid)
+func (n *Node) Join(uuid string) {
+	if known := n.cluster.Load(); uuid != "" && (known == nil || *known != uuid) {
+		n.cluster.Store(&uuid)
 	}
 }
 
@@ -95,10 +95,10 @@ func (r *Node) Join(uuid string) {
 // section. It has no part in safety.
 
 // place returns the address of the node that should own a section: this one if there is no other.
-func (r *Node) place(section string) (best string) {
-	nodes := r.nodes.Load()
+func (n *Node) place(section string) (best string) {
+	nodes := n.nodes.Load()
 	if nodes == nil || len(*nodes) == 0 {
-		return r.own
+		return n.own
 	}
 	var most uint64
 	for _, address := range *nodes {
@@ -117,60 +117,60 @@ func (r *Node) place(section string) (best string) {
 const movesAtOnce = 8
 
 // Others reports whether another node may own sections.
-func (r *Node) Others() bool {
-	nodes := r.nodes.Load()
-	return nodes != nil && slices.ContainsFunc(*nodes, func(a string) bool { return a != r.own })
+func (n *Node) Others() bool {
+	nodes := n.nodes.Load()
+	return nodes != nil && slices.ContainsFunc(*nodes, func(a string) bool { return a != n.own })
 }
 
 // leaves reports whether this node gives all its sections away.
-func (r *Node) leaves() bool { return r.ending.Load() || r.leaving.Load() && r.Others() }
+func (n *Node) leaves() bool { return n.ending.Load() || n.leaving.Load() && n.Others() }
 
 // Leave makes this node give its sections to other nodes. news: it had not been told before.
-func (r *Node) Leave() (news bool) { return !r.leaving.Swap(true) }
+func (n *Node) Leave() (news bool) { return !n.leaving.Swap(true) }
 
 // IsLeaving reports whether this node was told to give its sections to other nodes.
-func (r *Node) IsLeaving() bool { return r.leaving.Load() }
+func (n *Node) IsLeaving() bool { return n.leaving.Load() }
 
 // GiveAll makes this node give all its sections back, also if there is no other one.
-func (r *Node) GiveAll() { r.ending.Store(true) }
+func (n *Node) GiveAll() { n.ending.Store(true) }
 
 // Used reports whether the node knows an ordered sequence.
-func (r *Node) Used() bool { return r.inUse.Load() }
+func (n *Node) Used() bool { return n.inUse.Load() }
 
 // takeMove reports whether this node should give a section away now, because the section has its place at another one.
 // That uses up one of movesAtOnce.
-func (r *Node) takeMove(section string) bool {
-	return r.Others() && r.place(section) != r.own && r.movable.Add(-1) >= 0
+func (n *Node) takeMove(section string) bool {
+	return n.Others() && n.place(section) != n.own && n.movable.Add(-1) >= 0
 }
 
 // Meet reads the list of the nodes that may own sections, and keeps this node on it while it may.
-func (r *Node) Meet(ctx context.Context, st store.Store, may func() bool) error {
-	if !r.inUse.Load() || r.Pass == nil {
+func (n *Node) Meet(ctx context.Context, st store.Store, may func() bool) error {
+	if !n.inUse.Load() || n.Pass == nil {
 		return nil
 	}
 	nodes, err := st.Children(ctx, record.NodesDir)
 	if err != nil && !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
-	r.movable.Store(movesAtOnce)
-	listed, stays := slices.Contains(nodes, r.own), r.own != "" && !r.leaving.Load() && may()
+	n.movable.Store(movesAtOnce)
+	listed, stays := slices.Contains(nodes, n.own), n.own != "" && !n.leaving.Load() && may()
 	switch {
 	case stays && !listed:
 		if err := st.EnsureRoot(ctx, record.StatePath, record.NodesDir); err != nil {
 			return err
 		}
-		_, err := st.Create(ctx, record.NodesDir+"/"+r.own, nil, store.Ephemeral)
+		_, err := st.Create(ctx, record.NodesDir+"/"+n.own, nil, store.Ephemeral)
 		if err != nil && !errors.Is(err, store.ErrExists) {
 			return err
 		}
-		nodes = append(nodes, r.own)
+		nodes = append(nodes, n.own)
 	case !stays && listed:
-		err := st.Delete(ctx, record.NodesDir+"/"+r.own, store.AnyVersion)
+		err := st.Delete(ctx, record.NodesDir+"/"+n.own, store.AnyVersion)
 		if err != nil && !errors.Is(err, store.ErrNoNode) {
 			return err
 		}
-		nodes = slices.DeleteFunc(nodes, func(a string) bool { return a == r.own })
+		nodes = slices.DeleteFunc(nodes, func(a string) bool { return a == n.own })
 	}
-	r.nodes.Store(&nodes)
+	n.nodes.Store(&nodes)
 	return nil
 }
