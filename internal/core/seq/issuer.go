@@ -443,3 +443,90 @@ func (s *series) describe(name string) string {
 		name, r.Mode, r.Start, r.Increment, r.Max, 100*r.Used(r.Next), max(r.Next, s.highest), r.MapName(),
 		s.mode.Report(new(mode.Use)))
 }
+
+// catalog is the sequences that a node knows. Any goroutine may call it.
+type catalog struct {
+	mu     sync.RWMutex
+	byName map[string]*series
+	all    []*series   // in the order in which the node met them
+	gone   mode.Totals // of the series that were removed
+	// last is the series that was found last, nil for none. It is in byName.
+	last atomic.Pointer[series]
+	// journal keeps what the series hold over a restart, nil if nothing does. It never changes.
+	journal *journal
+	// node and families are what ordered sequences share.
+	node     *ordered.Node
+	families families
+	trace    coordinator.Trace
+	ring     func(s *series, at int64) // Issuer.wakeAt
+}
+
+// find returns the series of a name, nil if the node does not know it.
+func (c *catalog) find(name []byte) *series {
+	if s := c.last.Load(); s != nil && s.Name == string(name) {
+		return s
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	s := c.byName[string(name)]
+	if s != nil {
+		c.last.Store(s) // remove cannot run meanwhile
+	}
+	return s
+}
+
+// named returns the series of a name. It makes one if there is none.
+func (c *catalog) named(name string) *series {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.byName[name]
+	if s == nil {
+		s = &series{journal: c.journal, node: c.node, families: &c.families, ring: c.ring, recordReadAt: longAgoNs,
+			foundAbsentAt: longAgoNs}
+		s.Series = mode.Series{Name: name, Trace: c.trace, Keeper: s}
+		if c.byName == nil {
+			c.byName = make(map[string]*series)
+		}
+		c.byName[name] = s
+		c.all = append(c.all, s)
+	}
+	return s
+}
+
+// counted returns all series, and what those did that were removed. Each series is in one of them: a counter that had
+// one twice would fall afterwards. The caller must not change the list.
+func (c *catalog) counted() ([]*series, mode.Totals) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.all[:len(c.all):len(c.all)], c.gone
+}
+
+// list returns all series. The caller must not change it.
+func (c *catalog) list() []*series {
+	all, _ := c.counted()
+	return all
+}
+
+// remove removes the series of which dies returns true.
+func (c *catalog) remove(dies func(*series) bool) {
+	dead, did := make(map[*series]bool), mode.Totals{}
+	for _, s := range c.list() {
+		if dies(s) {
+			dead[s] = true
+			s.Mu.Lock() // not under mu of the catalog: no goroutine holds both
+			did.Add(s.Totals)
+			s.Mu.Unlock()
+		}
+	}
+	if len(dead) == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for s := range dead {
+		delete(c.byName, s.Name)
+	}
+	c.last.Store(nil)
+	c.gone.Add(did)
+	c.all = slices.DeleteFunc(slices.Clone(c.all), func(s *series) bool { return dead[s] })
+}
