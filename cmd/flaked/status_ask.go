@@ -116,18 +116,18 @@ func (a *asker) askWorkers(ctx context.Context, ours view.ClusterReport, workers
 		if w.State != view.Live && w.State != view.Disconnected {
 			return
 		}
-		said := a.askAll(ctx, w.Address, w.Host)
+		got := a.askAll(ctx, w.Address, w.Host)
 		// Another node may answer at the address by now, or the node may hold another worker.
-		switch s, is := said.doc.Node, said.doc.Cluster; {
-		case said.asked != view.Answered:
+		switch s, is := got.doc.Node, got.doc.Cluster; {
+		case got.asked != view.Answered:
 		case is.UUID != "" && is.UUID != ours.UUID:
-			said.asked, said.why = view.AnotherNode, otherCluster(is, named(ours.Name, ours.UUID))
+			got.asked, got.why = view.AnotherNode, otherCluster(is, named(ours.Name, ours.UUID))
 		case s.Node == w.Node && s.Worker != nil && *s.Worker == w.Worker:
-			w.Says = answerOf(said.doc)
+			w.Says = answerOf(got.doc)
 		default:
-			said.asked = view.AnotherNode
+			got.asked = view.AnotherNode
 		}
-		w.Asked, w.Why = said.asked, said.why
+		w.Asked, w.Why = got.asked, got.why
 	})
 }
 
@@ -144,10 +144,7 @@ type said struct {
 func (a *asker) askAll(ctx context.Context, addresses, machine string) said {
 	got := said{asked: view.NoAddress, why: "its record names no address"}
 	if addresses != "" {
-		got.why = "from here nobody reaches " + short(addresses)
-		if machine != "" {
-			got.why += " of " + short(machine)
-		}
+		got.why = fmt.Sprintf("%s of %s cannot be reached from here", short(addresses), cmp.Or(short(machine), "its machine"))
 	}
 	for _, addr := range a.reachAll(addresses, machine) {
 		if got = a.ask(ctx, addr, false, "STATUS"); got.asked != view.NoAnswer {

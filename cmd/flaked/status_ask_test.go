@@ -173,7 +173,7 @@ func TestAskWorkers(t *testing.T) {
 	a.host, a.token = "here", "s3cret"
 	a.askWorkers(t.Context(), view.ClusterReport{ClusterSnapshot: node.ClusterSnapshot{Name: "default", UUID: "u"}}, workers)
 	for i, want := range []string{"no answer: connection refused", "no address: its record names no address",
-		"no address: from here nobody reaches unix:/run/flaked.sock,127.0.0.1:7609 of other", "answered: "} {
+		"no address: unix:/run/flaked.sock,127.0.0.1:7609 of other cannot be reached from here", "answered: "} {
 		if got := workers[i].Asked + ": " + workers[i].Why; got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
