@@ -56,8 +56,8 @@ type Mode interface {
 	Report(u *Use) string
 }
 
-// Keeper is the sequence that a mode issues. It owns what the node knows of the record: a mode only reads that. Mu of the
-// Series is held when a method is called, but for WakeAt.
+// Keeper is the sequence that a mode issues. It owns what the node knows of the record: a mode only reads that. Who calls
+// a method holds Mu of the Series. Only WakeAt needs no mutex.
 type Keeper interface {
 	// Known returns the latest record that the node has read or written, nil for none.
 	Known() *record.Record

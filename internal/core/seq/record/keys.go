@@ -84,7 +84,7 @@ func (k *Keyring) Find(key KeyHash) (position int64, ok bool) {
 	return 0, false
 }
 
-// With returns the keys after a write: the last maxKeys, With those that were added.
+// With returns the keys after a write: the last MaxKeys, with those that were added.
 func (k *Keyring) With(added []KeyEntry) *Keyring {
 	after := *k
 	after.Entries = slices.Concat(k.Entries, added)
@@ -118,7 +118,7 @@ func (k *Keyring) Written() *Keyring {
 	return &after
 }
 
-// This file deals with the keys of salted and scattered sequences. A key is written with the record, has its ID as
+// A salted or scattered sequence has a key. It is written with the record, has its ID as
 // name, and never changes: under another key, positions would get values that others had. So a node
 // without the key issues nothing, and a node that knows it puts it back if ZooKeeper has lost it.
 

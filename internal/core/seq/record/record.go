@@ -8,13 +8,10 @@
 //
 // Three types to read:
 //
-//   - Record is one sequence: its Next, its budget, and in which incarnation of the cluster it was written. Plan
-//
-// decides
-//
-//	  the next block, Compare says what a later read shows, and PutBack what comes back.
-//	- State is shared by all sequences of a cluster: the sequence time, and the count of the changes of operators.
-//	- Found is what was read together. Its checks must hold when a decision is written.
+//   - Record is one sequence: its Next, its budget, and in which incarnation of the cluster it was written. Plan decides
+//     the next block, Compare says what a later read shows, and PutBack what comes back.
+//   - State is shared by all sequences of a cluster: the sequence time, and the count of the changes of operators.
+//   - Found is what was read together. Its checks must hold when a decision is written.
 package record
 
 import (
