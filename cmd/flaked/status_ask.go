@@ -140,18 +140,31 @@ type said struct {
 	asked, why string
 }
 
-// askAll asks a node on machine at its addresses, one after the other until something answers.
+// askAll asks a node on machine at all of its addresses at once, until one answers: another may require TLS, or hang.
 func (a *asker) askAll(ctx context.Context, addresses, machine string) said {
-	got := said{asked: view.NoAddress, why: "its record names no address"}
-	if addresses != "" {
-		got.why = fmt.Sprintf("%s of %s cannot be reached from here", short(addresses), cmp.Or(short(machine), "its machine"))
-	}
-	for _, addr := range a.reachAll(addresses, machine) {
-		if got = a.ask(ctx, addr, false, "STATUS"); got.asked != view.NoAnswer {
-			break
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	at := a.reachAll(addresses, machine)
+	got := make([]said, len(at))
+	allAtOnce(len(at), func(i int) {
+		if got[i] = a.ask(ctx, at[i], false, "STATUS"); got[i].asked == view.Answered {
+			cancel()
+		}
+	})
+	for _, of := range []func(s said) bool{
+		func(s said) bool { return s.asked == view.Answered },
+		func(s said) bool { return s.asked != view.NoAnswer }, // says more
+		func(s said) bool { return true },
+	} {
+		if i := slices.IndexFunc(got, of); i >= 0 {
+			return got[i]
 		}
 	}
-	return got
+	none := said{asked: view.NoAddress, why: "its record names no address"}
+	if addresses != "" {
+		none.why = fmt.Sprintf("%s of %s cannot be reached from here", short(addresses), cmp.Or(short(machine), "its machine"))
+	}
+	return none
 }
 
 // ask sends a node STATUS, and perhaps a second request for one line. named means that the user named the address.

@@ -152,12 +152,15 @@ func TestAskWorkers(t *testing.T) {
 		{"closes", says(""), view.Live, view.NoAnswer, "no answer", "the connection was closed without a reply"},
 		{"silent", says("hang"), view.Live, view.TimedOut, "timed out", "timed out"},
 	}
+	goodNode := fakeNode(t, "tcp", "127.0.0.1:0", keeping("s3cret", answer()))
+	onlyTLS, hangs := fakeNode(t, "tcp", "127.0.0.1:0", says(replies.ErrNeedsTLS.Line()+"\n")),
+		fakeNode(t, "tcp", "127.0.0.1:0", says("hang"))
 	workers := []view.WorkerReport{
 		{Host: "here", State: view.Live, Address: nobody},
 		{Host: "here", State: view.Live},
 		{Host: "other", State: view.Live, Address: "unix:/run/flaked.sock,127.0.0.1:7609"},
-		{Worker: 7, Node: "n1", Host: "here", State: view.Live, Address: nobody + "," +
-			fakeNode(t, "tcp", "127.0.0.1:0", keeping("s3cret", answer()))},
+		{Worker: 7, Node: "n1", Host: "here", State: view.Live, Address: nobody + "," + goodNode},
+		{Worker: 7, Node: "n1", Host: "here", State: view.Live, Address: onlyTLS + "," + hangs + "," + goodNode},
 	}
 	first := len(workers)
 	for _, row := range rows {
@@ -173,7 +176,7 @@ func TestAskWorkers(t *testing.T) {
 	a.host, a.token = "here", "s3cret"
 	a.askWorkers(t.Context(), view.ClusterReport{ClusterSnapshot: node.ClusterSnapshot{Name: "default", UUID: "u"}}, workers)
 	for i, want := range []string{"no answer: connection refused", "no address: its record names no address",
-		"no address: unix:/run/flaked.sock,127.0.0.1:7609 of other cannot be reached from here", "answered: "} {
+		"no address: unix:/run/flaked.sock,127.0.0.1:7609 of other cannot be reached from here", "answered: ", "answered: "} {
 		if got := workers[i].Asked + ": " + workers[i].Why; got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
@@ -189,7 +192,7 @@ func TestAskWorkers(t *testing.T) {
 		a.Degraded[0] != "disk\ufffd" || a.IDs != 42 {
 		t.Errorf("%+v", a)
 	}
-	const want = "nodes asked: 5 answered, 4 did not answer (connection refused), 1 did not answer in time, 2 denied " +
+	const want = "nodes asked: 6 answered, 4 did not answer (connection refused), 1 did not answer in time, 2 denied " +
 		"access (-WRONGPASS wrong token. Give a token that the node knows, with --token-file FILE or FLAKED_TOKEN), 3 replaced by another node (its reply to STATUS is not a node's), " +
 		"2 without an address for this machine (its record names no address)"
 	if got := askedLine(workers); got != want {
