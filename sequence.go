@@ -110,16 +110,17 @@ func (s *namedSequence) take(ctx context.Context, n int, whole bool, key string)
 	if !ok {
 		deadline = time.Now().Add(patience)
 	}
+	var last error // the refusal that was tried again
 	for {
 		runs, err := s.n.app().TakeValues(ctx, s.name, n, whole, key)
-		if err != nil && s.n.reason() != nil {
-			return nil, s.n.refused(ctx, nil)
-		}
-		e, ok := errors.AsType[*ids.ReplyError](err)
-		if !ok {
-			return runs, err
-		}
+		e, refused := errors.AsType[*ids.ReplyError](err)
 		switch {
+		case err == nil:
+			return runs, nil
+		case s.n.reason() != nil:
+			return nil, s.n.refused(ctx, nil)
+		case !refused:
+			return nil, ids.Unavailable(err, last)
 		case e.Code != ids.NOTREADY:
 			return nil, e
 		case e.Reason() == string(record.Unknown) && s.isOrdered(): // the program decides whether it asks again
@@ -134,8 +135,9 @@ func (s *namedSequence) take(ctx context.Context, n int, whole bool, key string)
 		case <-s.n.app().Ending():
 			return nil, s.n.refused(ctx, nil)
 		case <-ctx.Done():
-			return nil, ids.Unavailable(ctx.Err(), nil)
+			return nil, ids.Unavailable(ctx.Err(), e)
 		}
+		last = e
 	}
 }
 

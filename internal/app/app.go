@@ -285,7 +285,7 @@ func (n *Node) WaitReady(ctx context.Context) error {
 
 // TakeValues takes count values of a sequence, and waits while the node fetches positions from ZooKeeper. With whole
 // they follow each other without a gap. key is that of a strict sequence, "" for none. A refusal is an
-// *ids.ReplyError. The error is Reason's if the node ends, and wraps ids.ErrUnavailable if ctx does.
+// *ids.ReplyError. The error is Reason's if the node ends, and that of ctx if ctx does.
 func (n *Node) TakeValues(ctx context.Context, name []byte, count int, whole bool, key string) ([]worker.Run, error) {
 	w := sequence.Wait{Key: key}
 	news := make(chan struct{}, 1)
@@ -303,7 +303,7 @@ func (n *Node) TakeValues(ctx context.Context, name []byte, count int, whole boo
 		select {
 		case <-news:
 		case <-ctx.Done():
-			return nil, ids.Unavailable(ctx.Err(), nil)
+			return nil, ctx.Err()
 		case <-n.ending.Done():
 			return nil, n.Reason()
 		}
