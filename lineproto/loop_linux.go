@@ -167,8 +167,11 @@ func (l *loop) giveTurns(ctx context.Context) {
 			}
 			return
 		}
-		c := p.owner.(*loopConn)
-		l.answer(ctx, c, c.rest, p.may)
+		c, may := p.owner.(*loopConn), p.may
+		if l.paused {
+			may = 0 // it has had other work: its next order joins the wait
+		}
+		l.answer(ctx, c, c.rest, may)
 		l.turns.done(p, c.s.took, l.paused)
 		left -= max(l.worked, leastWork)
 	}
