@@ -5,6 +5,7 @@ import (
 
 	"go.uber.org/atomic"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -103,3 +104,13 @@ func (k *call) deliver(ids []worker.ID, err error) {
 }
 
 func (k *call) isAbandoned() bool { return k.state.Load() == abandoned }
+
+// endsInQueue reports whether the call needs no answer of a node any more: its caller has left, or its deadline has
+// passed after a first try. It then fails the call.
+func (k *call) endsInQueue(now time.Time) bool {
+	late := k.last != nil && !k.deadline.After(now)
+	if late {
+		k.deliver(nil, ids.Unavailable(nil, k.last))
+	}
+	return late || k.isAbandoned()
+}

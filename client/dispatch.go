@@ -57,31 +57,41 @@ func (c *Client) assign(l *connWorker) (ready bool, wait time.Duration) {
 		}
 		c.queue = nil
 	}
-	if len(c.queue) > 0 {
-		now := time.Now()
-		c.probe(now)
-		n, others, until := c.pick(now, c.queue[0])
-		if n != nil {
-			c.fill(&l.job, n, others, now)
-			if len(c.queue) > 0 {
-				c.engage()
-			}
-			if len(l.job.calls) > 0 {
-				c.watch(l)
-				return true, 0
-			}
-		} else if k := c.queue[0]; len(k.refused) > 0 { // the nodes that have not refused it are down
-			c.queue = c.queue[1:]
-			c.retryLater(k, k.last)
-			wait = time.Microsecond
-		} else {
-			c.giveUp(until)
-			if len(c.queue) > 0 {
-				wait = max(until.Sub(now), time.Microsecond)
-			}
-		}
+	if ready, wait = c.nextJob(l, time.Now()); !ready {
+		c.idle = append(c.idle, l)
 	}
-	c.idle = append(c.idle, l)
+	return ready, wait
+}
+
+// nextJob gives connWorker l a job for the call at the head of the queue. It returns false if there is none. If wait is
+// not 0, calls are queued that can be tried again after it. The caller holds mu.
+func (c *Client) nextJob(l *connWorker, now time.Time) (ready bool, wait time.Duration) {
+	// pick chooses the node for the head. fill must not find the head ended, and give the node to a call that it refused.
+	for len(c.queue) > 0 && c.queue[0].endsInQueue(now) {
+		c.queue = c.queue[1:]
+	}
+	if len(c.queue) == 0 {
+		return false, 0
+	}
+	c.probe(now)
+	head := c.queue[0]
+	n, others, until := c.pick(now, head)
+	switch {
+	case n != nil:
+		c.fill(&l.job, n, others, now)
+		if len(c.queue) > 0 {
+			c.engage()
+		}
+		c.watch(l)
+		return true, 0
+	case len(head.refused) > 0: // the nodes that have not refused it are down
+		c.queue = c.queue[1:]
+		c.retryLater(head, head.last)
+		return false, time.Microsecond
+	}
+	if c.giveUp(until); len(c.queue) > 0 {
+		wait = max(until.Sub(now), time.Microsecond)
+	}
 	return false, wait
 }
 
@@ -109,8 +119,8 @@ func (c *Client) pick(now time.Time, k *call) (n *node, others bool, until time.
 	return n, others, now
 }
 
-// fill makes a job of the first call in the queue and of those after it that join it, as many as fit into one request.
-// It drops abandoned calls, and fails those whose deadline has passed after a first try.
+// fill makes a job of the head of the queue, for which pick has chosen n, and of those calls after it that join it, as
+// many as fit into one request. It drops calls that end in the queue.
 func (c *Client) fill(j *job, n *node, others bool, now time.Time) {
 	j.node, j.calls, j.want = n, j.calls[:0], 0
 	j.share = c.cfg.Timeout
@@ -119,14 +129,12 @@ func (c *Client) fill(j *job, n *node, others bool, now time.Time) {
 		switch {
 		case full:
 			return false
-		case k.isAbandoned():
+		case len(j.calls) == 0: // the head
+		case k.endsInQueue(now):
 			return true
-		case k.last != nil && !k.deadline.After(now):
-			k.deliver(nil, ids.Unavailable(nil, k.last))
-			return true
-		case j.want > 0 && !k.joins(j):
+		case !k.joins(j):
 			return false
-		case j.want > 0 && j.want+k.want > c.cfg.MaxBatch:
+		case j.want+k.want > c.cfg.MaxBatch:
 			full = true
 			return false
 		}
@@ -138,7 +146,7 @@ func (c *Client) fill(j *job, n *node, others bool, now time.Time) {
 	})
 	c.fillMore(j, others, now)
 	j.share = max(j.share, min(minShare, c.cfg.Timeout))
-	j.look = len(j.calls) > 0 && c.owners.due(j.query.name, now)
+	j.look = c.owners.due(j.query.name, now)
 }
 
 // limitShare limits the time of a job by the deadline of a call.
@@ -292,7 +300,7 @@ func (c *Client) probe(now time.Time) {
 	}
 }
 
-// probed ends a probe, which found err. It returns what to log, or nil.
+// probed ends a probe, which found err. It returns what to log.
 func (c *Client) probed(n *node, err error) (news func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,7 +18,7 @@ const maxTogether = window
 // caller holds mu.
 func (c *Client) fillMore(j *job, others bool, now time.Time) {
 	j.more = nil
-	if !j.node.healthy() || len(j.calls) == 0 || !c.goesTogether(j.calls[0], j) || j.want > c.cfg.MaxBatch {
+	if !j.node.healthy() || !c.goesTogether(j.calls[0], j) || j.want > c.cfg.MaxBatch {
 		return
 	}
 	full := false

@@ -74,6 +74,22 @@ func TestCallDoesNotJoinARequestToANodeThatRefusedIt(t *testing.T) {
 	}
 }
 
+// A call goes to a node that has not refused it, also if the call before it in the queue has ended.
+func TestNodeIsChosenForTheCallThatGoesThere(t *testing.T) {
+	for name, end := range map[string]func(k *call){
+		"abandoned": func(k *call) { k.state.Store(abandoned) },
+		"too late":  func(k *call) { k.last, k.deadline = ids.ErrUnavailable, time.Now() },
+	} {
+		c := queued(t, "order", "order")
+		end(c.queue[0])
+		c.queue[1].refused = []*node{c.nodes[0]}
+		w := newConnWorker(c)
+		if ready, _ := c.assign(w); !ready || w.job.node != c.nodes[1] || len(w.job.calls) != 1 || len(c.queue) != 0 {
+			t.Errorf("%s: %v, %+v, and %d are left", name, ready, w.job, len(c.queue))
+		}
+	}
+}
+
 func TestPrefetchedValuesEndWithTheContextAndTheClient(t *testing.T) {
 	_, addrs := nodes(t, 1)
 	c := open(t, Config{Addrs: addrs})
