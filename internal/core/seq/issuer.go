@@ -148,7 +148,7 @@ type Issuer struct {
 	catalog
 	lookup  lookups
 	alarms  alarms
-	refused [len(record.Reasons)]atomic.Int64 // by reason, as in reasons
+	refused [len(record.Reasons)]atomic.Int64 // by reason, as in record.Reasons
 
 	// progress is what Rounds has published last.
 	progress atomic.Pointer[progress]
@@ -185,8 +185,8 @@ func New(cfg Config) (*Issuer, *Rounds) {
 }
 
 // Take appends n values of a sequence to to, in ascending order, n >= 1. whole means that no other value of the
-// sequence may lie between them. Take does no I/O. It returns a *Refusal, the *ids.ReplyError of an owner that refused,
-// or sequence.ErrPending if the node has to fetch positions first. Then it calls wake once, later, and the caller calls
+// sequence may lie between them. Take does no I/O. It returns a *record.Refusal, the *ids.ReplyError of an owner that
+// refused, or sequence.ErrPending if the node has to fetch positions first. Then it calls wake once, later, and the caller calls
 // Take again with the same w.
 func (i *Issuer) Take(
 	w *sequence.Wait, name []byte, n int, whole bool, wake func(), to []worker.Run,
@@ -382,7 +382,7 @@ func (i *Issuer) count(err error) {
 	}
 }
 
-// Show returns a line that describes a sequence, and sequence.ErrPending or a *Refusal as Take does.
+// Show returns a line that describes a sequence, and sequence.ErrPending or a *record.Refusal as Take does.
 func (i *Issuer) Show(w *sequence.Wait, name []byte, wake func()) (string, error) {
 	for {
 		s, _, err := i.seriesOf(name)

@@ -261,7 +261,8 @@ func (rs *Rounds) begin() (cluster ClusterInfo, joined bool) {
 	return cluster, joined
 }
 
-// end refuses the requests that wait if the round has failed.
+// end forgets names that nobody needs. If the round has failed, it refuses the requests that wait, and if that was for
+// want of ZooKeeper, lets the node issue what an earlier process held.
 func (rs *Rounds) end(failed error) {
 	rs.forget()
 	if errors.Is(failed, store.ErrUnreachable) {
@@ -308,8 +309,9 @@ func (rs *Rounds) goOnAlone() {
 // startsIn is when a node that has just started may have a worker.
 const startsIn = 100 * time.Millisecond
 
-// hasFollowed notes that the node knows all changes that were made before sent, ns of AtMost. Operators
-// hear of it only when the witness file has them: otherwise ZooKeeper and all processes could lose them at once.
+// hasFollowed notes that the node knows all changes that /seq had when it was read. sent is when that read was sent, ns of
+// AtMost. It follows no sync, so the server may lag behind by a moment. Operators hear of it only when the witness file
+// has the changes: otherwise ZooKeeper and all processes could lose them at once.
 func (rs *Rounds) hasFollowed(sent int64) {
 	f := following{session: rs.session, state: rs.known.seq().state}
 	f.Change = coordinator.Change{Number: f.state.Changes, Incarnation: rs.known.incarnation}

@@ -86,7 +86,8 @@ func checkMaxNames(n int64) error {
 }
 
 // Create creates a sequence and returns its record. A name that was deleted begins above all values
-// of its earlier lives. It returns ErrExists, ErrNoState, ErrStartNeeded, ErrTooEarly or a ChangeError.
+// of its earlier lives. It returns the error of Definition.Check, which is no ChangeError, then ErrExists, ErrStartNeeded,
+// ErrTooEarly, a ChangeError or a *FamilyError, or an error of update.
 func (o Sequences) Create(ctx context.Context, d Definition) (record.Record, error) {
 	if err := d.Check(); err != nil {
 		return record.Record{}, err
@@ -206,7 +207,8 @@ func (e ChangeError) Error() string { return string(e) }
 
 func refused(format string, a ...any) error { return ChangeError(fmt.Sprintf(format, a...)) }
 
-// Set changes a sequence. Nodes follow at their next heartbeat. It returns ErrNotFound, ErrLostAgain or a ChangeError.
+// Set changes a sequence. Nodes follow at their next heartbeat. It returns ErrNotFound, ErrLostAgain, a ChangeError or an
+// error of update.
 func (o Sequences) Set(ctx context.Context, name string, c Change) (record.Record, error) {
 	return o.update(ctx, name, c.jumps(), func(v seen) (all changed, err error) {
 		switch {

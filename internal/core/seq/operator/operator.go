@@ -46,7 +46,7 @@ var ErrNoState = errors.New("no node of this cluster has served sequences yet")
 var ErrNotFound = errors.New("sequence not found")
 
 // Delete deletes a sequence. Its record stays as a tombstone, so that the name does not begin again
-// with values that were issued.
+// with values that were issued. It returns ErrNotFound, or an error of update.
 func (o Sequences) Delete(ctx context.Context, name string) (record.Record, error) {
 	r, err := o.update(ctx, name, true, func(v seen) (changed, error) {
 		switch {
@@ -110,8 +110,11 @@ func (o Sequences) Purge(ctx context.Context, name string) error {
 }
 
 // update changes the records of a name and /seq in one write, and tries again if another write was faster. jump is
-// false for changes that need no guard. If nodes have not followed a far jump in time, it returns a *NotFollowedError
-// that says Made, and ErrMade if that is not known.
+// false for changes that need no guard.
+//
+// Besides the errors of change and of the store, it returns ErrNoState, and record.ErrDamaged or record.ErrUnknownMode
+// for a record that cannot be used. It returns a *NotFollowedError if nodes have not followed the last change before a
+// jump, or have not followed a far jump in time: then it says Made. It returns ErrMade if that is not known.
 func (o Sequences) update(
 	ctx context.Context, name string, jump bool, change func(v seen) (changed, error),
 ) (record.Record, error) {
@@ -330,7 +333,7 @@ func (o Sequences) guard(ctx context.Context, name string, v seen, far bool) err
 	if v.Record == nil && !slices.Contains(v.State.Changed, name) {
 		return nil // there is no last change
 	}
-	// If the last changes do not have the name, lastChange returns a later one of another name: the wait may be longer.
+	// If the last changes do not have the name, LastChange returns a later one of another name: the wait may be longer.
 	at := coordinator.Change{Number: v.State.LastChange(name), Incarnation: v.Incarnation()}
 	return o.await(ctx, at, far, false)
 }

@@ -130,7 +130,7 @@ func (m *Section) target(now int64) string {
 	return address
 }
 
-// Pass makes a request wait until the owner has answered it.
+// pass makes a request wait until the owner has answered it.
 func (m *Section) pass(r mode.Request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
 	if refusal := m.TooMany(r.N); refusal != nil {
 		return to, false, refusal

@@ -155,7 +155,7 @@ func WriteSecret(id string, k sequence.Key) store.CreateOp {
 	return store.CreateOp{Path: SecretPath(id), Data: []byte(k.Hex()), Secret: true}
 }
 
-// SecretIn returns the record's key from what was read at secretPath. ok is false if that is not the key.
+// SecretIn returns the record's key from what was read at SecretPath. ok is false if that is not the key.
 func (r Record) SecretIn(found store.Record) (k sequence.Key, ok bool) {
 	k, err := sequence.ParseKey(string(found.Data))
 	return k, err == nil && k.Fingerprint() == r.KeyCheck

@@ -342,7 +342,7 @@ func (s State) At(passed time.Duration) int64 {
 // Older reports whether s was written before other, in one incarnation.
 func (s State) Older(other State) bool { return s.Changes < other.Changes || s.Time < other.Time }
 
-// MostRaise is the most by which one write raises it. A node counts on from State.Time by as much at most.
+// MostRaise is the most by which one write raises State.Time. A node counts on from there by as much at most.
 const MostRaise = 15 * time.Second
 
 // PutBackState returns the state that a node writes after a loss of data: what it knows, with the time least. due is

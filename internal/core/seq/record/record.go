@@ -164,7 +164,7 @@ type Record struct {
 	// ID is random, and new each time a sequence with this name is created.
 	ID string `json:"id"`
 	sequence.Map
-	// KeyCheck is the fingerprint of the key of a salted or scattered sequence. The key is at secretPath.
+	// KeyCheck is the fingerprint of the key of a salted or scattered sequence. The key is at SecretPath.
 	KeyCheck string `json:"key_check,omitempty"`
 	Settings
 	// Mode cannot change.
@@ -471,12 +471,12 @@ type Cluster struct {
 
 // Found is /cluster, /seq and the record of a name, as they were read together.
 type Found struct {
-	// Cluster is nil if /cluster is missing, and state if /seq is. record is nil if there is none, or none was read.
+	// Cluster is nil if /cluster is missing, and State if /seq is. Record is nil if there is none, or none was read.
 	Cluster        *Cluster
 	ClusterVersion int32
 	State          *State
-	Version        int32 // of the state
-	Written        int64 // when the state was, Unix ms of ZooKeeper's leader
+	Version        int32 // of /seq
+	Written        int64 // when /seq was, Unix ms of ZooKeeper's leader
 	Record         *Record
 	Stat           store.Stat // of the record
 }
