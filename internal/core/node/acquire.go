@@ -14,7 +14,6 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/localcache"
 	"github.com/flaked/flaked/timeguard"
-	"github.com/flaked/flaked/worker"
 )
 
 // attempt is what a node knows while it tries to acquire a slot.
@@ -347,48 +346,152 @@ func (n *Node) lease() time.Duration {
 	return timeguard.Lease(ms(s.cluster.LeaseMs), s.served)
 }
 
-// checkClock returns a *ClockError if most voters find this clock wrong. The coordinator calls
-// it before it writes a slot, so that the times of a wrong clock do not get into the record.
-func (n *Node) checkClock(own coordinator.Reading, peers []coordinator.Reading) error {
-	offset, voters := compare(own, peers)
-	verdict := n.verdict(own, offset, voters)
-	if verdict.Wrong() {
-		return &ClockError{fmt.Sprintf("the clock differs by %s from ZooKeeper and peers (%d of %d voters say so, "+
-			"%s is allowed). Set it right (NTP) and start again",
-			offset.Ahead.Round(time.Millisecond), verdict.Against, verdict.Voters, limits.ClocksAgree)}
+// joinCluster reads the cluster record, or creates it if Config.Bootstrap allows that. It checks the record against
+// this node's settings and against the cluster of its state directory. lost reports that ZooKeeper has lost the cluster
+// of the claim, or that this is another ZooKeeper (a.otherZK).
+func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err error) {
+	mine := n.peek().cluster
+	cl, err := n.readCluster(ctx, mine, a)
+	if !errors.Is(err, store.ErrUnreachable) {
+		n.keeper.answered = n.mono()
+	}
+	if errors.Is(err, coordinator.ErrNoCluster) {
+		if err := n.mayMakeCluster(err, mine, a); err != nil {
+			return false, err
+		}
+		if a.cached && n.leased() {
+			return true, nil
+		}
+		cl, err = n.makeCluster(ctx, mine)
+	}
+	if err != nil {
+		return false, err
+	}
+	switch _, ours := n.Cluster(); {
+	//mutant:c32-any-cluster by TestRunningNodeJoinsNoOtherCluster -> case false:
+	case !a.usable && ours != "" && ours != cl.UUID: // clients do not look again which cluster answers (C32)
+		return false, &coordinator.OtherClusterError{Found: cl.UUID, Ours: ours}
+	case !a.usable:
+		return false, n.joinAs(cl)
+	}
+	finding := coordinator.ClusterFinding(&cl, mine.UUID, n.coord.Claim().Incarnation)
+	switch {
+	case finding == coordinator.FoundLost && (a.otherZK || a.cached):
+		return true, nil
+	case finding != coordinator.FoundOurs && cl.UUID != mine.UUID:
+		n.unconfirm() // the lease counts in its own cluster only (C16)
+		a.cached = false
+		return false, &StateOfOtherClusterError{Ours: mine.UUID, Found: cl.UUID}
+	}
+	return false, n.joinAs(cl)
+}
+
+// readCluster reads the cluster record. For a new node, the record of a server that lags
+// behind will do: the write of a slot fails if the record has changed. Only if that record
+// would keep the new node from registering is it read again after a sync.
+func (n *Node) readCluster(ctx context.Context, mine coordinator.Cluster, a *attempt) (coordinator.Cluster, error) {
+	if !a.usable {
+		cl, err := coordinator.PeekCluster(ctx, n.cfg.Store)
+		if err == nil && (mine.UUID == "" || mine.UUID == cl.UUID) && n.now() >= cl.FrozenUntil {
+			return cl, nil
+		}
+		if err != nil && !errors.Is(err, coordinator.ErrNoCluster) {
+			return cl, err
+		}
+	}
+	return coordinator.ReadCluster(ctx, n.cfg.Store)
+}
+
+// mayMakeCluster returns nil if this node may create the cluster record, or put it back, in a
+// ZooKeeper that has none. why is the error of the read that did not find it.
+func (n *Node) mayMakeCluster(why error, mine coordinator.Cluster, a *attempt) error {
+	switch {
+	case a.otherZK:
+		return n.otherZooKeeper()
+	case !n.cfg.Bootstrap && mine.UUID != "":
+		return &LostClusterError{n.cfg.Cluster, why}
+	case !n.cfg.Bootstrap:
+		return fmt.Errorf("%w (name %q)", why, n.cfg.Cluster)
+	case mine.UUID != "":
+		return n.cfg.Settings.Agree(mine)
 	}
 	return nil
 }
 
-// checkStart returns a *ClockError if the clock is behind floor (Unix ms) by more than a start
-// waits for. A predecessor may have issued everything below floor.
-func (n *Node) checkStart(floor int64) error {
-	patience := limits.MaxStartWait + n.startSlack
-	wait := timeguard.StartWait(n.now(), floor)
-	if wait > patience {
-		return &ClockError{fmt.Sprintf("the clock is %s behind what this worker may have issued. "+
-			"A start waits %s at most. Set the clock right, or remove the state directory to start with a new worker",
-			wait, patience)}
+// makeCluster creates the cluster record in a ZooKeeper that has none. If the state directory
+// names a cluster, ZooKeeper has lost that cluster, and its nodes may still hold leases. Then
+// makeCluster puts it back, with registration frozen until all those leases have ended.
+func (n *Node) makeCluster(ctx context.Context, mine coordinator.Cluster) (coordinator.Cluster, error) {
+	if mine.UUID != "" { // put back only where the directory names it (C22)
+		cl, err := n.coord.PutClusterBack(ctx)
+		if err == nil {
+			n.log.Error(
+				"restored the cluster record that ZooKeeper lost and froze registration until all leases have expired",
+				"cluster", cl.UUID, "until", time.UnixMilli(cl.FrozenUntil).UTC())
+		}
+		return cl, err
 	}
+	want, err := n.cfg.Settings.Record(n.cfg.Identity(), n.cfg.Heartbeat)
+	if err == nil {
+		_, err = n.cfg.fits(want) // no node could join a cluster that this one does not fit, and its settings stay
+	}
+	if err != nil {
+		return coordinator.Cluster{}, err
+	}
+	return coordinator.CreateCluster(ctx, n.cfg.Store, want, n.now())
+}
+
+func (n *Node) otherZooKeeper() error {
+	return &OtherZooKeeperError{State: n.peek().store.address, Given: n.cfg.ZooKeeper}
+}
+
+// unconfirm changes the local record so that the node no longer starts without ZooKeeper. Another cluster has confirmed
+// in the place of the node's own, which ends the leases of its own. The record still names its own cluster. So the next
+// start refuses too, and does not join the other cluster unasked. If the node finds its own cluster again, it resumes.
+func (n *Node) unconfirm() {
+	if err := n.coord.Unconfirm(); err != nil {
+		n.log.Error("could not write the state directory, which still has a lease that is no longer valid",
+			"error", err)
+	}
+}
+
+// joinAs makes a cluster this node's own, or returns why the node's settings do not fit it.
+func (n *Node) joinAs(cl coordinator.Cluster) error {
+	r, err := n.cfg.fits(cl)
+	if err != nil {
+		return err
+	}
+	if time.Until(r.layout.Expires()) < 5*365*24*time.Hour {
+		n.log.Warn("the layout's time field runs out within five years", "at", r.layout.Expires())
+	}
+	n.join(cl, r)
 	return nil
 }
 
-// checkEra returns a *ClockError if the layout cannot hold the time of the clock. It comes before all comparisons with
-// records: a machine without a battery for its clock starts in 1970.
-func (n *Node) checkEra() error {
-	if now := n.now(); n.layout != (worker.Layout{}) && !inEra(n.layout, now) {
-		return &ClockError{fmt.Sprintf("the clock says %s, and IDs of layout %s have times %s. Set the clock right "+
-			"(NTP) and start again. If it is right, use a cluster with another layout",
-			time.UnixMilli(now).UTC().Format(time.RFC3339), n.layout, era(n.layout))}
+// adoptCluster makes the cluster of a local record the node's own, if the record names one. It
+// returns an error if this node cannot make IDs by the cluster's rules.
+func (n *Node) adoptCluster(cl coordinator.Cluster) error {
+	if cl.UUID == "" {
+		return nil
 	}
+	rules, err := n.cfg.rulesOf(cl)
+	if err != nil {
+		return err
+	}
+	n.join(cl, rules)
 	return nil
 }
 
-// inEra reports whether the layout can hold a time, Unix ms.
-func inEra(l worker.Layout, ms int64) bool { return ms >= l.Epoch && ms < l.Expires().UnixMilli() }
-
-// era returns the times that IDs of a layout can have, in words.
-func era(l worker.Layout) string {
-	return fmt.Sprintf("from %s to %s", time.UnixMilli(l.Epoch).UTC().Format(time.DateOnly),
-		l.Expires().UTC().Format(time.DateOnly))
+// join makes a cluster the node's own, with the rules given.
+func (n *Node) join(cl coordinator.Cluster, r rules) {
+	n.coord.Join(cl)
+	cl.HighestSlot = n.coord.HighestSlot()
+	if notice, err := limits.NoticeWithin(ms(cl.ConfirmMs), n.cfg.Heartbeat); err == nil {
+		//mutant:c12-slow-reconnect by sim -> _ = notice
+		n.cfg.Store.Hurry(notice) // a loss is noticed within the confirming time (C12)
+	}
+	n.clock.SetCoast(r.onRollback.Coast())
+	n.mu.Lock()
+	n.cluster, n.rules = cl, r
+	n.mu.Unlock()
 }

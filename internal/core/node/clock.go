@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/timeguard"
+	"github.com/flaked/flaked/worker"
 )
 
 // compare returns how far this node's clock is ahead of the leader's, and the same for each
@@ -237,4 +239,50 @@ func (n *Node) releaseOld(ctx context.Context) {
 		}
 		n.keeper.toRelease = append(n.keeper.toRelease, d)
 	}
+}
+
+// checkClock returns a *ClockError if most voters find this clock wrong. The coordinator calls
+// it before it writes a slot, so that the times of a wrong clock do not get into the record.
+func (n *Node) checkClock(own coordinator.Reading, peers []coordinator.Reading) error {
+	offset, voters := compare(own, peers)
+	verdict := n.verdict(own, offset, voters)
+	if verdict.Wrong() {
+		return &ClockError{fmt.Sprintf("the clock differs by %s from ZooKeeper and peers (%d of %d voters say so, "+
+			"%s is allowed). Set it right (NTP) and start again",
+			offset.Ahead.Round(time.Millisecond), verdict.Against, verdict.Voters, limits.ClocksAgree)}
+	}
+	return nil
+}
+
+// checkStart returns a *ClockError if the clock is behind floor (Unix ms) by more than a start
+// waits for. A predecessor may have issued everything below floor.
+func (n *Node) checkStart(floor int64) error {
+	patience := limits.MaxStartWait + n.startSlack
+	wait := timeguard.StartWait(n.now(), floor)
+	if wait > patience {
+		return &ClockError{fmt.Sprintf("the clock is %s behind what this worker may have issued. "+
+			"A start waits %s at most. Set the clock right, or remove the state directory to start with a new worker",
+			wait, patience)}
+	}
+	return nil
+}
+
+// checkEra returns a *ClockError if the layout cannot hold the time of the clock. It comes before all comparisons with
+// records: a machine without a battery for its clock starts in 1970.
+func (n *Node) checkEra() error {
+	if now := n.now(); n.layout != (worker.Layout{}) && !inEra(n.layout, now) {
+		return &ClockError{fmt.Sprintf("the clock says %s, and IDs of layout %s have times %s. Set the clock right "+
+			"(NTP) and start again. If it is right, use a cluster with another layout",
+			time.UnixMilli(now).UTC().Format(time.RFC3339), n.layout, era(n.layout))}
+	}
+	return nil
+}
+
+// inEra reports whether the layout can hold a time, Unix ms.
+func inEra(l worker.Layout, ms int64) bool { return ms >= l.Epoch && ms < l.Expires().UnixMilli() }
+
+// era returns the times that IDs of a layout can have, in words.
+func era(l worker.Layout) string {
+	return fmt.Sprintf("from %s to %s", time.UnixMilli(l.Epoch).UTC().Format(time.DateOnly),
+		l.Expires().UTC().Format(time.DateOnly))
 }

@@ -68,3 +68,52 @@ func readRules(cl coordinator.Cluster) (r rules, err error) {
 	}
 	return r, err
 }
+
+// fits returns the rules of a cluster, or why this node's settings do not fit the cluster.
+func (c Config) fits(cl coordinator.Cluster) (rules, error) {
+	if err := c.Settings.Agree(cl); err != nil {
+		return rules{}, err
+	}
+	if err := c.checkHeartbeat(cl); err != nil {
+		return rules{}, err
+	}
+	r, err := c.rulesOf(cl)
+	if err != nil {
+		return r, err
+	}
+	if r.layout.Unit > c.Reserve/3 {
+		return r, &ValueError{SettingLayout, fmt.Errorf("ticks of %s are too long for nodes, which reserve %s: a tick "+
+			"must be %s or shorter. Create a cluster with another layout", r.layout.Unit, c.Reserve, c.Reserve/3)}
+	}
+	return r, nil
+}
+
+// checkHeartbeat returns a *RangeError if the heartbeat is too slow for a cluster. A holder
+// must notice a loss of ZooKeeper's data within the confirming time, and must report twice within
+// the shortest lease. A confirming time of 0 is allowed for a store in memory.
+func (c Config) checkHeartbeat(cl coordinator.Cluster) error {
+	confirm := ms(cl.ConfirmMs)
+	_, err := limits.NoticeWithin(confirm, c.Heartbeat)
+	if err != nil && !(confirm == 0 && c.InMemory) { // a loss must be noticed in time (C12)
+		most := limits.MaxHeartbeat(confirm)
+		if most < limits.MinHeartbeat {
+			return &RangeError{Setting: SettingConfirmTime, Least: limits.MinConfirm, Problem: fmt.Sprintf(
+				"the confirming time %s is too short for any heartbeat interval: %v", confirm, err)}
+		}
+		return &RangeError{Setting: SettingHeartbeat, Most: most, Problem: fmt.Sprintf(
+			"the heartbeat interval %s is too long for the confirming time %s: %v", c.Heartbeat, confirm, err)}
+	}
+	if lease := timeguard.Lease(ms(cl.LeaseMs), 0); lease < 2*c.Heartbeat {
+		return &RangeError{Setting: SettingHeartbeat, Most: lease / 2, Problem: fmt.Sprintf(
+			"the heartbeat interval %s is too long: a node starts with a lease of %s, which must cover two heartbeats",
+			c.Heartbeat, lease)}
+	}
+	return nil
+}
+
+// Fits returns why a node of this configuration cannot join a cluster, nil if it can. It reads
+// only Settings, Heartbeat, Reserve and InMemory, and fills in no defaults.
+func (c Config) Fits(cl coordinator.Cluster) error {
+	_, err := c.fits(cl)
+	return err
+}
