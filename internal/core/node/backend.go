@@ -123,29 +123,6 @@ func (n *Node) Ready() error {
 	return nil
 }
 
-// waitsForSequences reports whether the node has started a short time ago, and waits with Ready until it takes values
-// of named sequences.
-func (n *Node) waitsForSequences() bool {
-	if n.sequencesReady.Load() {
-		return false
-	}
-	s, session := n.peek(), n.cfg.Store.SessionID()
-	late := n.mono()-n.servedAt.Load() > int64(2*s.cluster.ConfirmTime())
-	if !late && n.cfg.HasSequences() && s.leavesSequencesToOthers(session, (seqTenure{n}).Slot(session).Wait) {
-		return true
-	}
-	n.sequencesReady.Store(true)
-	return false
-}
-
-// leavesSequencesToOthers reports whether another node takes values of named sequences, and this one has to wait before
-// it does. If nodes are restarted one after the other, each when the one before is ready, one of them can always take
-// values. A node that nobody else stands in for, or that is cut off from ZooKeeper, must not wait: IDs come first.
-func (s moment) leavesSequencesToOthers(session int64, wait time.Duration) bool {
-	cutOff := session == 0 || s.Stage == coordinator.Alone || s.store.err != nil
-	return !cutOff && s.Peers.OthersTake && wait > 0
-}
-
 // Issues returns nil if a request would get an ID, now or after a short wait. Otherwise it returns the *Refusal. It
 // makes no ID.
 func (n *Node) Issues() error {

@@ -275,3 +275,5 @@ func wake(loop chan<- struct{}) {
 	default:
 	}
 }
+
+func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }

@@ -1,0 +1,192 @@
+package node
+
+import (
+	"context"
+	"time"
+
+	"github.com/flaked/flaked/timeguard"
+)
+
+// extendLoop keeps the reserved bound on the local disk ahead of the clock until the context ends. It also starts a
+// tenure that waits for its floor, since keep may be waiting for ZooKeeper at that moment.
+func (n *Node) extendLoop(ctx context.Context) {
+	timer := time.NewTimer(n.cfg.extendEvery())
+	defer timer.Stop()
+	last := n.mono()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-n.wakeDisk:
+		case <-timer.C:
+		}
+		now := n.mono()
+		n.turns.extend.Store(now)
+		n.addServed(time.Duration(now - last))
+		stored := n.extend(0)
+		n.turns.extend.Store(n.mono()) // a write may take long
+		last = now
+		n.startServing()
+		timer.Reset(n.untilExtend(stored))
+	}
+}
+
+// retryDisk is the pause before a failed write to the disk is retried. It is short because the
+// node may be refusing until the write succeeds.
+const retryDisk = 100 * time.Millisecond
+
+// untilExtend returns the time to the next extension. stored reports whether the last one was written to the disk.
+func (n *Node) untilExtend(stored bool) time.Duration {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	every := n.cfg.extendEvery()
+	switch {
+	case n.disk.err != nil:
+		return min(every, retryDisk)
+	case stored && n.shortOfBound() > every:
+		return 0 // storing it took long, or the clock leapt: extend again
+	case n.phase == Waiting && n.tenure != nil:
+		return min(every, max(ms(n.tenure.floor-n.now()), time.Millisecond))
+	}
+	return n.cfg.Pulse.Until(every)
+}
+
+// addServed adds to the time that the node has served, if it serves.
+func (n *Node) addServed(elapsed time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.serving.Load() != nil {
+		n.served += elapsed
+	}
+}
+
+// extend raises the reserved bound (ReservedUntil), makes it durable, and only then lets the
+// generator use it (C5). The clock is about to go forward by ahead. extend reports whether a bound was stored.
+func (n *Node) extend(ahead time.Duration) (stored bool) {
+	n.saveMu.Lock()
+	defer n.saveMu.Unlock()
+	rec, due := n.extension(ahead)
+	if !due {
+		return false
+	}
+	gen, err := n.save(rec)
+	n.mu.Lock()
+	defer n.unlock()
+	n.noteDisk(err)
+	if err != nil {
+		return false
+	}
+	n.generation, n.reservedUntil = gen, rec.Claim.ReservedUntil
+	n.applyBounds()
+	if t := n.tenure; t != nil { // requests do this as well, but an idle node must also take a fresh slot
+		n.behindOnce(t.gen.Behind())
+	}
+	return true
+}
+
+// extension returns the local record with the next reserved bound. due is false if the bound must stay.
+func (n *Node) extension(ahead time.Duration) (rec LocalRecord, due bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	t, v := n.tenure, n.view.Load()
+	if t == nil || !v.Claim.EverConfirmed || n.skew.wrong || n.phase == Stopping {
+		return LocalRecord{}, false
+	}
+	//mutant:c9-record-over-a-pending-grant by TestOldTenureIsReportedDuringWorkerChange -> if false {
+	if v.Next != nil { // the record must keep the grant that is pending (C9)
+		return LocalRecord{}, false
+	}
+	rec = n.record(v.Claim)
+	now := n.now() + ahead.Milliseconds()
+	rec.Claim.ReservedUntil = timeguard.NextReserved(n.reservedUntil, now, v.Claim.LeaseUntil, n.window())
+	//mutant:c5-not-durable by sim -> n.reservedUntil = rec.Claim.ReservedUntil; n.applyBounds(); return rec, true
+	return rec, true
+}
+
+// noteDisk records the result of an extension, and logs a change. mu is held.
+func (n *Node) noteDisk(err error) {
+	switch {
+	case err != nil && n.disk.err == nil:
+		n.say(n.log.Error, "could not write the state directory, serving until the reserved bound",
+			"cause", TroubleDisk, "error", err, "reserved_left_ms", n.reservedUntil-n.now())
+	case err == nil && n.disk.err != nil:
+		n.say(n.log.Info, "the state directory can be written again")
+	}
+	n.disk.err = err
+}
+
+// save writes the local record and returns its generation. It notes since when the write is under way: writers wait for
+// each other, so a stall of any of them keeps the reserved bound from moving. saveMu is held, mu is not.
+func (n *Node) save(rec LocalRecord) (generation uint64, err error) {
+	local, err := rec.Encode()
+	if err != nil {
+		return 0, err
+	}
+	began := n.mono()
+	n.mu.Lock()
+	n.disk.saving, n.disk.since = true, began
+	n.mu.Unlock()
+	n.noting.Add(1)
+	stall := time.AfterFunc(stallAfter+time.Millisecond, func() { // both loops may be waiting for the disk
+		defer n.noting.Done()
+		n.noteStall()
+	})
+	defer func() {
+		if stall.Stop() {
+			n.noting.Done()
+		}
+	}()
+	generation, err = n.cfg.Cache.Save(local)
+	took := n.mono() - began
+	n.meter.disk.add(took, err)
+	if c := rec.Claim; err == nil {
+		n.cfg.Trace.Step("saved", "node", c.Node, "worker", c.Worker, "term", c.Term, "nonce", c.Nonce,
+			"pending", c.PendingNonce, "floor", c.Floor, "reserved", c.ReservedUntil, "own_lease", c.LeaseUntil,
+			"ever", c.EverConfirmed, "stopped", rec.Stopped)
+	}
+	n.mu.Lock()
+	defer n.unlock()
+	n.disk.saving = false
+	if n.disk.stallSaid {
+		n.disk.stallSaid = false
+		n.say(n.log.Info, "the stalled write to the state directory ended",
+			"took_ms", time.Duration(took).Milliseconds())
+	}
+	return generation, err
+}
+
+// stallAfter is how long a write must be under way before the disk is blamed for a bound that ran out. Until then the
+// process may be to blame: it may have been stopped, and may have only just begun the write.
+const stallAfter = time.Second
+
+// stalled reports whether a write to the state directory has been under way for more than stallAfter. mu is held.
+func (n *Node) stalled() bool {
+	return n.disk.saving && time.Duration(n.mono()-n.disk.since) > stallAfter
+}
+
+func (n *Node) diskStalls() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.stalled()
+}
+
+// noteStall logs that the disk stalls, once for each write.
+func (n *Node) noteStall() {
+	n.mu.Lock()
+	defer n.unlock()
+	if n.stalled() && !n.disk.stallSaid {
+		n.disk.stallSaid = true
+		n.say(n.log.Error, "a write to the state directory stalls, serving until the reserved bound",
+			"cause", TroubleDisk, "reserved_left_ms", n.reservedUntil-n.now())
+	}
+}
+
+// window returns how far ahead of the clock the reserved bound is kept: by Config.Reserve
+// beyond what may be borrowed. mu is held.
+func (n *Node) window() time.Duration { return n.cfg.Reserve + n.borrow }
+
+// shortOfBound returns how much higher the reserved bound could be now, by the clock and the
+// lease bound. It is negative if the clock went back. mu is held.
+func (n *Node) shortOfBound() time.Duration {
+	return ms(min(n.now()+n.window().Milliseconds(), n.view.Load().Claim.LeaseUntil) - n.reservedUntil)
+}
