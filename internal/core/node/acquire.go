@@ -105,7 +105,7 @@ func (n *Node) recall(loaded localcache.Loaded, rec LocalRecord) {
 	n.coord.Recall(claim)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.follow()
+	n.adoptView()
 	n.reservedUntil, n.generation = claim.ReservedUntil, claim.Generation
 	n.served, n.rotations = ms(rec.ServedMs), rec.Rotations
 	n.resumed, n.journal = true, rec.Journal

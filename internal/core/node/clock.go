@@ -80,7 +80,7 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 		return err
 	}
 	n.mu.Lock()
-	n.follow() // for named sequences
+	n.adoptView() // for named sequences
 	n.mu.Unlock()
 	offset, voters := compare(own, peers)
 	if n.followLeap(offset, voters) {
@@ -152,7 +152,7 @@ func (n *Node) rotateIfBehind(ctx context.Context) error {
 		return nil
 	}
 	n.refuse(Confirming, CauseNewWorker)
-	n.keeper.toRelease = append(n.keeper.toRelease, leftSlot{left, n.end(old)})
+	n.keeper.toRelease = append(n.keeper.toRelease, leftSlot{left, n.closeTenure(old)})
 	if err := n.granted(confirm, "acquired a new worker"); err != nil {
 		return err
 	}

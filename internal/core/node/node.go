@@ -30,7 +30,7 @@ type Node struct {
 
 	// view is what coord held when that last counted. IDs, refusals, named sequences, snapshots and the local record go
 	// by it, and nothing else in this package has a copy of the claim or the stage. It is never nil. Only the goroutine
-	// that runs keep stores it, with mu held: see follow. If there is a tenure, View.Claim is of its slot.
+	// that runs keep stores it, with mu held: see adoptView. If there is a tenure, View.Claim is of its slot.
 	view atomic.Pointer[coordinator.View]
 
 	// sequencesReady: Ready need not look at named sequences any more.
@@ -167,17 +167,17 @@ type storeState struct {
 	frozen int64
 }
 
-// moment is the state and the view at one moment.
-type moment struct {
+// peeked is the state and the view at one moment.
+type peeked struct {
 	state
 	*coordinator.View
 }
 
 // peek returns a copy of the state at this moment.
-func (n *Node) peek() moment {
+func (n *Node) peek() peeked {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return moment{n.state, n.view.Load()}
+	return peeked{n.state, n.view.Load()}
 }
 
 // Phase is what a node is doing.

@@ -142,20 +142,20 @@ func TestReserveAllocatesNothing(t *testing.T) {
 // A node that has just started leaves named sequences to another one until it takes values itself.
 func TestNodeLeavesSequencesToOthers(t *testing.T) {
 	for name, c := range map[string]struct {
-		change  func(*moment)
+		change  func(*peeked)
 		session int64
 		wait    time.Duration
 		want    bool
 	}{
 		"another node takes values":        {session: 1, wait: time.Second, want: true},
 		"it takes values itself":           {session: 1},
-		"no other node takes values":       {change: func(s *moment) { s.Peers.OthersTake = false }, session: 1, wait: 1},
+		"no other node takes values":       {change: func(s *peeked) { s.Peers.OthersTake = false }, session: 1, wait: 1},
 		"it is not connected to ZooKeeper": {wait: 1},
 		"ZooKeeper does not answer": {
-			change: func(s *moment) { s.store.err = errors.New("no answer") }, session: 1, wait: 1},
-		"it started from its directory alone": {change: func(s *moment) { s.Stage = coordinator.Alone }, session: 1, wait: 1},
+			change: func(s *peeked) { s.store.err = errors.New("no answer") }, session: 1, wait: 1},
+		"it started from its directory alone": {change: func(s *peeked) { s.Stage = coordinator.Alone }, session: 1, wait: 1},
 	} {
-		s := moment{View: &coordinator.View{Peers: coordinator.PeersSeen{OthersTake: true}}}
+		s := peeked{View: &coordinator.View{Peers: coordinator.PeersSeen{OthersTake: true}}}
 		if c.change != nil {
 			c.change(&s)
 		}

@@ -55,7 +55,7 @@ func (t seqTenure) Cluster() (seq.ClusterInfo, bool) {
 }
 
 // Leaves is part of seq.Tenure.
-func (t seqTenure) Leaves() bool { return t.n.leaves() }
+func (t seqTenure) Leaves() bool { return t.n.releasesAtStop() }
 
 // waitsForSequences reports whether the node has started a short time ago, and waits with Ready until it takes values
 // of named sequences.
@@ -75,7 +75,7 @@ func (n *Node) waitsForSequences() bool {
 // leavesSequencesToOthers reports whether another node takes values of named sequences, and this one has to wait before
 // it does. If nodes are restarted one after the other, each when the one before is ready, one of them can always take
 // values. A node that nobody else stands in for, or that is cut off from ZooKeeper, must not wait: IDs come first.
-func (s moment) leavesSequencesToOthers(session int64, wait time.Duration) bool {
+func (s peeked) leavesSequencesToOthers(session int64, wait time.Duration) bool {
 	cutOff := session == 0 || s.Stage == coordinator.Alone || s.store.err != nil
 	return !cutOff && s.Peers.OthersTake && wait > 0
 }

@@ -41,7 +41,7 @@ func (n *Node) beginTenure() error {
 	if next := n.view.Load().Next; next != nil {
 		n.reservedUntil = next.ReservedUntil
 	}
-	n.follow()
+	n.adoptView()
 	n.cfg.Trace.Step("tenure", "worker", claim.Worker, "floor", claim.Floor)
 	n.tenure = &tenure{Owner: claim.Owner, floor: claim.Floor, gen: gen}
 	return nil
@@ -51,7 +51,7 @@ func (n *Node) beginTenure() error {
 func (n *Node) publish() {
 	n.mu.Lock()
 	was := n.view.Load()
-	n.follow()
+	n.adoptView()
 	is := n.view.Load()
 	n.applyBounds()
 	if n.shortOfBound() > n.cfg.extendEvery() {
@@ -64,8 +64,8 @@ func (n *Node) publish() {
 	}
 }
 
-// follow makes what coord holds now count, for IDs and for the next local record. mu is held.
-func (n *Node) follow() { n.view.Store(n.coord.View()) }
+// adoptView makes what coord holds now count, for IDs and for the next local record. mu is held.
+func (n *Node) adoptView() { n.view.Store(n.coord.View()) }
 
 // applyBounds lets the generator use the whole ticks below both the reserved bound and the lease bound. mu is held.
 func (n *Node) applyBounds() {
@@ -156,12 +156,12 @@ func (n *Node) closeIfLapsed(floor int64) (end int64, lapsed bool) {
 		n.refuseLocked(Refusal{Phase: Confirming, Cause: CauseLeaseExpiredAway})
 	}
 	old.lapsed = true
-	end = n.end(old)
+	end = n.closeTenure(old)
 	return end, true // the next tenure begins above it (C26)
 }
 
-// end closes a tenure, and returns the end of what it has issued, Unix ms.
-func (n *Node) end(t *tenure) int64 {
+// closeTenure closes a tenure, and returns the end of what it has issued, Unix ms.
+func (n *Node) closeTenure(t *tenure) int64 {
 	end := n.layout.Start(t.gen.Close())
 	n.cfg.Trace.Step("ended", "worker", t.Worker, "end", end)
 	return end
@@ -192,7 +192,7 @@ func (n *Node) fenced(err *coordinator.FencedError) {
 	}
 	n.mu.Lock()
 	if n.tenure != nil {
-		n.end(n.tenure)
+		n.closeTenure(n.tenure)
 		n.tenure = nil
 	}
 	n.cfg.Trace.Step("fenced", "worker", err.Worker, "lost", err.Lost)
@@ -237,7 +237,7 @@ func (n *Node) stop(ctx context.Context) {
 	// Nothing was issued at or after end, and nothing will be. end is never below the floor,
 	// so it is never below what a predecessor reserved.
 	//mutant:c29-stop-only by TestStopEndsRequestsUnderWay -> last, _ := t.gen.Last(); end := n.layout.Start(last+1)
-	end := n.end(t)
+	end := n.closeTenure(t)
 	end = max(end, claim.Floor) // above it if the lease had run out, and the next tenure could not begin (C26)
 	if v.Next != nil {
 		// An attempt to take another slot was interrupted. The local record is about that slot, and needs no change.
@@ -245,7 +245,7 @@ func (n *Node) stop(ctx context.Context) {
 			"worker", t.Worker)
 		return
 	}
-	if n.leaves() && n.release(ctx, end) {
+	if n.releasesAtStop() && n.release(ctx, end) {
 		return
 	}
 	n.saveMu.Lock()
@@ -270,8 +270,8 @@ func (n *Node) stop(ctx context.Context) {
 	n.log.Info("stopped, this node keeps the worker until its lease expires", "worker", t.Worker, "term", claim.Term)
 }
 
-// leaves reports whether the node releases its worker when it stops.
-func (n *Node) leaves() bool { return n.cfg.ReleaseOnExit || n.releases.Load() }
+// releasesAtStop reports whether the node releases its worker when it stops.
+func (n *Node) releasesAtStop() bool { return n.cfg.ReleaseOnExit || n.releases.Load() }
 
 // release releases the slot. It first makes the local record invalid, durably, because another node may take the slot
 // at once after that. It returns false if the record could not be made invalid: the slot is not released then.
