@@ -18,8 +18,8 @@ func ownerRows(d view.SequenceReport, now time.Time) (rows textTable) {
 	switch {
 	case d.LeaseMs == 0, d.DeletedMs != nil:
 		return nil
-	case d.Sections != nil:
-		rows.add("sections", strconv.Itoa(len(d.Sections)))
+	case d.Sections > 0:
+		rows.add("sections", strconv.Itoa(d.Sections))
 	case d.Owner == "":
 		rows.add("owner", "none: the next request makes a node the owner")
 	default:
@@ -38,11 +38,11 @@ func ownerRows(d view.SequenceReport, now time.Time) (rows textTable) {
 
 // printOwners prints the sections of a family by their owners.
 func printOwners(d view.SequenceReport, w io.Writer, now time.Time) error {
-	if len(d.Sections) == 0 {
+	if len(d.BySection) == 0 {
 		return nil
 	}
 	byOwner := map[string][]view.SectionReport{}
-	for _, s := range d.Sections {
+	for _, s := range d.BySection {
 		owner := cmp.Or(view.Clean(s.Owner), "none")
 		if s.OwnerGone {
 			owner += " (has not renewed its lease)"

@@ -36,6 +36,10 @@ type SequenceReport struct {
 	Skips int64 `json:"skips,string"`
 
 	record.Settings
+	// HoldMs is Settings.HoldMs, and LeaseMs that of an ordered sequence: for how long its owner issues without ZooKeeper.
+	// Each is missing in place of the other.
+	HoldMs  int64 `json:"hold_ms,omitempty"`
+	LeaseMs int64 `json:"lease_ms,omitempty"`
 
 	// By wrote the record last, at WrittenMs by the clock of ZooKeeper's leader: for a block, or to renew it. A node
 	// does not know WrittenMs.
@@ -51,15 +55,13 @@ type SequenceReport struct {
 	MaxNames int64 `json:"max_names"`
 	Names    int64 `json:"names"`
 
-	// LeaseMs is for how long the owner of an ordered sequence issues without ZooKeeper. It is missing in other modes.
-	LeaseMs int64 `json:"lease_ms,omitempty"`
 	Ownership
 	// Family is that of a section, and Section its number.
 	Family  string `json:"family,omitempty"`
 	Section *int   `json:"section,omitempty"`
-	// SectionCount is the number of sections of a family that are known. Sections are they, in ZooKeeper's report only.
-	SectionCount int             `json:"section_count,omitempty"`
-	Sections     []SectionReport `json:"sections,omitempty"`
+	// Sections is the number of sections of a family that are known. BySection are they, in ZooKeeper's report only.
+	Sections  int             `json:"sections,omitempty"`
+	BySection []SectionReport `json:"by_section,omitempty"`
 
 	ID          string `json:"id"`
 	Incarnation int64  `json:"incarnation"`
@@ -96,7 +98,7 @@ type AtNode struct {
 	// Held is the number of values that the node has taken and not issued, and PerSecond that of those that it issues
 	// in a second.
 	Held      int64   `json:"held,string"`
-	PerSecond float64 `json:"per_second"`
+	PerSecond float64 `json:"values_per_second"`
 	// Refusal is the reason for which the node gets no values now. It is missing if there is none.
 	Refusal string `json:"refusal,omitempty"`
 	// Owns: the node is the owner. Passed is the number of values that it got from other nodes for its clients. Only
@@ -125,7 +127,7 @@ func RecordedReport(n record.Named, st record.State, now int64) SequenceReport {
 	for _, part := range n.Sections {
 		_, k, _ := record.SectionOf(part.Name)
 		d.Skips = max(d.Skips, part.Standing(st).Skip)
-		d.Sections = append(d.Sections, SectionReport{k, SequenceState(part.Record, st), part.Next, owned(part, now)})
+		d.BySection = append(d.BySection, SectionReport{k, SequenceState(part.Record, st), part.Next, owned(part, now)})
 	}
 	return d
 }
@@ -150,7 +152,7 @@ func (s Sequence) report(st record.State) SequenceReport {
 		Record: r, Name: s.Name, State: s.State, Mode: r.Mode.String(), Skips: r.Standing(st).Skip,
 		Start: r.Start, Increment: r.Increment, Max: r.Max, Salt: r.Salt, Scatter: r.Scatter,
 		Taken: r.Next, Positions: r.Positions(), UsedPercent: math.Round(1000*Part(Taken(r))) / 10, Settings: r.Settings,
-		By: r.By, MaxNames: r.MaxNames, Names: r.Names, ID: r.ID, SectionCount: s.Sections,
+		By: r.By, MaxNames: r.MaxNames, Names: r.Names, ID: r.ID, Sections: s.Sections,
 		Incarnation: r.Incarnation, ClusterIncarnation: st.Incarnation,
 	}
 	if r.Next < r.Positions() && !r.Keyed() {
@@ -159,8 +161,8 @@ func (s Sequence) report(st record.State) SequenceReport {
 	if r.Kind() == record.Tombstone {
 		d.DeletedMs, d.PurgeableInMs = new(r.DeletedAt), new(r.IssuableFor(st).Milliseconds())
 	}
-	if r.Mode.Owned() {
-		d.LeaseMs = r.HoldMs
+	if d.HoldMs = r.HoldMs; r.Mode.Owned() {
+		d.HoldMs, d.LeaseMs = 0, r.HoldMs
 	}
 	if family, k, is := record.SectionOf(s.Name); is {
 		d.Family, d.Section = family, &k

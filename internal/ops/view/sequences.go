@@ -203,7 +203,7 @@ type WrongSequence struct {
 	// Held is the number of values that nodes have taken and not issued, as far as they have said it.
 	Held int64 `json:"held,string"`
 	// PerSecond is the number of values that nodes issue in a second, as far as they have said it.
-	PerSecond float64 `json:"per_second"`
+	PerSecond float64 `json:"values_per_second"`
 }
 
 // firstSequences is the number of sequences that SomeSequences has at most.

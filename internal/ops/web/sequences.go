@@ -166,7 +166,7 @@ func (s *Server) takeValues(w http.ResponseWriter, r *http.Request, name string,
 	}
 	last := runs[len(runs)-1]
 	writeJSON(w, http.StatusOK, map[string]any{"name": name, "first": runs[0].First, "last": last.At(last.Len - 1),
-		"increment": int64(runs[0].Step), "n": n})
+		"increment": runs[0].Step, "n": n})
 }
 
 // count parses the number of values that a request asks for: digits alone, as on the wire. Empty means 1.

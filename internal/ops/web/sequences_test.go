@@ -117,26 +117,26 @@ func TestSequenceRoutes(t *testing.T) {
 		{"POST", "/v1/sequences/order/next", 200, `{"name":"order","values":["1"]}`},
 		{"POST", "/v1/sequences/order/next?n=3", 200, `{"name":"order","values":["2","3","4"]}`},
 		{"POST", "/v1/sequences/order/range?n=10", 200,
-			`{"first":"5","increment":1,"last":"14","n":10,"name":"order"}`},
-		{"POST", "/v1/sequences/eights/range?n=2", 200, `{"first":"1","increment":8,"last":"9","n":2,"name":"eights"}`},
+			`{"first":"5","increment":"1","last":"14","n":10,"name":"order"}`},
+		{"POST", "/v1/sequences/eights/range?n=2", 200, `{"first":"1","increment":"8","last":"9","n":2,"name":"eights"}`},
 		{"POST", "/v1/sequences/a/b/next", 200, `{"name":"a/b","values":["5"]}`},
 		{"POST", "/v1/sequences/invoice/next?n=2", 200, `{"name":"invoice","values":["1","2"]}`},
 		{"POST", "/v1/sequences/invoice/range?n=5", 200,
-			`{"first":"3","increment":1,"last":"7","n":5,"name":"invoice"}`},
+			`{"first":"3","increment":"1","last":"7","n":5,"name":"invoice"}`},
 		{"POST", "/v1/sequences/ticks/next?n=2", 200, `{"name":"ticks","values":["1","2"]}`},
 		{"GET", "/v1/sequences/ticks", 200, `{"name":"ticks","state":"in-use","mode":"ordered","next":"33","start":"1","increment":"1",` +
 			`"max":"9007199254740991","taken":"32","positions":"9007199254740991","used_percent":0,...` +
-			`"lease_ms":3000,"owner":"unknown","owned_since_ms":...,"term":1,"id":...,"held":"30","per_second":0,` +
+			`"lease_ms":3000,...,"owner":"unknown","owned_since_ms":...,"term":1,"id":...,"held":"30","values_per_second":0,` +
 			`"owns":true,"passed":"0"}`},
 		{"POST", "/v1/sequences/msg:alice/range?n=3", 200,
-			`{"first":"1","increment":1,"last":"3","n":3,"name":"msg:alice"}`},
+			`{"first":"1","increment":"1","last":"3","n":3,"name":"msg:alice"}`},
 		{"GET", "/v1/sequences/msg:alice", 200, `{"name":"msg:alice","state":"in-use","mode":"ordered",...` +
-			`"lease_ms":3000,"owner":"unknown",...,"term":1,"family":"msg:*","section":0,...,"held":"29",...` +
+			`"lease_ms":3000,...,"owner":"unknown",...,"term":1,"family":"msg:*","section":0,...,"held":"29",...` +
 			`"owns":true,"passed":"0"}`},
 		{"GET", "/v1/sequences?prefix=msg", 200, `{"sequences":[{"name":"msg:*","state":"family",...` +
-			`"lease_ms":3000,"term":1,"section_count":...,"id":...,"held":"29",...,"owned_sections":1,"passed":"0"}]}`},
+			`"lease_ms":3000,...,"term":1,"sections":...,"id":...,"held":"29",...,"owned_sections":1,"passed":"0"}]}`},
 		{"GET", "/v1/sequences/msg:*", 404, `{"error":{"code":"ERR","text":"reason=no-sequence ...`},
-		{"GET", "/v1/sequences/invoice", 200, `{"name":"invoice",...,"mode":"strict",...,"taken":"7",...,"held":"0","per_second":...}`},
+		{"GET", "/v1/sequences/invoice", 200, `{"name":"invoice",...,"mode":"strict",...,"taken":"7",...,"held":"0","values_per_second":...}`},
 		{"GET", "/v1/sequences/a/b", 200, `{"name":"a/b",...,"mode":"segment",...,"start":"5",...`},
 		{"GET", "/v1/sequences?prefix=a/", 200, `{"sequences":[{"name":"a/b","state":...`},
 		{"POST", "/v1/sequences/small/next?n=3", 200, `{"name":"small","values":["1","2","3"]}`},
@@ -183,7 +183,7 @@ func TestSequenceRoutesObeyRights(t *testing.T) {
 		{"GET", "/api/segment/get/eights", 500, `{"error":"Internal Server Error","message":"...`},
 		{"GET", "/api/segment/get/order", 200, "1"},
 		{"GET", "/v1/sequences", 200,
-			`{"sequences":[{"name":"order",...,"taken":"32",...,"held":"31","per_second":...}]}`},
+			`{"sequences":[{"name":"order",...,"taken":"32",...,"held":"31","values_per_second":...}]}`},
 		{"GET", "/cache", 200,
 			`[{"initOk":true,"key":"order","pos":0,"nextReady":false,"max0":33,"value0":2,"step0":32,"max1":0,` +
 				`"value1":0,"step1":0}]`},
