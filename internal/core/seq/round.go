@@ -273,6 +273,17 @@ func (rs *Rounds) end(failed error) {
 	}
 }
 
+// forget removes the names that have no record, as far as the node knows. If they are asked for again, they
+// count as unknown.
+func (rs *Rounds) forget() {
+	now := rs.now()
+	if now-rs.forgotAt < int64(absentFor) {
+		return
+	}
+	rs.forgotAt = now
+	rs.remove(func(s *series) bool { return s.forget(now) })
+}
+
 // waitForState does what can be done before the node knows /seq in this incarnation.
 func (rs *Rounds) waitForState(ctx context.Context, cluster ClusterInfo, v view) (err error) {
 	if rs.known.seq() == nil {

@@ -2,13 +2,10 @@ package seq
 
 import (
 	"errors"
-	"strings"
-	"sync"
 	"time"
 
 	"go.uber.org/atomic"
 
-	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/core/seq/record"
@@ -92,6 +89,9 @@ func (s *series) forget(now int64) bool {
 func (s *series) absent(now int64) bool {
 	return s.known == nil && now-s.foundAbsentAt < int64(absentFor)
 }
+
+// absentFor is the time for which a node believes that a sequence does not exist.
+const absentFor = 2 * time.Second
 
 // Known returns the record that the node knows, nil for none.
 func (s *series) Known() *record.Record { return s.known }
@@ -223,6 +223,14 @@ func (s *series) concerns(of *sequence.Ownership) bool {
 	return s.known == nil || s.known.Kind() == record.Sequence && s.known.ID == of.ID && s.known.Mode == record.Ordered
 }
 
+// traceBlock traces a block that is the node's from now on. Mu is held.
+func (s *series) traceBlock(t mode.Write) {
+	if t.Block.Len() > 0 && t.Record.Mode != record.Strict {
+		s.Trace.Step("block", "name", s.Name, "id", t.Record.ID, "inc", t.Record.Incarnation,
+			"first", t.Block.First, "end", t.Block.End, "nonce", t.Record.Nonce)
+	}
+}
+
 func noSequence(name string) *record.Refusal {
 	return record.Refuse(record.NoSequence, 0, "there is no sequence %s. Create it first", name)
 }
@@ -274,139 +282,3 @@ func unknownMode(name, path string) *record.Refusal {
 	return record.Refuse(record.Frozen, 0, "sequence %s needs a record of a mode that this node does not know: %s. "+
 		"Ask another node, or upgrade this one", name, path)
 }
-
-// traceBlock traces a block that is the node's from now on. Mu is held.
-func (s *series) traceBlock(t mode.Write) {
-	if t.Block.Len() > 0 && t.Record.Mode != record.Strict {
-		s.Trace.Step("block", "name", s.Name, "id", t.Record.ID, "inc", t.Record.Incarnation,
-			"first", t.Block.First, "end", t.Block.End, "nonce", t.Record.Nonce)
-	}
-}
-
-// absentFor is the time for which a node believes that a sequence does not exist.
-const absentFor = 2 * time.Second
-
-// forget removes the names that have no record, as far as the node knows. If they are asked for again, they
-// count as unknown.
-func (rs *Rounds) forget() {
-	now := rs.now()
-	if now-rs.forgotAt < int64(absentFor) {
-		return
-	}
-	rs.forgotAt = now
-	rs.remove(func(s *series) bool { return s.forget(now) })
-}
-
-// section returns the series of the section of a name, and the name's lane in it.
-func (c *catalog) section(f *family, name []byte) (s *series, lane int) {
-	k, lane := f.place(name)
-	if s = f.series(k); s != nil && !s.forgotten.Load() {
-		return s, lane
-	}
-	s = c.named(f.section(k))
-	f.note(k, s)
-	return s, lane
-}
-
-// family is a family as a node knows it. Its names have no records: each belongs to a section, which has one, and which
-// is a series on the node.
-type family struct {
-	name     string // with the *
-	prefix   string
-	sections []atomic.Pointer[series] // none: it was deleted
-	// most is the greatest number of sections in any of its lives, which are purged together, and gen the Gen of its
-	// record.
-	most int
-	gen  int64
-}
-
-// families are those that a node knows. Any goroutine may call its methods.
-type families struct {
-	mu  sync.Mutex // guards writes of all, and changed
-	all atomic.Pointer[[]*family]
-	// changed are the sections of families whose records have changed.
-	changed []string
-}
-
-// know takes over the record of a name that ends with *, nil for none. It is one of these:
-//
-//   - A family. Its sections answer the names.
-//   - The tombstone of a family, or a template if the node missed the purge between the two. No name belongs to it. Its
-//     sections, also those of earlier lives, are read when this record has changed: they have tombstones of their own.
-//   - A template or its tombstone, and the name was never a family: nothing is noted.
-//   - None. The name was purged, and its sections with it: they are read once more.
-func (f *families) know(name string, r *record.Record) {
-	if f == nil || !positions.IsTemplate(name) {
-		return
-	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	was, others := new(family), []*family(nil)
-	for _, one := range f.list() {
-		if one.name == name {
-			was = one
-		} else {
-			others = append(others, one)
-		}
-	}
-	now := &family{name: name, prefix: strings.TrimSuffix(name, "*")}
-	if r != nil {
-		now.most, now.gen = max(r.Sections, was.most), r.Gen
-	}
-	if now.most != was.most || now.gen != was.gen {
-		for k := range max(was.most, now.most) {
-			f.changed = append(f.changed, record.SectionName(name, k))
-		}
-	}
-	if r.Kind() == record.Family {
-		if now.sections = was.sections; len(now.sections) != r.Sections {
-			now.sections = make([]atomic.Pointer[series], r.Sections)
-		}
-	}
-	if now.most > 0 {
-		others = append(others, now)
-	}
-	f.all.Store(&others)
-}
-
-func (f *families) list() []*family {
-	if all := f.all.Load(); all != nil {
-		return *all
-	}
-	return nil
-}
-
-// popChanged returns the sections that must be read, each once.
-func (f *families) popChanged() (sections []string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	sections, f.changed = f.changed, nil
-	return sections
-}
-
-// of returns the family of a name, nil if it belongs to none. No prefix begins with another one.
-func (f *families) of(name []byte) *family {
-	for _, one := range f.list() {
-		if len(name) > len(one.prefix) && string(name[:len(one.prefix)]) == one.prefix && len(one.sections) > 0 {
-			return one
-		}
-	}
-	return nil
-}
-
-// place returns the number of the section that issues the values of a name, and the name's lane in it.
-func (f *family) place(name []byte) (section, lane int) {
-	return positions.Place(name, len(f.sections))
-}
-
-// count returns the number of sections.
-func (f *family) count() int { return len(f.sections) }
-
-// section returns the name of a section.
-func (f *family) section(k int) string { return record.SectionName(f.name, k) }
-
-// series returns what was noted of a section, nil for nothing.
-func (f *family) series(k int) *series { return f.sections[k].Load() }
-
-// note notes the sequence that a section is.
-func (f *family) note(k int, s *series) { f.sections[k].Store(s) }

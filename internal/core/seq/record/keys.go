@@ -118,6 +118,20 @@ func (k *Keyring) Written() *Keyring {
 	return &after
 }
 
+// Merged returns the keys together with those that a node knows, in the order of their positions. due is false if that
+// adds none.
+func (k *Keyring) Merged(known []KeyEntry) (all *Keyring, due bool) {
+	all = &Keyring{slices.Clone(k.Entries), k.Exists, k.Version}
+	for _, e := range known {
+		if !slices.ContainsFunc(k.Entries, func(f KeyEntry) bool { return f.Key == e.Key }) {
+			all.Entries = append(all.Entries, e)
+		}
+	}
+	slices.SortStableFunc(all.Entries, func(a, b KeyEntry) int { return cmp.Compare(a.Position, b.Position) })
+	all.Entries = all.Entries[max(0, len(all.Entries)-MaxKeys):]
+	return all, !slices.Equal(all.Entries, k.Entries)
+}
+
 // A salted or scattered sequence has a key. It is written with the record, has its ID as
 // name, and never changes: under another key, positions would get values that others had. So a node
 // without the key issues nothing, and a node that knows it puts it back if ZooKeeper has lost it.
@@ -159,18 +173,4 @@ func WriteSecret(id string, k sequence.Key) store.CreateOp {
 func (r Record) SecretIn(found store.Record) (k sequence.Key, ok bool) {
 	k, err := sequence.ParseKey(string(found.Data))
 	return k, err == nil && k.Fingerprint() == r.KeyCheck
-}
-
-// Merged returns the keys together with those that a node knows, in the order of their positions. due is false if that
-// adds none.
-func (k *Keyring) Merged(known []KeyEntry) (all *Keyring, due bool) {
-	all = &Keyring{slices.Clone(k.Entries), k.Exists, k.Version}
-	for _, e := range known {
-		if !slices.ContainsFunc(k.Entries, func(f KeyEntry) bool { return f.Key == e.Key }) {
-			all.Entries = append(all.Entries, e)
-		}
-	}
-	slices.SortStableFunc(all.Entries, func(a, b KeyEntry) int { return cmp.Compare(a.Position, b.Position) })
-	all.Entries = all.Entries[max(0, len(all.Entries)-MaxKeys):]
-	return all, !slices.Equal(all.Entries, k.Entries)
 }
