@@ -24,11 +24,12 @@ import (
 	"github.com/flaked/flaked/internal/ops/web"
 )
 
-// Nodes are asked concurrently, askMost at a time, by STATUS at their addresses for clients.
+// Nodes are asked concurrently, at askMost addresses at a time, by STATUS at their addresses for clients.
 const (
 	askTime   = 800 * time.Millisecond // for all nodes of a cluster
 	nodesTime = 2 * time.Second        // for each node of --addr
 	askMost   = 128
+	askLeast  = 100 * time.Millisecond // for each address, within askTime
 )
 
 // askFlags returns the flags that nodeAsker reads.
@@ -109,14 +110,16 @@ func (a *asker) reach(addr, machine string) string {
 // askWorkers adds what the nodes themselves say to the workers of a report. It asks the nodes of
 // workers that are live or disconnected. Each answer names its cluster, which must be ours.
 func (a *asker) askWorkers(ctx context.Context, ours view.ClusterReport, workers []view.WorkerReport) {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
-	defer cancel()
-	allAtOnce(len(workers), func(i int) {
-		w := &workers[i]
-		if w.State != view.Live && w.State != view.Disconnected {
-			return
+	var running []*view.WorkerReport
+	var addresses [][]string
+	for i := range workers {
+		if w := &workers[i]; w.State == view.Live || w.State == view.Disconnected {
+			running, addresses = append(running, w), append(addresses, a.reachAll(w.Address, w.Host))
 		}
-		got := a.askAll(ctx, w.Address, w.Host)
+	}
+	for i, replies := range a.askAll(ctx, addresses) {
+		w := running[i]
+		got := best(replies, w.Address, w.Host)
 		// Another node may answer at the address by now, or the node may hold another worker.
 		switch s, is := got.doc.Node, got.doc.Cluster; {
 		case got.asked != view.Answered:
@@ -128,7 +131,7 @@ func (a *asker) askWorkers(ctx context.Context, ours view.ClusterReport, workers
 			got.asked = view.AnotherNode
 		}
 		w.Asked, w.Why = got.asked, got.why
-	})
+	}
 }
 
 // said is what a node has answered to STATUS.
@@ -140,17 +143,43 @@ type said struct {
 	asked, why string
 }
 
-// askAll asks a node on machine at all of its addresses at once, until one answers: another may require TLS, or hang.
-func (a *asker) askAll(ctx context.Context, addresses, machine string) said {
-	ctx, cancel := context.WithCancel(ctx)
+// askAll asks nodes at all of their addresses, each node until one address answers: another may require TLS, or hang.
+// It returns the outcome at each address.
+func (a *asker) askAll(ctx context.Context, nodes [][]string) [][]said {
+	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
-	at := a.reachAll(addresses, machine)
-	got := make([]said, len(at))
-	allAtOnce(len(at), func(i int) {
-		if got[i] = a.ask(ctx, at[i], false, "STATUS"); got[i].asked == view.Answered {
-			cancel()
+	most := timeOfOne(len(slices.Concat(nodes...)))
+	var asks []func()
+	got := make([][]said, len(nodes))
+	for i, addresses := range nodes {
+		got[i] = make([]said, len(addresses))
+		open, answered := context.WithCancel(ctx)
+		defer answered()
+		for k, addr := range addresses {
+			asks = append(asks, func() {
+				bounded, cancel := context.WithTimeout(open, most)
+				defer cancel()
+				if got[i][k] = a.ask(bounded, addr, false, "STATUS"); got[i][k].asked == view.Answered {
+					answered()
+				}
+			})
 		}
-	})
+	}
+	allAtOnce(len(asks), func(i int) { asks[i]() })
+	return got
+}
+
+// timeOfOne returns the time that one of n addresses has to answer. If many hang, there must be time left for those
+// behind them.
+func timeOfOne(n int) time.Duration {
+	if n <= askMost {
+		return askTime
+	}
+	return max(askTime/time.Duration(n/askMost+2), askLeast)
+}
+
+// best returns what says most of the outcomes at the addresses of a node on machine.
+func best(got []said, addresses, machine string) said {
 	for _, of := range []func(s said) bool{
 		func(s said) bool { return s.asked == view.Answered },
 		func(s said) bool { return s.asked != view.NoAnswer }, // says more

@@ -4,8 +4,13 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
+	"io"
+	"net"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/core/replies"
@@ -197,5 +202,52 @@ func TestAskWorkers(t *testing.T) {
 		"2 without an address for this machine (its record names no address)"
 	if got := askedLine(workers); got != want {
 		t.Errorf("%s", got)
+	}
+}
+
+// However many addresses hang, at most askMost are asked at once.
+func TestManyAddressesThatHang(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked, together atomic.Int64 // together: until the first connection ends
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for conn, err := l.Accept(); err == nil; conn, err = l.Accept() {
+			asked.Add(1)
+			serving.Go(func() {
+				defer conn.Close()
+				_, _ = io.Copy(io.Discard, conn)
+				together.CompareAndSwap(0, asked.Load())
+			})
+		}
+	})
+	hangs := strings.TrimSuffix(strings.Repeat(l.Addr().String()+",", 8), ",")
+	var workers []view.WorkerReport
+	for range 3 * askMost / 8 {
+		workers = append(workers, view.WorkerReport{Host: "here", State: view.Live, Address: hangs})
+	}
+	a := newAsker(nil, nil)
+	a.host = "here"
+	a.askWorkers(t.Context(), view.ClusterReport{}, workers)
+	l.Close()
+	serving.Wait()
+	// The client may open its next connections before the first one is seen to end.
+	if n := together.Load(); n == 0 || n > 2*askMost || workers[0].Asked != view.TimedOut {
+		t.Errorf("%d addresses were asked at once, and the first node: %q", n, workers[0].Asked)
+	}
+}
+
+// If all addresses but the last ones hang, those still have a turn.
+func TestTimeOfAnAddressThatHangs(t *testing.T) {
+	for _, n := range []int{0, 1, askMost, askMost + 1, 2 * askMost, 2*askMost + 1, 5 * askMost, 7 * askMost} {
+		most, before := timeOfOne(n), time.Duration(max(n-1, 0)/askMost)
+		if most < askLeast || before*most+most > askTime || n <= askMost && most != askTime {
+			t.Errorf("%d addresses: %v each", n, most)
+		}
+	}
+	if most := timeOfOne(16384); most != askLeast {
+		t.Errorf("%v", most)
 	}
 }
