@@ -22,7 +22,7 @@ const maxKept = maxLine
 // maxArray, and the header of a string beyond it.
 const maxHeld = maxArray + len("$\r\n") + maxHeader
 
-// maxGathered bounds the memory for unfinished arrays of all connections together. It
+// maxGathered bounds what the sessions of all connections keep together: see session.keeps. It
 // is enough for a thousand arrays of the greatest length. The default MaxConns would
 // allow ten times as many.
 const maxGathered = 64 << 20

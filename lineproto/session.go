@@ -335,8 +335,8 @@ func (s *session) refuse(e *ids.ReplyError, line []byte) {
 	s.task = taskEnd
 }
 
-// keeps returns how many bytes the session keeps for its client: of requests until they are whole,
-// or until EXEC, and of a reply that is longer than a flush of IDs.
+// keeps returns how many bytes the session keeps for its client: of requests until they are whole, until EXEC
+// or until their turn, and of a reply that is longer than a flush of IDs.
 func (s *session) keeps() int64 {
 	n := cap(s.arr.held) + len(s.ahead)*aheadSize
 	if s.multi != nil {
