@@ -1,0 +1,83 @@
+package coordinator
+
+import (
+	"context"
+	"errors"
+
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// lock identifies a live lock of ours. While its session goes on, the lock disappears only with a change of the list of
+// live workers, so that it need not be read at every heartbeat.
+type lock struct {
+	worker  int
+	session int64
+	list    listVersion
+}
+
+// lockOf returns the live lock that a worker of ours should have now.
+func (c *Coordinator) lockOf(worker int) lock {
+	return lock{worker, c.Store.SessionID(), c.roster.present}
+}
+
+// Show makes the live lock of our slot one of the present session. It replaces the lock of another session: of an earlier
+// one of ours, or of a holder whose lease has run out. Once our confirmed lease has run out, Show deletes the lock
+// instead: while it exists, no other node can take the slot. The slot's record decides who holds the slot, the lock
+// decides nothing.
+func (c *Coordinator) Show(ctx context.Context) error {
+	p := c.proof
+	if p.EverConfirmed && c.Now() >= p.LeaseUntil {
+		return c.deleteLiveLock(ctx, p.Worker, "")
+	}
+	if c.locked == c.lockOf(p.Worker) {
+		return nil
+	}
+	path := lockPath(p.Worker)
+	data := store.Marshal(ticket{Node: p.Node, Labels: c.Labels})
+	for {
+		want := c.lockOf(p.Worker)
+		_, stat, err := c.Store.Get(ctx, path)
+		switch {
+		case err == nil && stat.Owner == want.session:
+			c.locked = want
+			return nil
+		// The lock is not noted in c.locked: it changes the list, and the next heartbeat looks at both again.
+		case err == nil: // in one transaction, so that the node counts as live all the time
+			err = c.Store.Multi(ctx, store.DeleteOp{Path: path, Version: stat.Version},
+				store.CreateOp{Path: path, Data: data, Ephemeral: true})
+		case errors.Is(err, store.ErrNoNode):
+			err = create(ctx, c.Store, path, data, store.Ephemeral)
+		}
+		if !mustReread(err) {
+			return err
+		}
+	}
+}
+
+// dropStrayLock deletes the live lock of a slot that we were fenced from. While the lock exists no node can take the slot, not
+// even this one.
+func (c *Coordinator) dropStrayLock(ctx context.Context) error {
+	if c.strayLock < 0 {
+		return nil
+	}
+	err := c.deleteLiveLock(ctx, c.strayLock, "")
+	if err == nil {
+		c.strayLock = -1
+	}
+	return err
+}
+
+// deleteLiveLock deletes the live lock if it belongs to the present session, or to an earlier one of the given node: a
+// killed process leaves its lock until its session expires.
+func (c *Coordinator) deleteLiveLock(ctx context.Context, worker int, node string) error {
+	c.locked = lock{}
+	path := lockPath(worker)
+	data, stat, err := c.Store.Get(ctx, path)
+	if err == nil && (stat.Owner == c.Store.SessionID() || node != "" && parseTicket(data).Node == node) {
+		err = c.Store.Delete(ctx, path, stat.Version)
+	}
+	if errors.Is(err, store.ErrNoNode) {
+		return nil
+	}
+	return err
+}
