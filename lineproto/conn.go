@@ -153,13 +153,13 @@ func (c *conn) atOnce() int {
 // output buffer while it waits.
 func (c *conn) await(ctx context.Context) (may int, ok bool) {
 	o, turns := &c.s.order, &c.l.srv.turns
-	if turns.take(ctx, &c.place, c.woken, o.lacks(), c.s.halfClosed) != nil {
+	if turns.acquire(ctx, &c.place, c.woken, o.lacks(), c.s.halfClosed) != nil {
 		return 0, false
 	}
 	if o.n > smallOrder {
 		var gone bool
 		if c.s.halfClosed, gone = peerState(c.nc); gone {
-			turns.pass(&c.place, 0)
+			turns.release(&c.place, 0)
 			return 0, false
 		}
 	}
@@ -186,12 +186,12 @@ func (c *conn) sleep(ctx context.Context) bool {
 
 // step answers up to one flush of output, and passes the turn on if the connection has
 // it. It reports whether the connection goes on.
-func (c *conn) step(ctx context.Context, eof bool, may int) (st status, ok bool) {
+func (c *conn) step(ctx context.Context, eof bool, may int) (st after, ok bool) {
 	c.s.lend()
 	used, st := c.s.consume(ctx, c.in[c.r:c.w], eof, may)
 	c.r += used
 	if c.place.may > 0 {
-		c.l.srv.turns.pass(&c.place, c.s.took)
+		c.l.srv.turns.release(&c.place, c.s.took)
 	}
 	if st == failed || !c.flush() {
 		return st, false // the buffer is not reused

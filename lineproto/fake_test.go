@@ -334,7 +334,7 @@ func talkInTurns(s *Server, may int, parts ...string) (out string, closed bool) 
 	woken := make(sleeper, 1)
 	ss := &session{srv: s, conn: woken}
 	var all, in []byte
-	step := func(eof bool) status {
+	step := func(eof bool) after {
 		for {
 			used, st := ss.consume(context.Background(), in, eof, may)
 			in = in[used:]

@@ -80,7 +80,7 @@ type loopConn struct {
 	until int64 // the greatest due before the client has authenticated
 
 	rest  []byte // received and not consumed
-	st    status // what the session wants when its output has been sent
+	st    after // what the session wants when its output has been sent
 	sent  int    // bytes of s.out that have been sent
 	place place
 	s     session
@@ -160,7 +160,7 @@ const (
 // giveTurns gives turns to connections that wait. It stops after a round of work.
 func (l *loop) giveTurns(ctx context.Context) {
 	for left := roundOfWork; left > 0; {
-		p := l.turns.next(l.serves())
+		p := l.turns.next(l.ranksServed())
 		if p == nil {
 			if !l.paused {
 				l.waited = 0 // nobody waits for the clock any more
@@ -177,8 +177,8 @@ func (l *loop) giveTurns(ctx context.Context) {
 	}
 }
 
-// serves returns the first rank that gets no turns: that of orders for IDs, while there are none.
-func (l *loop) serves() rank {
+// ranksServed returns the first rank that gets no turns: that of orders for IDs, while there are none.
+func (l *loop) ranksServed() rank {
 	if l.paused {
 		return tiny
 	}
@@ -203,7 +203,7 @@ func (l *loop) pause(p worker.Pause) {
 // does not block while connections wait for their turn or a sweep is unfinished.
 func (l *loop) wait() int {
 	n := rawsocket.Poll(l.epfd, l.events)
-	if n > 0 || l.turns.waiting(l.serves()) > 0 || l.swept < len(l.conns) {
+	if n > 0 || l.turns.waiting(l.ranksServed()) > 0 || l.swept < len(l.conns) {
 		return n
 	}
 	return rawsocket.Wait(l.epfd, l.events, -1)
@@ -320,7 +320,7 @@ func (l *loop) answer(ctx context.Context, c *loopConn, in []byte, may int) {
 }
 
 // deliver sends the output of a step, which has left the input left unconsumed.
-func (l *loop) deliver(c *loopConn, left []byte, st status) {
+func (l *loop) deliver(c *loopConn, left []byte, st after) {
 	c.st = st
 	switch {
 	case st == failed:

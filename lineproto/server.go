@@ -179,11 +179,11 @@ func (s *Server) remove(c *conn) {
 // goroutines. It returns an *ids.ReplyError with BUSY if ctx ends before its turn.
 func (s *Server) Reserve(ctx context.Context, n int) (worker.Run, error) {
 	var p place
-	if err := s.turns.take(ctx, &p, make(signal, 1), n, false); err != nil {
+	if err := s.turns.acquire(ctx, &p, make(signal, 1), n, false); err != nil {
 		return worker.Run{}, replies.New(ids.BUSY, "clients are waiting for too many IDs. Retry later")
 	}
 	var run worker.Run
-	defer func() { s.turns.pass(&p, run.Len) }() // even after a panic, which net/http survives
+	defer func() { s.turns.release(&p, run.Len) }() // even after a panic, which net/http survives
 	run, err := s.cfg.Backend.Reserve(ctx, min(n, p.may))
 	return run, err
 }

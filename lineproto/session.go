@@ -19,11 +19,11 @@ const outBound = 32 << 10
 // idLine is the most bytes of an ID in a reply: $19 and 19 digits, each with a CRLF.
 const idLine = 5 + 19 + 2
 
-// status is what the engine must do after consume.
-type status uint8
+// after is what the engine must do after consume.
+type after uint8
 
 const (
-	needInput status = iota // flush, then come back with more input
+	needInput after = iota // flush, then come back with more input
 	finished                // flush, then close
 	needFlush               // flush, then come back in turn
 	needWake                // flush, then come back when the session is woken
@@ -103,7 +103,7 @@ type session struct {
 // consumed: the next call must get in without them. eof means that nothing follows in.
 // consume stops when out holds outBound bytes, so it never waits for the client. It
 // takes up to may IDs, and stops at an order that needs more. A panic ends the connection and nothing else.
-func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (used int, st status) {
+func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (used int, st after) {
 	defer s.survive(in, &used, &st)
 	s.may, s.took, s.pause = may, 0, worker.Pause{}
 	for {
@@ -164,7 +164,7 @@ func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (us
 }
 
 // survive makes a panic of consume end the connection.
-func (s *session) survive(in []byte, used *int, st *status) {
+func (s *session) survive(in []byte, used *int, st *after) {
 	if p := recover(); p != nil {
 		s.srv.cfg.Logger.Error("request panicked, closing its connection", "panic", p, "stack",
 			string(debug.Stack()))

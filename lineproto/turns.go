@@ -257,9 +257,9 @@ func (s signal) wake() {
 	}
 }
 
-// take waits for the turn of p, and sets p.may. If it returns an error, it is that of ctx. Otherwise the caller must
-// call pass. woken may get more signals than that of the turn.
-func (t *turns) take(ctx context.Context, p *place, woken signal, lacks int, halfClosed bool) error {
+// acquire waits for the turn of p, and sets p.may. If it returns an error, it is that of ctx. Otherwise the caller must
+// call release. woken may get more signals than that of the turn.
+func (t *turns) acquire(ctx context.Context, p *place, woken signal, lacks int, halfClosed bool) error {
 	p.owner = woken
 	t.mu.Lock()
 	defer t.unlock()
@@ -283,8 +283,8 @@ func (t *turns) take(ctx context.Context, p *place, woken signal, lacks int, hal
 	return nil
 }
 
-// pass ends the turn of p, in which took IDs were taken, and hands it on.
-func (t *turns) pass(p *place, took int) {
+// release ends the turn of p, in which took IDs were taken, and hands it on.
+func (t *turns) release(p *place, took int) {
 	t.mu.Lock()
 	defer t.unlock()
 	t.end(p, took, false)

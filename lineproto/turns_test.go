@@ -324,7 +324,7 @@ func TestGoroutinesHandOnTheTurnInOrder(t *testing.T) {
 		wait := func(name string, lacks int) {
 			go func() {
 				var p place
-				if err := q.take(t.Context(), &p, make(signal, 1), lacks, false); err != nil {
+				if err := q.acquire(t.Context(), &p, make(signal, 1), lacks, false); err != nil {
 					t.Error(err)
 				}
 				order <- got{name, &p}
@@ -345,13 +345,13 @@ func TestGoroutinesHandOnTheTurnInOrder(t *testing.T) {
 				t.Fatalf("%s does not wait", got.name)
 			default:
 			}
-			q.pass(had.p, 1)
+			q.release(had.p, 1)
 			if had = <-order; had.name != want {
 				t.Fatalf("%s is next, want %s", had.name, want)
 			}
 			synctest.Wait()
 		}
-		if q.pass(had.p, 1); q.taken || q.atOnce() != maxSlice {
+		if q.release(had.p, 1); q.taken || q.atOnce() != maxSlice {
 			t.Error("the turn is not free at the end")
 		}
 	})
@@ -363,21 +363,21 @@ func TestTurnDelaysNobodyWhileIDsArePlenty(t *testing.T) {
 	var p place
 	take := func() {
 		t.Helper()
-		if err := q.take(t.Context(), &p, make(signal, 1), 5000, false); err != nil {
+		if err := q.acquire(t.Context(), &p, make(signal, 1), 5000, false); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if take(); q.atOnce() != maxSlice {
 		t.Error("a request waits")
 	}
-	if q.pass(&p, 1); q.atOnce() != maxSlice {
+	if q.release(&p, 1); q.atOnce() != maxSlice {
 		t.Error("a request waits for nobody")
 	}
 	if q.note(0, true); q.atOnce() != tinyOrder {
 		t.Error("a large request takes no turn, while others wait for a tick")
 	}
 	take()
-	if q.pass(&p, 1); q.atOnce() != maxSlice {
+	if q.release(&p, 1); q.atOnce() != maxSlice {
 		t.Error("IDs are scarce although nobody has waited since")
 	}
 }
@@ -388,13 +388,13 @@ func TestCancelledWaiterHandsOnTheTurn(t *testing.T) {
 		var q turns
 		var first, gone, last place
 		woken := make(signal, 1)
-		if err := q.take(t.Context(), &first, woken, 5000, false); err != nil {
+		if err := q.acquire(t.Context(), &first, woken, 5000, false); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 2)
 		wait := func(ctx context.Context, p *place, woken signal) {
-			go func() { done <- q.take(ctx, p, woken, 5000, false) }()
+			go func() { done <- q.acquire(ctx, p, woken, 5000, false) }()
 			synctest.Wait()
 		}
 		wait(ctx, &gone, make(signal, 1))
@@ -432,7 +432,7 @@ func TestReserveTakesTurns(t *testing.T) {
 		t.Errorf("%+v, %v", run, err)
 	}
 	var p place
-	if err := s.turns.take(t.Context(), &p, make(signal, 1), 5000, false); err != nil {
+	if err := s.turns.acquire(t.Context(), &p, make(signal, 1), 5000, false); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
@@ -440,7 +440,7 @@ func TestReserveTakesTurns(t *testing.T) {
 	if run, err := s.Reserve(ctx, 10_000); replies.Of(err).Code != ids.BUSY {
 		t.Errorf("%+v, %v, want BUSY: somebody else has the turn", run, err)
 	}
-	s.turns.pass(&p, 1)
+	s.turns.release(&p, 1)
 	b.reserve = func(context.Context, int) error { return replies.New(ids.FENCED, "lease lost") }
 	if _, err := s.Reserve(t.Context(), 10_000); err == nil || s.turns.taken {
 		t.Errorf("%v, taken %v", err, s.turns.taken)
