@@ -29,8 +29,8 @@ type early struct {
 	err  error
 }
 
-// pass executes PASS, a RANGE that another node has passed on.
-func (s *session) pass(_ context.Context, args [][]byte) *ids.ReplyError {
+// doPass executes PASS, a RANGE that another node has passed on.
+func (s *session) doPass(_ context.Context, args [][]byte) *ids.ReplyError {
 	n, of, e := s.passed(args)
 	if e != nil || s.takeAhead(seqPass, args[0], n) {
 		return e

@@ -39,7 +39,7 @@ func (s *session) auth(token []byte) *ids.ReplyError {
 	return errWrong
 }
 
-func (s *session) authenticate(_ context.Context, args [][]byte) *ids.ReplyError {
+func (s *session) doAuth(_ context.Context, args [][]byte) *ids.ReplyError {
 	token := args[len(args)-1]
 	if n := len(token); n >= 2 && token[0] == '"' && token[n-1] == '"' {
 		token = token[1 : n-1] // see redisInline

@@ -33,7 +33,7 @@ type command struct {
 	// inRESP replaces the row in RESP if the command means something else there.
 	// Requests of both are counted under this row. nil means one row for both framings.
 	inRESP *command
-	// run appends the reply to s.out, or begins an order, or sets s.task. If it returns an
+	// run is a method of session whose name begins with do. It appends the reply to s.out, or begins an order, or sets s.task. If it returns an
 	// error, it does none of this.
 	run func(s *session, ctx context.Context, args [][]byte) *ids.ReplyError
 }
@@ -57,51 +57,51 @@ const getIndex = 0
 // commandTable returns the command table in the order of HELP.
 func commandTable() []command {
 	return append([]command{
-		getIndex: {name: "GET", args: "[n | tag]", max: 1, run: (*session).get,
+		getIndex: {name: "GET", args: "[n | tag]", max: 1, run: (*session).doGet,
 			help: fmt.Sprintf("one ID, or n IDs (1 to %d). A tag is ignored", MaxBatch),
-			inRESP: &command{name: "GET", args: "[key [COUNT n]]", max: 3, run: (*session).getKey,
+			inRESP: &command{name: "GET", args: "[key [COUNT n]]", max: 3, run: (*session).doGetKey,
 				help: fmt.Sprintf("one ID for any key, or n IDs (1 to %d)", MaxBatch)}},
-		{name: "MGET", args: "tag ...", min: 1, max: anyNumber, run: (*session).mget,
+		{name: "MGET", args: "tag ...", min: 1, max: anyNumber, run: (*session).doMGet,
 			help: "one ID for each tag, or one error",
-			inRESP: &command{name: "MGET", args: "key ...", min: 1, max: anyNumber, run: (*session).mgetKeys,
+			inRESP: &command{name: "MGET", args: "key ...", min: 1, max: anyNumber, run: (*session).doMGetKeys,
 				help: "one ID for each key, or one error"}},
-		{name: "NEXT", args: "name [n | key]", min: 1, max: 2, run: (*session).next,
+		{name: "NEXT", args: "name [n | key]", min: 1, max: 2, run: (*session).doNext,
 			help: fmt.Sprintf("one value of a sequence, or n values (1 to %d). "+
 				"A retry with the key gets the same value", MaxBatch)},
-		{name: "RANGE", args: "name n", min: 2, max: 2, run: (*session).rangeOf,
+		{name: "RANGE", args: "name n", min: 2, max: 2, run: (*session).doRange,
 			help: fmt.Sprintf("the first and the last of n consecutive values (1 to %d)", maxRange)},
-		{name: "INCR", args: "name", min: 1, max: 1, run: (*session).incr,
+		{name: "INCR", args: "name", min: 1, max: 1, run: (*session).doIncr,
 			help: "one value of a sequence, in RESP as an integer"},
-		{name: "INCRBY", args: "name n", min: 2, max: 2, run: (*session).incrBy,
+		{name: "INCRBY", args: "name n", min: 2, max: 2, run: (*session).doIncrBy,
 			help: fmt.Sprintf("the last of n consecutive values (1 to %d), in RESP as an integer", maxRange)},
-		{name: "SEQ", args: "name", min: 1, max: 1, run: (*session).show,
+		{name: "SEQ", args: "name", min: 1, max: 1, run: (*session).doSeq,
 			help: "a sequence's settings and state"},
-		{name: "SEQS", args: "[prefix]", max: 1, run: (*session).showAll,
+		{name: "SEQS", args: "[prefix]", max: 1, run: (*session).doSeqs,
 			help: "the sequences that this node knows, then END"},
-		{name: "DECODE", args: "id", min: 1, max: 1, run: (*session).decode,
+		{name: "DECODE", args: "id", min: 1, max: 1, run: (*session).doDecode,
 			help: "an ID's time, datacenter, worker and sequence"},
-		{name: "TIME", run: (*session).time,
+		{name: "TIME", run: (*session).doTime,
 			help: "the node's clock: Unix seconds and microseconds"},
-		{name: "WORKER", args: "[cluster]", max: 1, run: (*session).worker,
+		{name: "WORKER", args: "[cluster]", max: 1, run: (*session).doWorker,
 			help: "this node's worker, term, node, state and cluster. An error if it belongs to another cluster"},
-		{name: "STATS", run: (*session).stats,
+		{name: "STATS", run: (*session).doStats,
 			help: "counters: a name and a value on each line, then END"},
-		{name: "STATUS", args: "[peers]", max: 1, run: (*session).status,
+		{name: "STATUS", args: "[peers]", max: 1, run: (*session).doStatus,
 			help: "this node's state as JSON, in one line; with peers, the nodes that it has met, too"},
-		{name: "READY", run: (*session).ready,
+		{name: "READY", run: (*session).doReady,
 			help: "OK if GET would be answered, else the reason"},
-		{name: "PING", args: "[text]", max: 1, text: true, run: (*session).ping,
+		{name: "PING", args: "[text]", max: 1, text: true, run: (*session).doPing,
 			help: "PONG, or the text"},
-		{name: "HELP", open: true, run: (*session).help,
+		{name: "HELP", open: true, run: (*session).doHelp,
 			help: "this table, then END"},
-		{name: "VERSION", run: (*session).version,
+		{name: "VERSION", run: (*session).doVersion,
 			help: "flaked's release"},
 		{name: "AUTH", args: "[user] token", min: 1, max: 2, open: true, inMulti: multiRefused,
-			run:  (*session).authenticate,
+			run:  (*session).doAuth,
 			help: "OK for a good token, if the node asks for one; a user is ignored"},
-		{name: "QUIT", open: true, inMulti: multiNow, run: (*session).quit,
+		{name: "QUIT", open: true, inMulti: multiNow, run: (*session).doQuit,
 			help: "closes the connection"},
-		{name: "PASS", args: "name n cluster id term owner", min: passWords, max: passWords, run: (*session).pass},
+		{name: "PASS", args: "name n cluster id term owner", min: passWords, max: passWords, run: (*session).doPass},
 	}, redisCommands()...)
 }
 
@@ -109,21 +109,21 @@ func commandTable() []command {
 func redisCommands() []command {
 	return []command{
 		{name: "HELLO", args: "[2 | 3 [AUTH user token] [SETNAME name]]", max: 6, resp: true, open: true,
-			inMulti: multiRefused, run: (*session).hello},
-		{name: "CLIENT", args: "subcommand ...", min: 1, max: anyNumber, resp: true, run: (*session).client},
-		{name: "COMMAND", max: anyNumber, resp: true, run: (*session).command},
-		{name: "CONFIG", args: "GET name ...", min: 1, max: anyNumber, resp: true, run: (*session).config},
-		{name: "SELECT", args: "0", min: 1, max: 1, resp: true, anyDB: true, run: (*session).selectDB},
-		{name: "ECHO", args: "text", min: 1, max: 1, resp: true, run: (*session).echo},
-		{name: "INFO", args: "[section ...]", max: anyNumber, resp: true, run: (*session).info},
-		{name: "ROLE", resp: true, run: (*session).role},
-		{name: "DBSIZE", resp: true, run: (*session).dbSize},
+			inMulti: multiRefused, run: (*session).doHello},
+		{name: "CLIENT", args: "subcommand ...", min: 1, max: anyNumber, resp: true, run: (*session).doClient},
+		{name: "COMMAND", max: anyNumber, resp: true, run: (*session).doCommand},
+		{name: "CONFIG", args: "GET name ...", min: 1, max: anyNumber, resp: true, run: (*session).doConfig},
+		{name: "SELECT", args: "0", min: 1, max: 1, resp: true, anyDB: true, run: (*session).doSelect},
+		{name: "ECHO", args: "text", min: 1, max: 1, resp: true, run: (*session).doEcho},
+		{name: "INFO", args: "[section ...]", max: anyNumber, resp: true, run: (*session).doInfo},
+		{name: "ROLE", resp: true, run: (*session).doRole},
+		{name: "DBSIZE", resp: true, run: (*session).doDBSize},
 		{name: "UNSUBSCRIBE", args: "[channel ...]", max: anyNumber, resp: true, inMulti: multiRefused,
-			run: (*session).unsubscribe},
-		{name: "RESET", resp: true, open: true, inMulti: multiNow, run: (*session).reset},
-		{name: "MULTI", resp: true, inMulti: multiNow, run: (*session).beginMulti},
-		{name: "EXEC", resp: true, inMulti: multiNow, run: (*session).execMulti},
-		{name: "DISCARD", resp: true, inMulti: multiNow, run: (*session).discardMulti},
+			run: (*session).doUnsubscribe},
+		{name: "RESET", resp: true, open: true, inMulti: multiNow, run: (*session).doReset},
+		{name: "MULTI", resp: true, inMulti: multiNow, run: (*session).doMulti},
+		{name: "EXEC", resp: true, inMulti: multiNow, run: (*session).doExec},
+		{name: "DISCARD", resp: true, inMulti: multiNow, run: (*session).doDiscard},
 	}
 }
 
@@ -155,7 +155,7 @@ func (c *command) in(resp bool) *command {
 
 func (c *command) usage() string { return strings.TrimSpace(c.name + " " + c.args) }
 
-func (s *session) get(_ context.Context, args [][]byte) *ids.ReplyError {
+func (s *session) doGet(_ context.Context, args [][]byte) *ids.ReplyError {
 	if len(args) == 0 {
 		s.order = order{n: 1}
 		return nil
@@ -181,9 +181,9 @@ func (s *session) getMany(count []byte) *ids.ReplyError {
 	return nil
 }
 
-// getKey executes GET in RESP. Redis clients take its argument for a key and expect one
+// doGetKey executes GET in RESP. Redis clients take its argument for a key and expect one
 // value for it: a number there must not ask for a batch.
-func (s *session) getKey(_ context.Context, args [][]byte) *ids.ReplyError {
+func (s *session) doGetKey(_ context.Context, args [][]byte) *ids.ReplyError {
 	switch {
 	case len(args) <= 1:
 		s.order = order{n: 1}
@@ -194,17 +194,17 @@ func (s *session) getKey(_ context.Context, args [][]byte) *ids.ReplyError {
 	return s.getMany(args[2])
 }
 
-func (s *session) mget(ctx context.Context, keys [][]byte) *ids.ReplyError {
+func (s *session) doMGet(ctx context.Context, keys [][]byte) *ids.ReplyError {
 	for _, k := range keys {
 		if !isTag(k) {
 			return errTag
 		}
 	}
-	return s.mgetKeys(ctx, keys)
+	return s.doMGetKeys(ctx, keys)
 }
 
-// mgetKeys executes MGET in RESP, where any string is a key.
-func (s *session) mgetKeys(_ context.Context, keys [][]byte) *ids.ReplyError {
+// doMGetKeys executes MGET in RESP, where any string is a key.
+func (s *session) doMGetKeys(_ context.Context, keys [][]byte) *ids.ReplyError {
 	if len(keys) > MaxBatch {
 		return replies.New(ids.ERR, fmt.Sprintf("MGET takes 1 to %d keys", MaxBatch))
 	}
@@ -212,7 +212,7 @@ func (s *session) mgetKeys(_ context.Context, keys [][]byte) *ids.ReplyError {
 	return nil
 }
 
-func (s *session) decode(_ context.Context, args [][]byte) *ids.ReplyError {
+func (s *session) doDecode(_ context.Context, args [][]byte) *ids.ReplyError {
 	id, ok := number(args[0])
 	if !ok {
 		return replies.ErrNoID
@@ -225,15 +225,15 @@ func (s *session) decode(_ context.Context, args [][]byte) *ids.ReplyError {
 	return nil
 }
 
-func (s *session) time(context.Context, [][]byte) *ids.ReplyError {
+func (s *session) doTime(context.Context, [][]byte) *ids.ReplyError {
 	us := s.srv.cfg.Backend.Now().UnixMicro()
 	s.out = s.fr.pair(s.out, us/1e6, us%1e6, "")
 	return nil
 }
 
-// worker executes WORKER. A client that names another cluster than this node's is refused, and its connection ends:
+// doWorker executes WORKER. A client that names another cluster than this node's is refused, and its connection ends:
 // nothing that it has sent behind the request is executed.
-func (s *session) worker(_ context.Context, args [][]byte) *ids.ReplyError {
+func (s *session) doWorker(_ context.Context, args [][]byte) *ids.ReplyError {
 	if len(args) > 0 {
 		if e := s.inCluster(args[0]); e != nil {
 			if e != errCluster {
@@ -246,13 +246,13 @@ func (s *session) worker(_ context.Context, args [][]byte) *ids.ReplyError {
 	return nil
 }
 
-func (s *session) stats(context.Context, [][]byte) *ids.ReplyError {
+func (s *session) doStats(context.Context, [][]byte) *ids.ReplyError {
 	s.fold() // counts this connection's too
 	s.out = s.fr.stats(s.out, s.srv.cfg.Backend.Stats())
 	return nil
 }
 
-func (s *session) status(_ context.Context, args [][]byte) *ids.ReplyError {
+func (s *session) doStatus(_ context.Context, args [][]byte) *ids.ReplyError {
 	switch {
 	case s.srv.cfg.Status == nil:
 		return errUnknown([]byte("STATUS"))
@@ -264,7 +264,7 @@ func (s *session) status(_ context.Context, args [][]byte) *ids.ReplyError {
 	return nil
 }
 
-func (s *session) ready(context.Context, [][]byte) *ids.ReplyError {
+func (s *session) doReady(context.Context, [][]byte) *ids.ReplyError {
 	if err := s.srv.cfg.Backend.Ready(); err != nil {
 		return replies.Of(err)
 	}
@@ -272,7 +272,7 @@ func (s *session) ready(context.Context, [][]byte) *ids.ReplyError {
 	return nil
 }
 
-func (s *session) ping(_ context.Context, args [][]byte) *ids.ReplyError {
+func (s *session) doPing(_ context.Context, args [][]byte) *ids.ReplyError {
 	if len(args) == 0 {
 		s.out = s.fr.status(s.out, "PONG")
 	} else {
@@ -281,7 +281,7 @@ func (s *session) ping(_ context.Context, args [][]byte) *ids.ReplyError {
 	return nil
 }
 
-func (s *session) help(context.Context, [][]byte) *ids.ReplyError {
+func (s *session) doHelp(context.Context, [][]byte) *ids.ReplyError {
 	lines := s.srv.help
 	if s.inRESP() {
 		lines = s.srv.helpRESP
@@ -290,12 +290,12 @@ func (s *session) help(context.Context, [][]byte) *ids.ReplyError {
 	return nil
 }
 
-func (s *session) version(context.Context, [][]byte) *ids.ReplyError {
+func (s *session) doVersion(context.Context, [][]byte) *ids.ReplyError {
 	s.out = s.fr.text(s.out, "flaked "+s.srv.cfg.Backend.Version())
 	return nil
 }
 
-func (s *session) quit(context.Context, [][]byte) *ids.ReplyError {
+func (s *session) doQuit(context.Context, [][]byte) *ids.ReplyError {
 	s.task = taskEnd
 	s.out = s.fr.bye(s.out)
 	return nil

@@ -80,7 +80,7 @@ type loopConn struct {
 	until int64 // the greatest due before the client has authenticated
 
 	rest  []byte // received and not consumed
-	st    after // what the session wants when its output has been sent
+	st    after  // what the session wants when its output has been sent
 	sent  int    // bytes of s.out that have been sent
 	place place
 	s     session

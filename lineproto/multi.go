@@ -54,7 +54,7 @@ func (s *session) queue(c *command, verb []byte, args [][]byte) *ids.ReplyError 
 	return nil
 }
 
-func (s *session) beginMulti(context.Context, [][]byte) *ids.ReplyError {
+func (s *session) doMulti(context.Context, [][]byte) *ids.ReplyError {
 	if s.multi != nil {
 		return errNested
 	}
@@ -63,7 +63,7 @@ func (s *session) beginMulti(context.Context, [][]byte) *ids.ReplyError {
 	return nil
 }
 
-func (s *session) execMulti(context.Context, [][]byte) *ids.ReplyError {
+func (s *session) doExec(context.Context, [][]byte) *ids.ReplyError {
 	m := s.multi
 	switch {
 	case m == nil:
@@ -80,7 +80,7 @@ func (s *session) execMulti(context.Context, [][]byte) *ids.ReplyError {
 	return nil
 }
 
-func (s *session) discardMulti(context.Context, [][]byte) *ids.ReplyError {
+func (s *session) doDiscard(context.Context, [][]byte) *ids.ReplyError {
 	if s.multi == nil {
 		return errNoMulti
 	}

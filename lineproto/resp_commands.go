@@ -36,8 +36,8 @@ func (s *session) clientID() int64 {
 	return s.who.id
 }
 
-// hello does everything that it is asked for, or nothing.
-func (s *session) hello(_ context.Context, args [][]byte) *ids.ReplyError {
+// doHello does everything that it is asked for, or nothing.
+func (s *session) doHello(_ context.Context, args [][]byte) *ids.ReplyError {
 	who := s.who
 	var token []byte
 	if len(args) > 0 {
@@ -103,7 +103,7 @@ func isClientName(b []byte) bool {
 	return len(b) <= maxClientName
 }
 
-func (s *session) client(_ context.Context, args [][]byte) *ids.ReplyError {
+func (s *session) doClient(_ context.Context, args [][]byte) *ids.ReplyError {
 	r := s.fr.(resp)
 	is := func(sub string, more int) bool { return len(args) == 1+more && equalFold(args[0], sub) }
 	switch {
@@ -148,9 +148,9 @@ func mayTrack(args [][]byte) bool {
 	return equalFold(args[0], "OFF") || equalFold(args[0], "ON") && has("OPTIN") && !has("BCAST") && !has("REDIRECT")
 }
 
-// command answers that no command is known. Clients then send keys and arguments as
+// doCommand answers that no command is known. Clients then send keys and arguments as
 // they are.
-func (s *session) command(_ context.Context, args [][]byte) *ids.ReplyError {
+func (s *session) doCommand(_ context.Context, args [][]byte) *ids.ReplyError {
 	r := s.fr.(resp)
 	switch {
 	case len(args) > 1 && equalFold(args[0], "INFO"):
@@ -170,7 +170,7 @@ func (s *session) command(_ context.Context, args [][]byte) *ids.ReplyError {
 	return nil
 }
 
-func (s *session) config(_ context.Context, args [][]byte) *ids.ReplyError {
+func (s *session) doConfig(_ context.Context, args [][]byte) *ids.ReplyError {
 	if len(args) < 2 || !equalFold(args[0], "GET") {
 		return replies.New(ids.ERR, "CONFIG supports only GET, which returns nothing")
 	}
@@ -181,9 +181,9 @@ func (s *session) config(_ context.Context, args [][]byte) *ids.ReplyError {
 var errDB = replies.New(ids.ERR, "SELECT supports only database 0. Correct the client's database, and keep the "+
 	"counters of several databases apart by names such as db2:order")
 
-// selectDB refuses all databases but 0. Some clients ignore the refusal and go on, so after it
+// doSelect refuses all databases but 0. Some clients ignore the refusal and go on, so after it
 // other requests get the same error until SELECT 0.
-func (s *session) selectDB(_ context.Context, args [][]byte) *ids.ReplyError {
+func (s *session) doSelect(_ context.Context, args [][]byte) *ids.ReplyError {
 	if s.wrongDB = string(args[0]) != "0"; s.wrongDB {
 		return errDB
 	}
@@ -191,18 +191,18 @@ func (s *session) selectDB(_ context.Context, args [][]byte) *ids.ReplyError {
 	return nil
 }
 
-func (s *session) echo(_ context.Context, args [][]byte) *ids.ReplyError {
+func (s *session) doEcho(_ context.Context, args [][]byte) *ids.ReplyError {
 	s.out = s.fr.text(s.out, string(args[0]))
 	return nil
 }
 
-func (s *session) dbSize(context.Context, [][]byte) *ids.ReplyError {
+func (s *session) doDBSize(context.Context, [][]byte) *ids.ReplyError {
 	s.out = appendHeader(s.out, ':', 0)
 	return nil
 }
 
-// unsubscribe answers as for a client that has subscribed to nothing.
-func (s *session) unsubscribe(_ context.Context, channels [][]byte) *ids.ReplyError {
+// doUnsubscribe answers as for a client that has subscribed to nothing.
+func (s *session) doUnsubscribe(_ context.Context, channels [][]byte) *ids.ReplyError {
 	r, kind := s.fr.(resp), byte('*')
 	if r == 3 {
 		kind = '>'
@@ -222,8 +222,8 @@ func (s *session) unsubscribe(_ context.Context, channels [][]byte) *ids.ReplyEr
 	return nil
 }
 
-// reset makes the connection as it was at its beginning.
-func (s *session) reset(context.Context, [][]byte) *ids.ReplyError {
+// doReset makes the connection as it was at its beginning.
+func (s *session) doReset(context.Context, [][]byte) *ids.ReplyError {
 	s.who.proto, s.who.name = 0, ""
 	s.multi, s.authed, s.rights, s.wrongDB = nil, false, nil, false
 	s.fr = s.who.framing()

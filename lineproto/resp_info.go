@@ -35,8 +35,8 @@ var infoSections = []struct {
 	{"Replication", func(*session) []string { return []string{"role:master", "connected_slaves:0"} }},
 }
 
-// info executes INFO.
-func (s *session) info(_ context.Context, args [][]byte) *ids.ReplyError {
+// doInfo executes INFO.
+func (s *session) doInfo(_ context.Context, args [][]byte) *ids.ReplyError {
 	wants := func(title string) bool {
 		return len(args) == 0 || slices.ContainsFunc(args, func(a []byte) bool {
 			return equalFold(a, strings.ToUpper(title)) ||
@@ -98,8 +98,8 @@ func usedMemory() uint64 {
 	return sample[0].Value.Uint64() - sample[1].Value.Uint64()
 }
 
-// role says what a Redis server without replicas says.
-func (s *session) role(context.Context, [][]byte) *ids.ReplyError {
+// doRole says what a Redis server without replicas says.
+func (s *session) doRole(context.Context, [][]byte) *ids.ReplyError {
 	out := appendBulk(appendHeader(s.out, '*', 3), "master")
 	s.out = appendHeader(appendHeader(out, ':', 0), '*', 0)
 	return nil

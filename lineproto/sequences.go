@@ -73,7 +73,7 @@ var (
 	errStopping = replies.New(ids.NOTREADY, "stopping")
 )
 
-func (s *session) next(_ context.Context, args [][]byte) *ids.ReplyError {
+func (s *session) doNext(_ context.Context, args [][]byte) *ids.ReplyError {
 	if len(args) == 1 {
 		if s.takeAhead(seqNext, args[0], 1) {
 			return nil
@@ -97,27 +97,27 @@ func (s *session) next(_ context.Context, args [][]byte) *ids.ReplyError {
 	return s.ask(seqMany, args[0], int(n))
 }
 
-func (s *session) rangeOf(_ context.Context, args [][]byte) *ids.ReplyError {
+func (s *session) doRange(_ context.Context, args [][]byte) *ids.ReplyError {
 	return s.askWhole(seqRange, args)
 }
 
-func (s *session) incr(_ context.Context, args [][]byte) *ids.ReplyError {
+func (s *session) doIncr(_ context.Context, args [][]byte) *ids.ReplyError {
 	if s.takeAhead(seqIncr, args[0], 1) {
 		return nil
 	}
 	return s.ask(seqIncr, args[0], 1)
 }
 
-func (s *session) incrBy(_ context.Context, args [][]byte) *ids.ReplyError {
+func (s *session) doIncrBy(_ context.Context, args [][]byte) *ids.ReplyError {
 	return s.askWhole(seqIncrBy, args)
 }
 
-func (s *session) show(_ context.Context, args [][]byte) *ids.ReplyError {
+func (s *session) doSeq(_ context.Context, args [][]byte) *ids.ReplyError {
 	return s.ask(seqShow, args[0], 1)
 }
 
-// showAll begins the reply to SEQS.
-func (s *session) showAll(_ context.Context, args [][]byte) *ids.ReplyError {
+// doSeqs begins the reply to SEQS.
+func (s *session) doSeqs(_ context.Context, args [][]byte) *ids.ReplyError {
 	var prefix []byte
 	if s.srv.cfg.Sequences == nil {
 		return replies.ErrNoSequences

@@ -24,10 +24,10 @@ type after uint8
 
 const (
 	needInput after = iota // flush, then come back with more input
-	finished                // flush, then close
-	needFlush               // flush, then come back in turn
-	needWake                // flush, then come back when the session is woken
-	failed                  // close, and send nothing
+	finished               // flush, then close
+	needFlush              // flush, then come back in turn
+	needWake               // flush, then come back when the session is woken
+	failed                 // close, and send nothing
 )
 
 // task is work that a session does before it takes the next request.
@@ -65,7 +65,7 @@ type session struct {
 	authed bool             // has sent a valid token
 	wrong  uint8            // wrong tokens that it has sent
 	rights *sequence.Rights // of its last valid token, as they were when it was sent
-	// wrongDB is set while the client believes that it uses a database that does not exist: see selectDB.
+	// wrongDB is set while the client believes that it uses a database that does not exist: see doSelect.
 	wrongDB bool
 
 	// uuid is that of the node's cluster, "" before the client has named one. owner is the ownership that the last PASS
