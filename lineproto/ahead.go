@@ -2,10 +2,8 @@ package lineproto
 
 import (
 	"bytes"
-	"context"
 	"slices"
 
-	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
 )
@@ -27,18 +25,6 @@ const (
 type early struct {
 	runs []worker.Run
 	err  error
-}
-
-// doPass executes PASS, a RANGE that another node has passed on.
-func (s *session) doPass(_ context.Context, args [][]byte) *ids.ReplyError {
-	n, of, e := s.passed(args)
-	if e != nil || s.takeAhead(seqPass, args[0], n) {
-		return e
-	}
-	if e = s.ask(seqPass, args[0], int(n)); e == nil {
-		s.seq.wait.Passed = of
-	}
-	return e
 }
 
 // takeAhead makes the request that was made before its turn the session's task, and returns false if there is none.

@@ -2,6 +2,7 @@ package lineproto
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
+	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -33,8 +35,8 @@ type command struct {
 	// inRESP replaces the row in RESP if the command means something else there.
 	// Requests of both are counted under this row. nil means one row for both framings.
 	inRESP *command
-	// run is a method of session whose name begins with do. It appends the reply to s.out, or begins an order, or sets s.task. If it returns an
-	// error, it does none of this.
+	// run is a method of session whose name begins with do. It appends the reply to s.out, or begins an order, or sets
+	// s.task. If it returns an error, it does none of this.
 	run func(s *session, ctx context.Context, args [][]byte) *ids.ReplyError
 }
 
@@ -319,4 +321,32 @@ var (
 		"a tag must be a letter, then letters, digits and _ . : -, at most %d bytes", maxTag))
 	errStatusWord = replies.New(ids.ERR, "STATUS takes nothing, or the word peers")
 	errCount      = replies.New(ids.ERR, fmt.Sprintf("a count must be 1 to %d, digits only", MaxBatch))
+	errCluster    = replies.New(ids.ERR, "a cluster is a name or a UUID: letters, digits and . _ -, at most 64")
 )
+
+// An address is not an identity: another node may listen there than the client thinks. So clients say which cluster
+// they want (WORKER), and nodes which owner as well (PASS).
+
+// inCluster returns nil if this node belongs to the cluster with this name or UUID, else the refusal.
+func (s *session) inCluster(wanted []byte) *ids.ReplyError {
+	if s.uuid != "" && string(wanted) == s.uuid {
+		return nil
+	}
+	if dialog.CheckCluster(string(wanted)) != nil {
+		return errCluster
+	}
+	var name string
+	switch name, s.uuid = s.srv.cfg.Backend.Cluster(); {
+	case s.uuid == "":
+		return replies.ErrNoCluster
+	case string(wanted) != name && string(wanted) != s.uuid:
+		return replies.NotInCluster(name, s.uuid, string(wanted))
+	}
+	return nil
+}
+
+// workerLine returns the line of WORKER.
+func (s *session) workerLine() string {
+	name, uuid := s.srv.cfg.Backend.Cluster()
+	return fmt.Sprintf("%s cluster=%s cluster_uuid=%s", s.srv.cfg.Backend.Worker(), name, cmp.Or(uuid, "none"))
+}

@@ -77,20 +77,3 @@ func appendHTTP(out []byte, hint string) []byte {
 	out = append(out, "\r\n\r\n"...)
 	return append(out, body...)
 }
-
-// equalFold reports whether two ASCII strings are equal, ignoring case. Letters of want
-// must be upper case.
-func equalFold(got []byte, want string) bool {
-	if len(got) != len(want) {
-		return false
-	}
-	for i, c := range got {
-		if c >= 'a' && c <= 'z' {
-			c -= 'a' - 'A'
-		}
-		if c != want[i] {
-			return false
-		}
-	}
-	return true
-}

@@ -227,3 +227,20 @@ func (p *plain) answerTelnet(out []byte) []byte {
 	}
 	return out
 }
+
+// equalFold reports whether two ASCII strings are equal, ignoring case. Letters of want
+// must be upper case.
+func equalFold(got []byte, want string) bool {
+	if len(got) != len(want) {
+		return false
+	}
+	for i, c := range got {
+		if c >= 'a' && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		if c != want[i] {
+			return false
+		}
+	}
+	return true
+}
