@@ -177,7 +177,7 @@ func New(cfg Config) (*Issuer, *Rounds) {
 		quick: cfg.Elapsed.ByMono().AtMost,
 	}
 	i.trace, i.ring, i.alarms.armed = cfg.Trace, i.wakeAt, math.MaxInt64
-	i.node = ordered.NewNode(cfg.Pass, cfg.Address, cfg.Elapsed)
+	i.owners = ordered.NewNode(cfg.Pass, cfg.Address, cfg.Elapsed)
 	if cfg.Dir != nil {
 		i.journal = newJournal(cfg.Dir)
 	}
@@ -454,8 +454,8 @@ type catalog struct {
 	last atomic.Pointer[series]
 	// journal keeps what the series hold over a restart, nil if nothing does. It never changes.
 	journal *journal
-	// node and families are what ordered sequences share.
-	node     *ordered.Node
+	// owners and families are what ordered sequences share.
+	owners   *ordered.Node
 	families families
 	trace    coordinator.Trace
 	ring     func(s *series, at int64) // Issuer.wakeAt
@@ -481,7 +481,7 @@ func (c *catalog) named(name string) *series {
 	defer c.mu.Unlock()
 	s := c.byName[name]
 	if s == nil {
-		s = &series{journal: c.journal, node: c.node, families: &c.families, ring: c.ring, recordReadAt: longAgoNs,
+		s = &series{journal: c.journal, owners: c.owners, families: &c.families, ring: c.ring, recordReadAt: longAgoNs,
 			foundAbsentAt: longAgoNs}
 		s.Series = mode.Series{Name: name, Trace: c.trace, Keeper: s}
 		if c.byName == nil {

@@ -156,7 +156,7 @@ func (rs *Rounds) toPutBack() (n int) {
 // time that the node still has so many records to put back.
 func (rs *Rounds) boundRounds(cluster ClusterInfo, lost int) {
 	rs.roundTime = longestRound
-	if rs.node.Used() {
+	if rs.owners.Used() {
 		rs.roundTime = record.MinLease / 4
 	}
 	if lost > 0 && cluster.ConfirmTime > 0 {

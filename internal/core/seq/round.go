@@ -27,7 +27,7 @@ type Rounds struct {
 	followedState
 	agenda
 	saves
-	// sawLeaving is the value of node.IsLeaving at the last call of keepPlace.
+	// sawLeaving is the value of owners.IsLeaving at the last call of keepPlace.
 	sawLeaving bool
 	// unlisted: ZooKeeper refuses the list of nodes that may own sections.
 	unlisted bool
@@ -135,7 +135,7 @@ func (rs *Rounds) Run(ctx context.Context) {
 		cancel()
 	}
 	rs.saveLast()
-	rs.node.Close()
+	rs.owners.Close()
 }
 
 // Wait returns when all goroutines have ended that Run has started. Call it after Run, before others may use the state
@@ -252,7 +252,7 @@ func (rs *Rounds) begin() (cluster ClusterInfo, joined bool) {
 	rs.endSave()
 	cluster, joined = rs.cfg.Tenure.Cluster()
 	rs.connected = int64(cluster.Nodes)
-	rs.node.Join(cluster.UUID)
+	rs.owners.Join(cluster.UUID)
 	if joined {
 		rs.resume(cluster)
 	} else {
@@ -281,7 +281,7 @@ func (rs *Rounds) forget() {
 		return
 	}
 	rs.forgotAt = now
-	rs.remove(func(s *series) bool { return s.forget(now) })
+	rs.remove(func(s *series) bool { return s.expire(now) })
 }
 
 // waitForState does what can be done before the node knows /seq in this incarnation.

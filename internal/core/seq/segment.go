@@ -124,7 +124,7 @@ func (s *segment) Urgency(e mode.Situation) mode.Urgency {
 }
 
 func (s *segment) renewAfter(e mode.Situation) time.Duration {
-	return renewalInterval(e.Spread, time.Duration(e.Sent-s.AskedAt))
+	return renewalInterval(e.Spread, time.Duration(e.At-s.AskedAt))
 }
 
 func (s *segment) Lacks() bool { return s.needs().lacking }
@@ -161,7 +161,7 @@ func (s *segment) NextWrite(v mode.View, e mode.Situation) *mode.Write {
 	if want.lacking || s.Used() && (s.short() || s.wantsMore(e.Now)) {
 		c, refusal := s.known.Plan(v.Incarnation(), s.demand(e, want.all).Size(), want.least, e.Now)
 		if refusal != nil {
-			s.Refuse(refusal, e.Sent)
+			s.Refuse(refusal, e.At)
 			return nil
 		}
 		return &mode.Write{Write: c}
@@ -176,11 +176,11 @@ func (s *segment) NextWrite(v mode.View, e mode.Situation) *mode.Write {
 func (s *segment) demand(e mode.Situation, need int64) positions.Demand {
 	budget := s.known.CeilingInForce().At(s.known.Budget(), e.Now)
 	d := positions.Demand{
-		Rate: s.window.rate(s.Issued, e.Sent), Need: need,
+		Rate: s.window.rate(s.Issued, e.At), Need: need,
 		Supply:   max(e.Supply(s.known), e.Spread), // else the node would write more often than spread allows
 		Smallest: s.known.Block, Last: s.lastBlock.Len(), Credit: budget.Credit,
 	}
-	s.window.roll(s.Issued, e.Sent)
+	s.window.roll(s.Issued, e.At)
 	s.target = int64(min(d.Rate*d.Supply.Seconds(), positions.MaxBlock))
 	return d
 }

@@ -16,14 +16,14 @@ import (
 // series is one sequence as a node knows it. The goroutine of Round does its I/O, and does not hold Mu meanwhile.
 type series struct {
 	mode.Series
-	// These never change. journal keeps the stock over a restart, nil for none. node and families are what ordered
+	// These never change. journal keeps the stock over a restart, nil for none. owners and families are what ordered
 	// sequences share, and ring is Issuer.wakeAt.
 	journal  *journal
-	node     *ordered.Node
+	owners   *ordered.Node
 	families *families
 	ring     func(s *series, at int64)
 
-	forgotten atomic.Bool // see forget
+	forgotten atomic.Bool // see expire
 	// alarm is guarded by the mutex of alarms. rung: it is in Rounds.rung. Only the goroutine of Round uses that.
 	alarm alarm
 	rung  bool
@@ -31,7 +31,7 @@ type series struct {
 	// known, values and mode are what mode.Keeper returns by these names. Mu guards them, and all that follows.
 	known  *record.Record
 	values sequence.Values
-	mode   mode.Mode
+	mode   mode.Issuing
 	// highest is the highest next position that a record with this ID had.
 	highest int64
 	secret  *secret // the key of known. nil: the node does not know it, or there is none
@@ -74,9 +74,9 @@ func (s *series) rejects(r mode.Request, now int64) error {
 // errForgotten: the Issuer removes the series or has removed it, so nobody would serve a request that waits there.
 var errForgotten = errors.New("the series is forgotten")
 
-// forget reports whether the Issuer must remove the series: it has no record, nobody waits, and the node need
+// expire reports whether the Issuer must remove the series: it has no record, nobody waits, and the node need
 // not read it. If so, it marks the series as forgotten, and requests must look for another one.
-func (s *series) forget(now int64) bool {
+func (s *series) expire(now int64) bool {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	absent := now-s.foundAbsentAt >= int64(absentFor)
@@ -100,18 +100,18 @@ func (s *series) Known() *record.Record { return s.known }
 func (s *series) Values() *sequence.Values { return &s.values }
 
 // Mode returns what issues the sequence.
-func (s *series) Mode() mode.Mode { return s.mode }
+func (s *series) Mode() mode.Issuing { return s.mode }
 
 // WakeAt makes a round look at the series at this time: see Issuer.wakeAt.
 func (s *series) WakeAt(at int64) { s.ring(s, at) }
 
 // start returns the mode of a series whose record the node has met just now.
-func (s *series) start(m record.Mode) mode.Mode {
+func (s *series) start(m record.Mode) mode.Issuing {
 	switch m {
 	case record.Strict:
 		return &strict{series: s}
 	case record.Ordered:
-		return ordered.NewSection(&s.Series, s.node)
+		return ordered.NewSection(&s.Series, s.owners)
 	}
 	return newSegment(s)
 }

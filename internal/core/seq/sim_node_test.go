@@ -133,8 +133,8 @@ func (n *simNode) start(resumes bool) {
 	}
 	_, n.is = New(cfg)
 	n.flights = nil
-	n.is.node.Beside = func(f func()) { n.flights = append(n.flights, f) }
-	n.is.node.Each = oneByOne
+	n.is.owners.Beside = func(f func()) { n.flights = append(n.flights, f) }
+	n.is.owners.Each = oneByOne
 	n.is.journal = n.openJournal()
 	n.is.keep = func(w Witness) error { n.disk.witness = &w; return nil }
 	n.saving, n.journaling, n.dueAgain = nil, false, false

@@ -133,9 +133,9 @@ func (a *actor) restart() {
 		Parallel: 1, Address: a.address, Pass: a.pass,
 	})
 	a.is.beside = func(f func()) { f() }
-	a.goes = a.is.node.Beside
-	a.is.node.Beside = func(f func()) { a.flights = append(a.flights, f) }
-	a.is.node.Each = oneByOne
+	a.goes = a.is.owners.Beside
+	a.is.owners.Beside = func(f func()) { a.flights = append(a.flights, f) }
+	a.is.owners.Each = oneByOne
 }
 
 // oneByOne is Node.Each for tests that run everything in one goroutine.

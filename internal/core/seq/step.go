@@ -87,19 +87,19 @@ func (s *series) wants(v view, now int64) (w wants) {
 	return w
 }
 
-// urgency returns how soon a round must work on the series. e.Sent is the present time.
+// urgency returns how soon a round must work on the series. e.At is the present time.
 func (s *series) urgency(e mode.Situation) mode.Urgency {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	switch {
 	//mutant:strict-keeps-no-pause by seqsim -> case false:
-	case e.Sent < s.PausedUntil:
+	case e.At < s.PausedUntil:
 		return mode.Idle
 	case len(s.Waiting) > 0, s.Stale && s.owned() != nil: // the lease must not end
 		return mode.Awaited
 	case s.Stale, s.unsure():
 		return mode.Needed
-	case s.known.Kind() != record.Sequence, !s.MayTry(e.Sent) && s.owned() == nil:
+	case s.known.Kind() != record.Sequence, !s.MayTry(e.At) && s.owned() == nil:
 		return mode.Idle
 	}
 	return s.mode.Urgency(e)
@@ -146,7 +146,7 @@ func (s *series) decide(v view, e mode.Situation) (st step, err error) {
 		case s.known.Kind() != record.Sequence:
 		//mutant:s21-no-key by TestNobodyKnowsTheKey -> case false:
 		case s.known.HasSecret() && s.secret == nil: // under another key, positions would get values that others had (S21)
-			s.Refuse(lostKey(s.Name), e.Sent)
+			s.Refuse(lostKey(s.Name), e.At)
 		case e.Unconfirmed > 0 && s.owned() == nil:
 			s.waitUnconfirmed(e)
 		default:
@@ -165,7 +165,7 @@ func (s *series) waitUnconfirmed(e mode.Situation) {
 	if s.mode.Lacks() {
 		refusal = mode.Confirming(e.Unconfirmed)
 	}
-	s.RefuseUntil(refusal, e.Sent, e.Sent+int64(min(e.Unconfirmed, time.Second)))
+	s.RefuseUntil(refusal, e.At, e.At+int64(min(e.Unconfirmed, time.Second)))
 }
 
 // errReadBefore: what was read is older than what another step of this round has written, and must be read again. It
@@ -202,10 +202,10 @@ func (s *series) owed(v view, e mode.Situation) (st step, refusal *record.Refusa
 func (s *series) takeOver(v view, e mode.Situation, refusal *record.Refusal) {
 	s.Stale, s.journaled, s.incarnation, s.recordReadAt = false, nil, v.Incarnation(), max(s.recordReadAt, v.SentAt)
 	if record.Compare(v.Record, s.known, v.State.Purged) == record.Absent {
-		s.vanish(e.Sent)
+		s.vanish(e.At)
 		if refusal != nil {
 			s.foundAbsentAt = longAgoNs
-			s.Refuse(refusal, e.Sent)
+			s.Refuse(refusal, e.At)
 		}
 		return
 	}
@@ -213,7 +213,7 @@ func (s *series) takeOver(v view, e mode.Situation, refusal *record.Refusal) {
 	before := s.known
 	s.know(*v.Record)
 	s.mode.Saw(v.View, before, e)
-	s.learnSecret(v, e.Sent)
+	s.learnSecret(v, e.At)
 	if s.known.Kind() == record.Tombstone {
 		s.drop()
 	}

@@ -35,7 +35,7 @@ const AnswerFor = 2 * mode.Patience
 
 // Serve returns the values that were written for a request, or makes it wait for a write.
 func (s *strict) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
-	now := s.node.Now() // a clock that is late would let a node that stood still answer
+	now := s.owners.Now() // a clock that is late would let a node that stood still answer
 	got, _ := r.Wait.Result.(*mode.Result)
 	r.Wait.Result = nil
 	switch {
@@ -83,14 +83,14 @@ func (s *strict) NextWrite(v mode.View, e mode.Situation) *mode.Write {
 	// Without requests to share a write, a plan for one position shows whether the sequence is frozen or exhausted.
 	taken, refusal := s.known.PlanStrict(v.Incarnation(), max(all.n, 1), e.Now)
 	if refusal != nil {
-		s.Refuse(refusal, e.Sent)
+		s.Refuse(refusal, e.At)
 		return nil
 	}
 	if len(all.requests) == 0 { // those that wait look at the series again
 		return nil
 	}
 	s.Waiting = rest
-	s.window.roll(s.Issued, e.Sent)
+	s.window.roll(s.Issued, e.At)
 	w := mode.Write{Write: taken, Requests: all.requests}
 	if v.Keys != nil {
 		w.Keys = keysAfter(v.Keys, all.requests, w.Block.First)
@@ -108,7 +108,7 @@ func (s *strict) share(v mode.View, e mode.Situation) (all batch, rest []mode.Re
 	left := s.known.Positions() - s.known.Next
 	full := false
 	for _, r := range waiting {
-		late := e.Sent-r.Wait.Since >= int64(mode.Patience)
+		late := e.At-r.Wait.Since >= int64(mode.Patience)
 		switch {
 		case r.N > left && left > 0 && current: // others may get what is left
 			r.Wait.Result = &mode.Result{Err: s.known.Exhausted()}
@@ -187,8 +187,8 @@ func (s *strict) Saw(v mode.View, _ *record.Record, e mode.Situation) {
 		if s.writers == nil {
 			s.writers = make(map[string]int64)
 		}
-		s.writers[by] = e.Sent
-		s.others(e.Sent) // forgets old ones
+		s.writers[by] = e.At
+		s.others(e.At) // forgets old ones
 	}
 }
 

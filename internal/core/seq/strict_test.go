@@ -20,7 +20,7 @@ func strictly(left int64, waiting ...int64) (*strict, mode.View, mode.Situation)
 		wait(n, false)(s)
 	}
 	v := mode.View{Found: record.Found{Cluster: &record.Cluster{Incarnation: 1}}}
-	return s.mode.(*strict), v, mode.Situation{Sent: 1000, Now: 1000, Nonce: "mine"}
+	return s.mode.(*strict), v, mode.Situation{At: 1000, Now: 1000, Nonce: "mine"}
 }
 
 func TestStrictBatch(t *testing.T) {
@@ -76,7 +76,7 @@ func TestStrictAnswerIsGivenOnceAndInTime(t *testing.T) {
 		if tooLate {
 			now += int64(AnswerFor)
 		}
-		s.node = &ordered.Node{Now: func() int64 { return now }}
+		s.owners = &ordered.Node{Now: func() int64 { return now }}
 		const late = 0 // the clock of a node that stood still, for a moment
 		runs, _, err := s.Serve(r, late, 0, nil)
 		var refused *record.Refusal

@@ -162,7 +162,7 @@ func TestTwoNamesOfATemplateAtOnce(t *testing.T) {
 	cl, _ := a.Cluster()
 	ctx := context.Background()
 	s2 := a.is.named("t:2")
-	e := mode.Situation{Sent: a.is.now(), Now: a.is.known.now(a.is.cfg.Elapsed.AtLeast()), Nonce: a.is.cfg.Nonce()}
+	e := mode.Situation{At: a.is.now(), Now: a.is.known.now(a.is.cfg.Elapsed.AtLeast()), Nonce: a.is.cfg.Nonce()}
 	v2, err := a.is.gather(ctx, s2, true) // the second worker has read the template
 	if err != nil {
 		t.Fatal(err)

@@ -52,7 +52,7 @@ func (rs *Rounds) situation(cluster ClusterInfo, sent timeguard.Moment) mode.Sit
 		unconfirmed = max(unconfirmed, time.Millisecond)
 	}
 	return mode.Situation{
-		Sent: sent.Most, Least: sent.Least, Now: rs.known.now(sent.Least),
+		At: sent.Most, Least: sent.Least, Now: rs.known.now(sent.Least),
 		Unconfirmed: unconfirmed, Spread: rs.spread,
 		Volatile: !rs.outlasts(), Nonce: rs.cfg.Nonce(), By: rs.cfg.By, Session: rs.session,
 	}
@@ -401,8 +401,8 @@ func (rs *Rounds) planRenewals(cluster ClusterInfo, some []*series) (all []renew
 	e.Now = max(e.Now, rs.seen.State.Time)
 	for _, s := range some {
 		s.Mu.Lock()
-		if m := s.owned(); m != nil && e.Sent >= m.Until() {
-			m.Lapse(e.Sent)
+		if m := s.owned(); m != nil && e.At >= m.Until() {
+			m.Lapse(e.At)
 		} else if m != nil {
 			v := m.Last
 			v.Cluster, v.ClusterVersion, v.State, v.Version = rs.seen.Cluster, rs.seen.ClusterVersion, rs.seen.State,
@@ -418,7 +418,7 @@ func (rs *Rounds) planRenewals(cluster ClusterInfo, some []*series) (all []renew
 
 // endOwnerships gives back all sections that this node owns.
 func (rs *Rounds) endOwnerships(ctx context.Context) error {
-	rs.node.GiveAll()
+	rs.owners.GiveAll()
 	cluster, joined := rs.cfg.Tenure.Cluster()
 	if rs.noteSession(); !joined || rs.session == 0 || rs.seen.State == nil {
 		return nil
@@ -446,14 +446,14 @@ func (rs *Rounds) endOwnerships(ctx context.Context) error {
 
 // keepPlace follows the list of nodes at each heartbeat, and leaves it when this node gives its sections away.
 func (rs *Rounds) keepPlace(ctx context.Context, cluster ClusterInfo, followed bool) error {
-	leaving := rs.node.IsLeaving()
+	leaving := rs.owners.IsLeaving()
 	if !followed && leaving == rs.sawLeaving {
 		return nil
 	}
 	if leaving != rs.sawLeaving {
 		rs.sawLeaving, rs.unfinished = leaving, true // all that this node owns is due
 	}
-	err := rs.node.Meet(ctx, rs.cfg.Store, func() bool { return rs.unconfirmed(cluster) == 0 && !rs.flaps() })
+	err := rs.owners.Meet(ctx, rs.cfg.Store, func() bool { return rs.unconfirmed(cluster) == 0 && !rs.flaps() })
 	refused := err != nil && !errors.Is(err, store.ErrUnreachable)
 	if refused && !rs.unlisted {
 		rs.cfg.Log.Warn("sequences: this node cannot tell others that it may own ordered sequences", "error", err)
@@ -483,13 +483,13 @@ func (rs *Rounds) flaps() bool {
 // Leave makes this node give its ordered sequences to other nodes, if there are any. From then on it passes
 // requests on.
 func (i *Issuer) Leave() {
-	if i.node.Leave() {
+	if i.owners.Leave() {
 		i.Wake()
 	}
 }
 
 // Left reports whether no section is left to give away: this node owns none, or no other node may own any.
-func (i *Issuer) Left() bool { return !i.node.Used() || !i.node.Others() || !i.owns() }
+func (i *Issuer) Left() bool { return !i.owners.Used() || !i.owners.Others() || !i.owns() }
 
 // owns reports whether this node owns a section.
 func (i *Issuer) owns() bool {

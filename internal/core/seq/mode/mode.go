@@ -7,7 +7,7 @@
 //
 // Three types to read:
 //
-//   - Mode is the interface.
+//   - Issuing is a mode: segment, strict or ordered.
 //   - Series is what a mode sees of its sequence: the record as its Keeper knows it, and the Queue of requests.
 //   - Write is what a mode wants written, over what was read: a View.
 package mode
@@ -27,9 +27,9 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Mode is how a node issues a sequence, and what the node keeps for that. A new life of a name has a new one. The mutex
+// Issuing is how a node issues a sequence, and what the node keeps for that. A new life of a name has a new one. The mutex
 // of its sequence is held when a method is called.
-type Mode interface {
+type Issuing interface {
 	// Serve issues the values of a request, refuses it, or makes it wait. low means that a round should come soon.
 	// knewAllAt is when the node last knew that nothing had changed.
 	Serve(r Request, now, knewAllAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error)
@@ -64,7 +64,7 @@ type Keeper interface {
 	// Values returns the map of Known. A keyed one is of no use while the node does not know the key.
 	Values() *sequence.Values
 	// Mode returns what issues the sequence Known, nil if none is known.
-	Mode() Mode
+	Mode() Issuing
 	// KnowWritten takes over the record of a write that was acknowledged at this time, ns of AtMost.
 	KnowWritten(t Write, now int64)
 	// WakeAt makes a round look at the sequence at this time, ns of AtMost: Soon for at once.
@@ -227,7 +227,7 @@ func (t *Totals) Add(o Totals) {
 
 // Situation has the inputs of a decision that are not in the records.
 type Situation struct {
-	Sent  int64 // when the read of the records was sent, ns of AtMost
+	At    int64 // when the read of the records was sent, or now if none was, ns of AtMost
 	Least int64 // the same, ns of AtLeast
 	Now   int64 // the sequence time, ms
 	// Unconfirmed is the time left until this node may take positions, 0 if it may.

@@ -88,11 +88,11 @@ func checkMaxNames(n int64) error {
 // Create creates a sequence and returns its record. A name that was deleted begins above all values
 // of its earlier lives. It returns the error of Definition.Check, which is no ChangeError, then ErrExists, ErrStartNeeded,
 // ErrTooEarly, a ChangeError or a *FamilyError, or an error of update.
-func (o Sequences) Create(ctx context.Context, d Definition) (record.Record, error) {
+func (s Sequences) Create(ctx context.Context, d Definition) (record.Record, error) {
 	if err := d.Check(); err != nil {
 		return record.Record{}, err
 	}
-	return o.update(ctx, d.Name, true, func(v seen) (all changed, err error) {
+	return s.update(ctx, d.Name, true, func(v seen) (all changed, err error) {
 		st, old := *v.State, v.Record
 		lost := forgets(old, st)
 		switch {
@@ -106,11 +106,11 @@ func (o Sequences) Create(ctx context.Context, d Definition) (record.Record, err
 		case d.Mode.Rises() && old != nil && old.Mode.Holds() && old.IssuableFor(st) > 0:
 			return changed{}, ErrTooEarly // its values would come after higher ones (S19)
 		}
-		switch err := o.checkOuter(ctx, d.Name); {
+		switch err := s.checkOuter(ctx, d.Name); {
 		case err != nil:
 			return changed{}, err
 		case d.Sections > 0:
-			return o.createFamily(ctx, d, v, lost)
+			return s.createFamily(ctx, d, v, lost)
 		}
 		r := record.Fresh(d.Map, d.Settings, st)
 		r.Mode, r.MaxNames = d.Mode, d.MaxNames
@@ -164,12 +164,12 @@ func forgets(old *record.Record, st record.State) bool {
 
 // secretFor returns a new record with the fingerprint of its key, and the operation that writes the key. old is
 // the record whose place it takes, or nil.
-func (o Sequences) secretFor(ctx context.Context, r record.Record, old *record.Record) (record.Record, []store.Op, error) {
+func (s Sequences) secretFor(ctx context.Context, r record.Record, old *record.Record) (record.Record, []store.Op, error) {
 	if r.KeyCheck == "" {
 		r, ops := r.WithSecret()
 		return r, ops, nil
 	}
-	k, err := o.Key(ctx, *old)
+	k, err := s.Key(ctx, *old)
 	if errors.Is(err, ErrNoKey) {
 		err = refused("start must be above %d, because the key with which the name could go on is missing in ZooKeeper",
 			r.Highest(0))
@@ -209,8 +209,8 @@ func refused(format string, a ...any) error { return ChangeError(fmt.Sprintf(for
 
 // Set changes a sequence. Nodes follow at their next heartbeat. It returns ErrNotFound, ErrLostAgain, a ChangeError or an
 // error of update.
-func (o Sequences) Set(ctx context.Context, name string, c Change) (record.Record, error) {
-	return o.update(ctx, name, c.jumps(), func(v seen) (all changed, err error) {
+func (s Sequences) Set(ctx context.Context, name string, c Change) (record.Record, error) {
+	return s.update(ctx, name, c.jumps(), func(v seen) (all changed, err error) {
 		switch {
 		case !v.Record.Exists():
 			return changed{}, ErrNotFound
@@ -376,11 +376,11 @@ func (c Change) ApplyTo(n record.Named, st record.State) (after record.Named, er
 
 // createFamily returns a new family and its sections. All of them begin above the values of all sections of earlier
 // lives. lost is that of newLife.
-func (o Sequences) createFamily(ctx context.Context, d Definition, v seen, lost bool) (all changed, err error) {
-	if v.sections, err = o.readSections(ctx, d.Name); err != nil {
+func (s Sequences) createFamily(ctx context.Context, d Definition, v seen, lost bool) (all changed, err error) {
+	if v.sections, err = s.readSections(ctx, d.Name); err != nil {
 		return changed{}, err
 	}
-	if all.before, err = o.beforeFamily(ctx, d.Name, v.sections[:d.Sections]); err != nil {
+	if all.before, err = s.beforeFamily(ctx, d.Name, v.sections[:d.Sections]); err != nil {
 		return changed{}, err
 	}
 	above := v.highest()
@@ -397,11 +397,11 @@ func (o Sequences) createFamily(ctx context.Context, d Definition, v seen, lost 
 		return changed{}, err
 	}
 	for _, e := range v.sections[:d.Sections] {
-		s, err := begin(0, e.record)
+		section, err := begin(0, e.record)
 		if err != nil {
 			return changed{}, err
 		}
-		all.sections = append(all.sections, changedSection{e, s})
+		all.sections = append(all.sections, changedSection{e, section})
 	}
 	return all, nil
 }
@@ -428,8 +428,8 @@ func (e *FamilyError) Error() string {
 }
 
 // checkOuter returns a *FamilyError if name lies in the prefix of a family.
-func (o Sequences) checkOuter(ctx context.Context, name string) error {
-	outer, err := o.outer(ctx, name)
+func (s Sequences) checkOuter(ctx context.Context, name string) error {
+	outer, err := s.outer(ctx, name)
 	for _, e := range outer {
 		if e.record != nil && e.record.Sections > 0 {
 			return &FamilyError{Family: e.name}
@@ -439,33 +439,33 @@ func (o Sequences) checkOuter(ctx context.Context, name string) error {
 }
 
 // checkInner returns a *FamilyError if names exist, or were deleted, that lie in the prefix of a new family.
-func (o Sequences) checkInner(ctx context.Context, family string) error {
+func (s Sequences) checkInner(ctx context.Context, family string) error {
 	prefix := strings.TrimSuffix(family, "*")
-	all, _, err := o.List(ctx, prefix)
+	all, _, err := s.List(ctx, prefix)
 	if err != nil {
 		return err
 	}
-	refused := &FamilyError{Family: family}
+	taken := &FamilyError{Family: family}
 	for _, n := range all {
 		of, _, section := record.SectionOf(n.Name)
 		switch {
 		case n.Name == family, section && of == family, n.Name == prefix: // msg: is not a name of msg:*
-		case len(refused.Within) < 3:
-			refused.Within = append(refused.Within, n.Name)
+		case len(taken.Within) < 3:
+			taken.Within = append(taken.Within, n.Name)
 		default:
-			refused.More++
+			taken.More++
 		}
 	}
-	if len(refused.Within) == 0 {
+	if len(taken.Within) == 0 {
 		return nil
 	}
-	return refused
+	return taken
 }
 
 // beforeFamily returns the operations that must come before the creation of a family: the creation of the directories
 // of its sections, and checks that no node has created a sequence in its prefix from a template. Operators write /seq.
-func (o Sequences) beforeFamily(ctx context.Context, family string, sections []entry) (ops []store.Op, err error) {
-	outer, err := o.outer(ctx, family)
+func (s Sequences) beforeFamily(ctx context.Context, family string, sections []entry) (ops []store.Op, err error) {
+	outer, err := s.outer(ctx, family)
 	if err != nil {
 		return nil, err
 	}
@@ -474,7 +474,7 @@ func (o Sequences) beforeFamily(ctx context.Context, family string, sections []e
 			ops = append(ops, store.CheckOp{Path: record.Path(e.name), Version: e.version})
 		}
 	}
-	if err := o.checkInner(ctx, family); err != nil {
+	if err := s.checkInner(ctx, family); err != nil {
 		return nil, err
 	}
 	paths := []string{}
@@ -485,7 +485,7 @@ func (o Sequences) beforeFamily(ctx context.Context, family string, sections []e
 	}
 	slices.Sort(paths)
 	paths = slices.Compact(paths)
-	found, err := o.Store.GetAll(ctx, paths...)
+	found, err := s.Store.GetAll(ctx, paths...)
 	for k, f := range found {
 		if !f.Found {
 			ops = append(ops, store.CreateOp{Path: paths[k]})

@@ -40,22 +40,22 @@ var ErrMade = errors.New("the change was made, but it is not known whether all n
 // guard blocks until all connected nodes have followed the last change of a name, or until GuardTime has passed (S29).
 // Only a node that knows of a jump can put it back. So two jumps of a name must not follow each other unseen: ZooKeeper
 // could lose both. v has the record of the name and /seq, as they were read. far: the change will be a far jump.
-func (o Sequences) guard(ctx context.Context, name string, v seen, far bool) error {
+func (s Sequences) guard(ctx context.Context, name string, v seen, far bool) error {
 	if v.Record == nil && !slices.Contains(v.State.Changed, name) {
 		return nil // there is no last change
 	}
 	// If the last changes do not have the name, LastChange returns a later one of another name: the wait may be longer.
 	at := coordinator.Change{Number: v.State.LastChange(name), Incarnation: v.Incarnation()}
-	return o.await(ctx, at, far, false)
+	return s.await(ctx, at, far, false)
 }
 
 // await blocks until no node is late, or until GuardTime has passed. made: the operator has made the change of at.
 // Before that, it does not wait for absent nodes.
-func (o Sequences) await(ctx context.Context, at coordinator.Change, far, made bool) error {
-	began, said := o.clock().Now(), false
+func (s Sequences) await(ctx context.Context, at coordinator.Change, far, made bool) error {
+	began, said := s.clock().Now(), false
 	for {
-		late, err := o.late(ctx, at, far, made)
-		waited := o.clock().Now().Sub(began)
+		late, err := s.late(ctx, at, far, made)
+		waited := s.clock().Now().Sub(began)
 		switch {
 		case err != nil && (waited > GuardTime || !errors.Is(err, store.ErrUnreachable)):
 			return err
@@ -64,11 +64,11 @@ func (o Sequences) await(ctx context.Context, at coordinator.Change, far, made b
 			return nil
 		case err == nil && (waited > GuardTime || len(late.Absent) > 0 && !made):
 			return &late
-		case !said && waited > time.Second && o.Waiting != nil:
+		case !said && waited > time.Second && s.Waiting != nil:
 			said = true
-			o.Waiting()
+			s.Waiting()
 		}
-		if err := o.clock().Sleep(ctx, 200*time.Millisecond); err != nil {
+		if err := s.clock().Sleep(ctx, 200*time.Millisecond); err != nil {
 			return err
 		}
 	}
@@ -76,10 +76,10 @@ func (o Sequences) await(ctx context.Context, at coordinator.Change, far, made b
 
 // late returns the nodes that have not followed the changes as far as at. Of a far jump that is about to be made, all
 // absent nodes are late. One that has reported shortly before may only reconnect: it counts as behind for so long.
-func (o Sequences) late(
+func (s Sequences) late(
 	ctx context.Context, at coordinator.Change, far, made bool,
 ) (late NotFollowedError, err error) {
-	all, err := coordinator.Operator{Store: o.Store, Now: o.Now, By: o.By}.Roster(ctx)
+	all, err := coordinator.Operator{Store: s.Store, Now: s.Now, By: s.By}.Roster(ctx)
 	if err != nil {
 		return late, err
 	}
@@ -91,7 +91,7 @@ func (o Sequences) late(
 	for _, e := range all.Absent() {
 		reports := all.Reports(e)
 		switch {
-		case slices.Contains(o.Without, e.Worker), made && (reports || e.Slot.Followed.Reaches(at)):
+		case slices.Contains(s.Without, e.Worker), made && (reports || e.Slot.Followed.Reaches(at)):
 		//mutant:s34-lock-is-missing by internal/core/seq:TestFarJumpsWaitForNodesThatReconnect -> case false:
 		case reports && e.Slot.Followed.Reaches(at): // else NotFollowed has it
 			late.Behind = append(late.Behind, e)
@@ -104,8 +104,8 @@ func (o Sequences) late(
 
 // Absent returns the workers whose nodes are not connected, but may come back with their leases. They do not hear of a
 // far jump, unless they are connected in time.
-func (o Sequences) Absent(ctx context.Context) ([]coordinator.Entry, error) {
-	late, err := o.late(ctx, coordinator.Change{}, true, false)
+func (s Sequences) Absent(ctx context.Context) ([]coordinator.Entry, error) {
+	late, err := s.late(ctx, coordinator.Change{}, true, false)
 	return late.Absent, err
 }
 
@@ -121,12 +121,12 @@ func (v seen) far(name string, after changed) bool {
 
 // AllHave blocks until all nodes have followed the last change of a name, or until GuardTime has passed. Then it
 // returns a *NotFollowedError. It returns nil for a record that makes no far jumps.
-func (o Sequences) AllHave(ctx context.Context, n record.Named, st record.State) error {
+func (s Sequences) AllHave(ctx context.Context, n record.Named, st record.State) error {
 	if !n.Record.GoesOnAlone() {
 		return nil
 	}
 	at := coordinator.Change{Number: st.LastChange(n.Name), Incarnation: st.Incarnation}
-	return o.await(ctx, at, true, true)
+	return s.await(ctx, at, true, true)
 }
 
 // Far reports whether a change that makes after of n is a far jump, for which no node may be absent: see

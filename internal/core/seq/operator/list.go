@@ -24,12 +24,12 @@ type entry struct {
 }
 
 // readEntries reads the records of names.
-func (o Sequences) readEntries(ctx context.Context, names []string) ([]entry, error) {
+func (s Sequences) readEntries(ctx context.Context, names []string) ([]entry, error) {
 	paths := make([]string, len(names))
 	for k, name := range names {
 		paths[k] = record.Path(name)
 	}
-	found, err := o.Store.GetAll(ctx, paths...)
+	found, err := s.Store.GetAll(ctx, paths...)
 	if err != nil {
 		return nil, err
 	}
@@ -48,12 +48,12 @@ func (o Sequences) readEntries(ctx context.Context, names []string) ([]entry, er
 }
 
 // readSections reads the sections of all lives of a family.
-func (o Sequences) readSections(ctx context.Context, family string) ([]entry, error) {
+func (s Sequences) readSections(ctx context.Context, family string) ([]entry, error) {
 	var names []string
 	for k := range positions.MaxSections {
 		names = append(names, record.SectionName(family, k))
 	}
-	return o.readEntries(ctx, names)
+	return s.readEntries(ctx, names)
 }
 
 // highest returns the highest value that a family may have issued in any of its lives, -1 for none.
@@ -88,12 +88,12 @@ func asOne(r record.Record, sections []entry) record.Record {
 
 // FindInFamily is Find of the section that issues the values of a name of a family. It returns ErrNotFound if no family
 // has the name.
-func (o Sequences) FindInFamily(ctx context.Context, name string) (record.Named, record.State, error) {
-	outer, err := o.outer(ctx, name)
+func (s Sequences) FindInFamily(ctx context.Context, name string) (record.Named, record.State, error) {
+	outer, err := s.outer(ctx, name)
 	for _, e := range outer {
 		if e.record.Kind() == record.Family {
 			section, _ := positions.Place(name, e.record.Sections)
-			return o.Find(ctx, record.SectionName(e.name, section))
+			return s.Find(ctx, record.SectionName(e.name, section))
 		}
 	}
 	return record.Named{}, record.State{}, cmp.Or(err, ErrNotFound)
@@ -101,12 +101,12 @@ func (o Sequences) FindInFamily(ctx context.Context, name string) (record.Named,
 
 // List returns the sequences whose names begin with prefix, and the tombstones, by name. The sections of a family are
 // part of it. It returns ErrNoState if no node has served sequences yet.
-func (o Sequences) List(ctx context.Context, prefix string) ([]record.Named, record.State, error) {
-	st, err := o.State(ctx)
+func (s Sequences) List(ctx context.Context, prefix string) ([]record.Named, record.State, error) {
+	st, err := s.State(ctx)
 	if err != nil {
 		return nil, record.State{}, err
 	}
-	buckets, err := o.Store.Children(ctx, record.RecordsDir)
+	buckets, err := s.Store.Children(ctx, record.RecordsDir)
 	if errors.Is(err, store.ErrNoNode) {
 		return nil, st, nil
 	}
@@ -118,7 +118,7 @@ func (o Sequences) List(ctx context.Context, prefix string) ([]record.Named, rec
 	group.SetLimit(16)
 	for k, bucket := range buckets {
 		group.Go(func() (err error) {
-			found[k], err = o.inBucket(ctx, record.RecordsDir+"/"+bucket, prefix)
+			found[k], err = s.inBucket(ctx, record.RecordsDir+"/"+bucket, prefix)
 			return err
 		})
 	}
@@ -137,8 +137,8 @@ func (o Sequences) List(ctx context.Context, prefix string) ([]record.Named, rec
 	return foldSections(all), st, nil
 }
 
-func (o Sequences) inBucket(ctx context.Context, dir, prefix string) ([]record.Named, error) {
-	children, err := o.Store.Children(ctx, dir)
+func (s Sequences) inBucket(ctx context.Context, dir, prefix string) ([]record.Named, error) {
+	children, err := s.Store.Children(ctx, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -148,7 +148,7 @@ func (o Sequences) inBucket(ctx context.Context, dir, prefix string) ([]record.N
 			names, paths = append(names, name), append(paths, dir+"/"+child)
 		}
 	}
-	found, err := o.Store.GetAll(ctx, paths...)
+	found, err := s.Store.GetAll(ctx, paths...)
 	if err != nil {
 		return nil, err
 	}
@@ -199,8 +199,8 @@ func withSections(n record.Named, sections []record.Named) record.Named {
 
 // Nodes returns the addresses of the nodes that may own ordered sequences. Nodes are on the list while they know an
 // ordered sequence, and have an address.
-func (o Sequences) Nodes(ctx context.Context) ([]string, error) {
-	nodes, err := o.Store.Children(ctx, record.NodesDir)
+func (s Sequences) Nodes(ctx context.Context) ([]string, error) {
+	nodes, err := s.Store.Children(ctx, record.NodesDir)
 	if errors.Is(err, store.ErrNoNode) {
 		return nil, nil
 	}
@@ -208,11 +208,11 @@ func (o Sequences) Nodes(ctx context.Context) ([]string, error) {
 }
 
 // State returns the state of all sequences. It returns ErrNoState if no node has served sequences yet, and ErrDamaged.
-func (o Sequences) State(ctx context.Context) (st record.State, err error) {
-	if err := o.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
+func (s Sequences) State(ctx context.Context) (st record.State, err error) {
+	if err := s.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 		return record.State{}, err
 	}
-	found, err := o.Store.GetAll(ctx, record.ClusterPath, record.StatePath)
+	found, err := s.Store.GetAll(ctx, record.ClusterPath, record.StatePath)
 	if err != nil {
 		return record.State{}, err
 	}
@@ -228,14 +228,14 @@ func (o Sequences) State(ctx context.Context) (st record.State, err error) {
 
 // Show returns the record of a sequence, or of its tombstone, and the state of all sequences. It
 // returns ErrNotFound if there is none.
-func (o Sequences) Show(ctx context.Context, name string) (record.Record, record.State, error) {
-	n, st, err := o.Find(ctx, name)
+func (s Sequences) Show(ctx context.Context, name string) (record.Record, record.State, error) {
+	n, st, err := s.Find(ctx, name)
 	return n.Record, st, err
 }
 
 // Find is Show with the time at which the record was written.
-func (o Sequences) Find(ctx context.Context, name string) (record.Named, record.State, error) {
-	v, _, err := o.look(ctx, name)
+func (s Sequences) Find(ctx context.Context, name string) (record.Named, record.State, error) {
+	v, _, err := s.look(ctx, name)
 	_, hasPath := errors.AsType[record.DamagedError](err)
 	switch {
 	case hasPath: // of a section
@@ -258,6 +258,6 @@ func (o Sequences) Find(ctx context.Context, name string) (record.Named, record.
 }
 
 // outer reads the templates and families in whose prefixes a name lies.
-func (o Sequences) outer(ctx context.Context, name string) ([]entry, error) {
-	return o.readEntries(ctx, slices.DeleteFunc(positions.Templates(name), func(t string) bool { return t == name }))
+func (s Sequences) outer(ctx context.Context, name string) ([]entry, error) {
+	return s.readEntries(ctx, slices.DeleteFunc(positions.Templates(name), func(t string) bool { return t == name }))
 }

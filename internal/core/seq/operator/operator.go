@@ -46,18 +46,18 @@ var ErrNotFound = errors.New("sequence not found")
 
 // Delete deletes a sequence. Its record stays as a tombstone, so that the name does not begin again
 // with values that were issued. It returns ErrNotFound, or an error of update.
-func (o Sequences) Delete(ctx context.Context, name string) (record.Record, error) {
-	r, err := o.update(ctx, name, true, func(v seen) (changed, error) {
+func (s Sequences) Delete(ctx context.Context, name string) (record.Record, error) {
+	r, err := s.update(ctx, name, true, func(v seen) (changed, error) {
 		switch {
 		case !v.Record.Exists():
 			return changed{}, ErrNotFound
 		case v.Record.Kind() == record.Family:
-			return v.deleteFamily(o.Now()), nil
+			return v.deleteFamily(s.Now()), nil
 		}
-		return changed{own: v.Record.Deleted(*v.State, o.Now())}, nil
+		return changed{own: v.Record.Deleted(*v.State, s.Now())}, nil
 	})
 	if err == nil {
-		o.forgetKeys(ctx, r)
+		s.forgetKeys(ctx, r)
 	}
 	return r, err
 }
@@ -69,9 +69,9 @@ var ErrTooEarly = errors.New("nodes that are cut off may still issue values of t
 // new sequence with this name begins where its definition says. It returns ErrTooEarly while nodes that
 // are cut off may issue values (S18): see Record.IssuableFor. It returns a *NotFollowedError while a node with a
 // running lease is not connected, or has not followed the deletion.
-func (o Sequences) Purge(ctx context.Context, name string) error {
+func (s Sequences) Purge(ctx context.Context, name string) error {
 	for {
-		v, ctx, err := o.look(ctx, name)
+		v, ctx, err := s.look(ctx, name)
 		switch {
 		case err != nil:
 			return err
@@ -85,10 +85,10 @@ func (o Sequences) Purge(ctx context.Context, name string) error {
 		}
 		// A node that knows only the life that was deleted comes to the values of the next one (S34).
 		//mutant:s34-purged-alone by internal/core/seq:TestPurgeNeedsAllNodes -> if false {
-		if err := o.guard(ctx, name, v, v.Record.GoesOnAlone()); err != nil {
+		if err := s.guard(ctx, name, v, v.Record.GoesOnAlone()); err != nil {
 			return err
 		}
-		if err := o.deleteSecret(ctx, v.Record.ID); err != nil {
+		if err := s.deleteSecret(ctx, v.Record.ID); err != nil {
 			return err
 		}
 		next, removed := v.State.After(name), []store.Op(nil)
@@ -99,9 +99,9 @@ func (o Sequences) Purge(ctx context.Context, name string) error {
 			}
 		}
 		ops := append(v.SetState(next), v.CheckCluster())
-		if err = o.Store.Multi(ctx, append(ops, removed...)...); !store.Outpaced(err) {
+		if err = s.Store.Multi(ctx, append(ops, removed...)...); !store.Outpaced(err) {
 			if err == nil {
-				o.forgetKeys(ctx, *v.Record)
+				s.forgetKeys(ctx, *v.Record)
 			}
 			return err
 		}
@@ -114,13 +114,13 @@ func (o Sequences) Purge(ctx context.Context, name string) error {
 // Besides the errors of change and of the store, it returns ErrNoState, and record.ErrDamaged or record.ErrUnknownMode
 // for a record that cannot be used. It returns a *NotFollowedError if nodes have not followed the last change before a
 // jump, or have not followed a far jump in time: then it says Made. It returns ErrMade if that is not known.
-func (o Sequences) update(
+func (s Sequences) update(
 	ctx context.Context, name string, jump bool, change func(v seen) (changed, error),
 ) (record.Record, error) {
 	type last struct{ changes, incarnation int64 }
 	var guarded *last
 	for {
-		v, bound, err := o.look(ctx, name)
+		v, bound, err := s.look(ctx, name)
 		if err != nil {
 			return record.Record{}, err
 		}
@@ -131,13 +131,13 @@ func (o Sequences) update(
 		var ops []store.Op
 		replaced := v.Record == nil || v.Record.ID != after.own.ID
 		if replaced {
-			if after.own, ops, err = o.secretFor(bound, after.own, v.Record); err != nil {
+			if after.own, ops, err = s.secretFor(bound, after.own, v.Record); err != nil {
 				return record.Record{}, err
 			}
 		}
 		now := last{v.State.LastChange(name), v.Incarnation()}
 		if jump && (guarded == nil || *guarded != now) {
-			if err := o.guard(ctx, name, v, v.far(name, after)); err != nil {
+			if err := s.guard(ctx, name, v, v.far(name, after)); err != nil {
 				return record.Record{}, err
 			}
 			guarded = &now
@@ -145,9 +145,9 @@ func (o Sequences) update(
 				continue // owners have renewed some meanwhile
 			}
 		}
-		r, err := o.commit(bound, name, v, after, ops)
+		r, err := s.commit(bound, name, v, after, ops)
 		if err == nil && v.Record != nil && replaced {
-			err = o.deleteSecret(ctx, v.Record.ID)
+			err = s.deleteSecret(ctx, v.Record.ID)
 		}
 		if store.Outpaced(err) {
 			continue
@@ -155,7 +155,7 @@ func (o Sequences) update(
 		//mutant:s34-unheard by internal/core/seq:TestFarJumpsAreHeard -> if false {
 		if err == nil && v.far(name, after) {
 			at := coordinator.Change{Number: v.State.Changes + 1, Incarnation: v.Incarnation()}
-			err = o.await(ctx, at, true, true)
+			err = s.await(ctx, at, true, true)
 			if err != nil && !errors.As(err, new(*NotFollowedError)) {
 				err = fmt.Errorf("%w: %w", ErrMade, err)
 			}
@@ -172,15 +172,15 @@ type seen struct {
 
 // look reads /seq and a record, and the sections of a family. Writes that go by them must use the context that look
 // returns: in another session ZooKeeper may have lost data, and versions may have come back.
-func (o Sequences) look(ctx context.Context, name string) (seen, context.Context, error) {
-	if err := o.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
+func (s Sequences) look(ctx context.Context, name string) (seen, context.Context, error) {
+	if err := s.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 		return seen{}, ctx, err
 	}
-	session := o.Store.SessionID()
+	session := s.Store.SessionID()
 	bound := store.OnSession(ctx, session)
-	found, err := o.Store.GetAll(bound, record.ClusterPath, record.StatePath, record.Path(name))
-	if now := o.Store.SessionID(); err != nil && now != session && now != 0 && ctx.Err() == nil {
-		return o.look(ctx, name) // nothing was written yet; ZooKeeper before 3.6 ends the session at the first GetAll
+	found, err := s.Store.GetAll(bound, record.ClusterPath, record.StatePath, record.Path(name))
+	if now := s.Store.SessionID(); err != nil && now != session && now != 0 && ctx.Err() == nil {
+		return s.look(ctx, name) // nothing was written yet; ZooKeeper before 3.6 ends the session at the first GetAll
 	}
 	ctx = bound
 	if err != nil {
@@ -192,24 +192,24 @@ func (o Sequences) look(ctx context.Context, name string) (seen, context.Context
 		err = ErrNoState
 	}
 	if err == nil && v.Record != nil && v.Record.Sections > 0 {
-		v.sections, err = o.readSections(ctx, name)
+		v.sections, err = s.readSections(ctx, name)
 	}
 	return v, ctx, err
 }
 
 // commit writes the records of a change. also are the operations that belong to them.
-func (o Sequences) commit(
+func (s Sequences) commit(
 	ctx context.Context, name string, v seen, after changed, also []store.Op,
 ) (r record.Record, err error) {
 	ops, nonce := append(v.SetState(v.State.After(name)), v.CheckCluster()), record.NewNonce("")
 	ops = append(append(ops, after.before...), also...)
 	if v.Record == nil || after.own.Keyed() {
-		if err := o.Store.EnsureRoot(ctx, after.own.Dirs(name)...); err != nil {
+		if err := s.Store.EnsureRoot(ctx, after.own.Dirs(name)...); err != nil {
 			return record.Record{}, err
 		}
 	}
 	write := func(e entry, r record.Record) (record.Record, error) {
-		r = r.Written(nonce, o.By)
+		r = r.Written(nonce, s.By)
 		if data := r.Marshal(); len(data) > record.MaxBytes {
 			return r, fmt.Errorf("the record has %d bytes, at most %d are allowed", len(data), record.MaxBytes)
 		}
@@ -223,12 +223,12 @@ func (o Sequences) commit(
 	if r, err = write(entry{name, v.Record, v.Stat.Version, 0}, after.own); err != nil {
 		return record.Record{}, err
 	}
-	for _, s := range after.sections {
-		if _, err := write(s.entry, s.after); err != nil {
+	for _, section := range after.sections {
+		if _, err := write(section.entry, section.after); err != nil {
 			return record.Record{}, err
 		}
 	}
-	return r, o.Store.Multi(ctx, ops...)
+	return r, s.Store.Multi(ctx, ops...)
 }
 
 // ErrNoKey: ZooKeeper does not have the key of the sequence.
@@ -236,11 +236,11 @@ var ErrNoKey = errors.New("the key of the sequence is missing in ZooKeeper")
 
 // Key returns the key of a sequence, to turn its values into positions. That of a plain one has no effect. It returns
 // ErrNoKey if there is none.
-func (o Sequences) Key(ctx context.Context, r record.Record) (sequence.Key, error) {
+func (s Sequences) Key(ctx context.Context, r record.Record) (sequence.Key, error) {
 	if !r.Keyed() {
 		return sequence.Key{}, nil
 	}
-	found, err := o.Store.GetAll(ctx, record.SecretPath(r.ID))
+	found, err := s.Store.GetAll(ctx, record.SecretPath(r.ID))
 	if err != nil {
 		return sequence.Key{}, err
 	}
@@ -252,17 +252,17 @@ func (o Sequences) Key(ctx context.Context, r record.Record) (sequence.Key, erro
 }
 
 // deleteSecret deletes the key of a sequence that is no more.
-func (o Sequences) deleteSecret(ctx context.Context, id string) error {
-	if err := o.Store.Delete(ctx, record.SecretPath(id), store.AnyVersion); !errors.Is(err, store.ErrNoNode) {
+func (s Sequences) deleteSecret(ctx context.Context, id string) error {
+	if err := s.Store.Delete(ctx, record.SecretPath(id), store.AnyVersion); !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
 	return nil
 }
 
 // forgetKeys removes the keys of a record that is deleted. A failure does no harm: nobody reads them again.
-func (o Sequences) forgetKeys(ctx context.Context, r record.Record) {
+func (s Sequences) forgetKeys(ctx context.Context, r record.Record) {
 	if r.Mode.HasKeys() {
-		_ = o.Store.Delete(ctx, record.KeysPath(r.ID), store.AnyVersion)
+		_ = s.Store.Delete(ctx, record.KeysPath(r.ID), store.AnyVersion)
 	}
 }
 
@@ -287,14 +287,14 @@ func (machineClock) Sleep(ctx context.Context, d time.Duration) error {
 }
 
 // Now returns the time of the operator's clock, Unix milliseconds.
-func (o Sequences) Now() int64 { return o.clock().Now().UnixMilli() }
+func (s Sequences) Now() int64 { return s.clock().Now().UnixMilli() }
 
 // Sleep blocks for d by the operator's clock, or until ctx ends. Then it returns the error of ctx.
-func (o Sequences) Sleep(ctx context.Context, d time.Duration) error { return o.clock().Sleep(ctx, d) }
+func (s Sequences) Sleep(ctx context.Context, d time.Duration) error { return s.clock().Sleep(ctx, d) }
 
-func (o Sequences) clock() Clock {
-	if o.Clock == nil {
+func (s Sequences) clock() Clock {
+	if s.Clock == nil {
 		return machineClock{}
 	}
-	return o.Clock
+	return s.Clock
 }

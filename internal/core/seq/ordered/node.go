@@ -28,7 +28,7 @@ type Node struct {
 
 	own     string // where other nodes reach this one, "" for nowhere
 	elapsed *timeguard.Elapsed
-	passing passing
+	senders senders
 	cluster atomic.Pointer[string] // UUID, nil before the node has joined it
 
 	inUse atomic.Bool // the node knows an ordered sequence
@@ -52,22 +52,22 @@ func NewNode(
 		//mutant:o2-at-least by internal/core/seq:TestOwnerAndBootClocksAtAnyRate -> Now: elapsed.AtLeast,
 		Now: elapsed.ByWall().AtMost,
 	}
-	n.passing.ctx, n.passing.cancel = context.WithCancel(context.Background())
-	n.Beside = n.passing.start
+	n.senders.ctx, n.senders.cancel = context.WithCancel(context.Background())
+	n.Beside = n.senders.start
 	return n
 }
 
 // Close ends the requests that are passed on, and waits for their goroutines. None starts afterwards.
 func (n *Node) Close() {
-	p := &n.passing
+	p := &n.senders
 	p.mu.Lock()
 	p.cancel()
 	p.mu.Unlock()
 	p.wg.Wait()
 }
 
-// passing is the goroutines that pass requests on. None starts after Node.Close.
-type passing struct {
+// senders are the goroutines that pass requests on. None starts after Node.Close.
+type senders struct {
 	ctx    context.Context // of their calls
 	cancel context.CancelFunc
 	mu     sync.Mutex // makes start and Node.Close exclude each other
@@ -75,7 +75,7 @@ type passing struct {
 }
 
 // start calls f in a goroutine. After Node.Close it does nothing: requests then wait in vain, as all do at the end.
-func (p *passing) start(f func()) {
+func (p *senders) start(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ctx.Err() == nil {

@@ -27,8 +27,8 @@ import (
 //     node has: the flight ends.
 type passes struct {
 	queue []mode.Request
-	// passing: a goroutine passes the queue on. flight is what it has sent, nil for nothing.
-	passing bool
+	// sending: a goroutine passes the queue on. flight is what it has sent, nil for nothing.
+	sending bool
 	flight  *flight
 	// suspect is an ownership whose owner seems to be dead, and why that. The node waits until it may take its place.
 	suspect string
@@ -56,8 +56,8 @@ func (p *passes) avoids(address string, now int64) bool {
 	return address == p.avoided && now < p.avoidedUntil
 }
 
-// giveUp ends the requests that were passed on and are not answered in time, because this node is the owner now.
-func (p *passes) giveUp() {
+// cancelFlight ends the requests that were passed on and are not answered in time, because this node is the owner now.
+func (p *passes) cancelFlight() {
 	p.flight.doubted = true
 	p.flight.cancel()
 }
@@ -142,8 +142,8 @@ func (m *Section) pass(r mode.Request, now int64, to []worker.Run) ([]worker.Run
 	r.Name = append([]byte(nil), r.Name...) // the caller may change it
 	p := &m.passes
 	p.queue = append(p.queue, r)
-	if !p.passing {
-		p.passing = true
+	if !p.sending {
+		p.sending = true
 		m.node.Beside(m.passQueue)
 	}
 	return to, false, sequence.ErrPending
@@ -286,14 +286,14 @@ func (m *Section) nextBatch() (batch []mode.Request, f *flight) {
 	p, now := &m.passes, m.node.Now()
 	batch, p.queue, p.flight = p.queue, nil, nil
 	address := ""
-	if m.Mode() == mode.Mode(m) && m.Known().Kind() == record.Sequence { // else the name has another life, or was deleted
+	if m.Mode() == mode.Issuing(m) && m.Known().Kind() == record.Sequence { // else the name has another life, or was deleted
 		address = m.target(now)
 	}
 	if len(batch) == 0 || address == "" || m.Stale {
-		p.passing = false
+		p.sending = false
 		return batch, nil
 	}
-	ctx, cancel := context.WithTimeout(m.node.passing.ctx, mode.Patience)
+	ctx, cancel := context.WithTimeout(m.node.senders.ctx, mode.Patience)
 	slow := slowAfter
 	if m.Known().Owner == "" {
 		slow = slowTaker

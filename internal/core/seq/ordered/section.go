@@ -57,7 +57,7 @@ func NewSection(s *mode.Series, node *Node) *Section {
 // would be written for ever.
 const idleAfter = time.Minute
 
-// Serve is that of mode.Mode. Without a valid lease the request is passed on, or waits for a round.
+// Serve is that of mode.Issuing. Without a valid lease the request is passed on, or waits for a round.
 func (m *Section) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
 	now := m.node.Now() // (O2): that of the other modes may be late
 	if got, ok := r.Wait.Result.(*mode.Result); ok {
@@ -145,10 +145,10 @@ func (m *Section) Pause(int64) time.Duration {
 	return mode.Backoff(m.Conflicts)
 }
 
-// Urgency is that of mode.Mode: a renewal is due, or another node does not answer.
+// Urgency is that of mode.Issuing: a renewal is due, or another node does not answer.
 func (m *Section) Urgency(e mode.Situation) mode.Urgency {
 	switch {
-	case m.slow(e.Sent), m.passes.doubted() && e.Sent >= m.DueAt, m.lease.owner != "" && m.renewalDue(e.Sent):
+	case m.slow(e.At), m.passes.doubted() && e.At >= m.DueAt, m.lease.owner != "" && m.renewalDue(e.At):
 		return mode.Needed
 	}
 	return mode.Idle
@@ -165,8 +165,8 @@ func (m *Section) Saw(v mode.View, before *record.Record, e mode.Situation) {
 	switch {
 	case m.lease.owner == "":
 	//mutant:o5-block-kept by internal/core/seq:TestRenewalAfterTheEndIsANewOwnership -> case false:
-	case e.Sent >= m.lease.until:
-		m.Lapse(e.Sent)
+	case e.At >= m.lease.until:
+		m.Lapse(e.At)
 	//mutant:o8-replaced by internal/core/seq:TestOwnerReadsThatItIsReplaced -> case false:
 	case !m.lease.survives(v): // another node owns it, or what was held is of an earlier incarnation (O8)
 		m.endLease()
@@ -188,8 +188,8 @@ func (m *Section) NextWrite(v mode.View, e mode.Situation) *mode.Write {
 	if m.lease.owner == "" {
 		return m.take(v, e)
 	}
-	if m.slow(e.Sent) {
-		m.passes.giveUp()
+	if m.slow(e.At) {
+		m.passes.cancelFlight()
 	}
 	d := m.Known().Hold()
 	m.DueAt = renewAt(m.lease.sent, d)
@@ -197,7 +197,7 @@ func (m *Section) NextWrite(v mode.View, e mode.Situation) *mode.Write {
 		m.lease.ending, m.DueAt = true, 0
 		return m.giveBack(v, e)
 	}
-	due := m.lease.mayRenew(e.Sent, d)
+	due := m.lease.mayRenew(e.At, d)
 	if w := m.extension(v, e, due); w != nil {
 		return m.renewal(*w, e)
 	}
@@ -215,14 +215,14 @@ func (m *Section) extension(v mode.View, e mode.Situation, due bool) *record.Wri
 	refusal := mode.Confirming(e.Unconfirmed)
 	//mutant:o7-takes-unconfirmed by internal/core/seq:TestOwnerRenewsBeforeItMayTake -> if true {
 	if e.Unconfirmed == 0 {
-		want, need := m.want(m.Known().Next, time.Duration(e.Sent-m.lease.sent), m.Known().Block, m.Waiting)
+		want, need := m.want(m.Known().Next, time.Duration(e.At-m.lease.sent), m.Known().Block, m.Waiting)
 		var w record.Write
 		if w, refusal = m.Known().Plan(v.Incarnation(), want, need, e.Now); refusal == nil {
 			return &w
 		}
 	}
 	if m.lowAbove = m.end; len(m.Waiting) > 0 {
-		m.Refuse(refusal, e.Sent)
+		m.Refuse(refusal, e.At)
 	}
 	return nil
 }
@@ -236,7 +236,7 @@ func (m *Section) renewal(w record.Write, e mode.Situation) *mode.Write {
 // endsNow reports whether the owner should give the section back: nobody asks, the node gives all away, or the section
 // has its place at another node. The latter uses up a move, so the caller must give it back then.
 func (m *Section) endsNow(e mode.Situation) bool {
-	return e.Sent-m.AskedAt > int64(idleAfter) || m.node.leaves() || e.Sent >= m.staysUntil && m.node.takeMove(m.Name)
+	return e.At-m.AskedAt > int64(idleAfter) || m.node.leaves() || e.At >= m.staysUntil && m.node.takeMove(m.Name)
 }
 
 // giveBack returns the write that leaves the section without an owner (O6). It returns the positions that no lane has
@@ -254,25 +254,25 @@ func (m *Section) giveBack(v mode.View, e mode.Situation) *mode.Write {
 
 // take returns the write that makes this node the owner, if requests need that and nobody else may be the owner.
 func (m *Section) take(v mode.View, e mode.Situation) *mode.Write {
-	if m.slow(e.Sent) {
+	if m.slow(e.At) {
 		m.doubt(m.passes.flight, errSilent)
 		m.passes.leaveBehind(m.Known())
 	}
 	m.refusePassed(func(r mode.Request) bool { return !m.mayBecome(r.Wait.Passed) })
-	//mutant:o4-at-most by internal/core/seq:TestOwnerAndBootClocksAtAnyRate -> wait := m.watch.freeIn(v, m.ended, e.Sent)
+	//mutant:o4-at-most by internal/core/seq:TestOwnerAndBootClocksAtAnyRate -> wait := m.watch.freeIn(v, m.ended, e.At)
 	wait := m.watch.freeIn(v, m.ended, e.Least)
 	if m.Known().Owner == "" && m.node.place(m.Name) != m.node.own {
 		m.refusePassed(nil) // another node is asked next
 	}
 	switch {
-	case len(m.Waiting) == 0 && !m.passes.doubted(), !m.passedOn() && m.target(e.Sent) != "":
+	case len(m.Waiting) == 0 && !m.passes.doubted(), !m.passedOn() && m.target(e.At) != "":
 		return nil
 	case wait > 0 || m.node.leaves():
 		if m.Known().Address != m.node.own || m.node.leaves() { // else the last process of this node was the owner
 			m.refusePassed(nil)
 		}
 		// A request that comes meanwhile waits until then, so that is soon, also with a long lease.
-		m.DueAt = e.Sent + int64(min(max(wait, leavesFor), m.Known().Hold()/6, time.Second))
+		m.DueAt = e.At + int64(min(max(wait, leavesFor), m.Known().Hold()/6, time.Second))
 		m.PausedUntil = m.DueAt
 		return nil
 	}
@@ -285,7 +285,7 @@ func (m *Section) take(v mode.View, e mode.Situation) *mode.Write {
 	}
 	w, refusal := m.Known().Plan(v.Incarnation(), max(all, m.Known().Block), need, e.Now)
 	if refusal != nil {
-		m.Refuse(refusal, e.Sent)
+		m.Refuse(refusal, e.At)
 		return nil
 	}
 	w.Record.Owner, w.Record.Term = e.Nonce, w.Record.Term+1
@@ -348,11 +348,11 @@ func (m *Section) accept(t mode.Write, v mode.View, sent, now int64) {
 	m.counters.wrote()
 	m.Conflicts, m.DueAt = 0, renewAt(sent, m.Known().Hold())
 	if m.passes.suspect = ""; m.passes.doubted() {
-		m.passes.giveUp()
+		m.passes.cancelFlight()
 	}
 }
 
-// Report is that of mode.Mode.
+// Report is that of mode.Issuing.
 func (m *Section) Report(u *mode.Use) string {
 	u.Owns, u.Passed, u.Lapses = m.lease.owner != "", m.passes.values, m.lapses
 	if u.Owns {

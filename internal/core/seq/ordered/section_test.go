@@ -13,7 +13,7 @@ import (
 type quiet struct{ known record.Record }
 
 func (q *quiet) Known() *record.Record       { return &q.known }
-func (*quiet) Mode() mode.Mode               { return nil }
+func (*quiet) Mode() mode.Issuing            { return nil }
 func (*quiet) KnowWritten(mode.Write, int64) {}
 func (*quiet) WakeAt(int64)                  {}
 
