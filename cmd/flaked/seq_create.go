@@ -105,7 +105,7 @@ func createSequence(c *cli.Context, o operator.Sequences, name string) error {
 		}
 		d.HoldMs = cl.LeaseMs
 	}
-	old, _, _ := o.Show(c.Context, name) // only for the text
+	old, _, _ := o.Find(c.Context, name) // only for the text
 	r, err := o.Create(c.Context, d)
 	for k := 0; errors.Is(err, operator.ErrNoState) && k < 10; k++ { // a node is ready a moment before it serves sequences
 		if err := o.Sleep(c.Context, 200*time.Millisecond); err != nil {

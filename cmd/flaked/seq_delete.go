@@ -79,7 +79,7 @@ Examples:
 }
 
 func purgeSequence(c *cli.Context, o operator.Sequences, name string) error {
-	r, st, err := o.Show(c.Context, name)
+	r, st, err := o.Find(c.Context, name)
 	switch {
 	case err != nil:
 		return err

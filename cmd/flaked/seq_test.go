@@ -60,11 +60,11 @@ func (w *seqWorld) operator() operator.Sequences {
 
 func (w *seqWorld) show(name string) (record.Record, record.State) {
 	w.t.Helper()
-	r, st, err := w.operator().Show(w.t.Context(), name)
+	r, st, err := w.operator().Find(w.t.Context(), name)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return r, st
+	return r.Record, st
 }
 
 // taken makes nodes take all values below next.

@@ -92,7 +92,7 @@ func (c *campaign) vouch() error {
 	var frozen bool
 	var incarnation int64
 	err := c.withZooKeeper(func(ctx context.Context, zk *store.ZK) error {
-		r, st, err := operator.Sequences{Store: zk}.Show(ctx, name)
+		r, st, err := operator.Sequences{Store: zk}.Find(ctx, name)
 		frozen, incarnation = r.Incarnation < st.Incarnation, st.Incarnation
 		return err
 	})
@@ -166,7 +166,7 @@ const absentFor = 2*time.Second + slowest
 
 func (c *campaign) nextOf(name string) (next int64, err error) {
 	err = c.withZooKeeper(func(ctx context.Context, zk *store.ZK) error {
-		r, _, err := operator.Sequences{Store: zk}.Show(ctx, name)
+		r, _, err := operator.Sequences{Store: zk}.Find(ctx, name)
 		if err == nil && r.DeletedAt != 0 {
 			err = operator.ErrNotFound
 		}
@@ -181,7 +181,7 @@ func (c *campaign) awaitFollowers() {
 	var last error
 	ok := harness.Waits(c.t.Context(), healthyWithin(), func() bool {
 		last = c.withZooKeeper(func(ctx context.Context, zk *store.ZK) error {
-			_, st, err := operator.Sequences{Store: zk}.Show(ctx, "none")
+			_, st, err := operator.Sequences{Store: zk}.Find(ctx, "none")
 			if err != nil && !errors.Is(err, operator.ErrNotFound) {
 				return err
 			}

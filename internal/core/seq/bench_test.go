@@ -27,7 +27,7 @@ func benchmarkTake(b *testing.B, m sequence.Map) {
 	s.segment().accept(mode.Write{Write: record.Write{Record: *s.known, Block: positions.Block{First: 0, End: 1 << 40}}}, now)
 	s.secret = &secret{key: sequence.NewKey()}
 	s.values = s.secret.valuesOf(*s.known)
-	i.publish(progress{knewAllAt: now})
+	i.progress.Store(&progress{knewAllAt: now})
 	name := []byte("order")
 	var runs []worker.Run
 	var w sequence.Wait

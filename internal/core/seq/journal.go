@@ -124,16 +124,12 @@ func (i *Issuer) JournalCount() uint64 {
 }
 
 // resume goes on with what the process before held, when the node has resumed its worker (S31). Before that, nothing
-// is known of what other processes did with a copy of the file.
-func (rs *Rounds) resume(cluster ClusterInfo) {
-	if rs.journal != nil && rs.resumeFrom(rs.journal, cluster) {
-		rs.cfg.Log.Warn("dropped the values that an earlier process held: the journal is older than the state file, " +
-			"or of another node")
+// is known of what other processes did with a copy of the file. resume reports whether it dropped what the journal had.
+func (rs *Rounds) resume(cluster ClusterInfo) (dropped bool) {
+	j := rs.journal
+	if j == nil {
+		return false
 	}
-}
-
-// resumeFrom is resume with a journal. It reports whether it dropped the values that the journal has.
-func (rs *Rounds) resumeFrom(j *journal, cluster ClusterInfo) (dropped bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.node != cluster.Self {
@@ -158,11 +154,10 @@ func (rs *Rounds) resumeFrom(j *journal, cluster ClusterInfo) (dropped bool) {
 	case json.Unmarshal(found.Held, &all) != nil:
 		return false
 	}
-	p := *rs.progress.Load()
-	if p.knewAllAt == longAgoNs && found.Read != nil && found.Boot != "" && found.Boot == rs.cfg.Boot {
+	if rs.progress.Load().knewAllAt == longAgoNs && found.Read != nil && found.Boot != "" && found.Boot == rs.cfg.Boot {
 		// so the hold began in the last process (S5)
-		p.knewAllAt = rs.cfg.Elapsed.From(found.At, true).Most - (found.At.Most - *found.Read)
-		rs.publish(p)
+		at := rs.cfg.Elapsed.From(found.At, true).Most - (found.At.Most - *found.Read)
+		rs.publish(func(p *progress) { p.knewAllAt = at })
 	}
 	j.comparing.Store(len(all) > 0)
 	for _, h := range all {

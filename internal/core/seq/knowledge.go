@@ -359,7 +359,7 @@ func (k knowledge) raisedTime(now timeguard.Moment) (next record.State, due bool
 //   - Nodes that wait for this one ask comparison (S12).
 //   - Operators ask followed (S25). A disk that hangs keeps only them waiting.
 type progress struct {
-	// knowsState: the node has read /seq in this cluster, or remembers it.
+	// knowsState: the node has read /seq in this cluster, or remembers it. So it has something to compare in a later session.
 	knowsState bool
 	// compared is how far the node had read when it had last compared all records that it knows, nil if it has not.
 	compared *following

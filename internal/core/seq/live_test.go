@@ -172,7 +172,7 @@ func strictOrder(t *testing.T, open func() store.Store) {
 		})
 	}
 	clients.Wait()
-	r, _, err := op.Show(t.Context(), "invoice")
+	r, _, err := op.Find(t.Context(), "invoice")
 	var unanswered int64
 	for _, n := range nodes {
 		for _, u := range n.is.Report().Sequences {

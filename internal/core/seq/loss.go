@@ -87,7 +87,7 @@ func (rs *Rounds) compare(
 	case follows:
 		rs.markChanged(r.changed, false)
 		rs.seen = v.Found
-		rs.knowsState()
+		rs.publish(func(p *progress) { p.knowsState = true })
 		rs.current, rs.stateReadAt = true, now.Most
 	}
 	return r.kind == follows, false, nil
@@ -226,15 +226,7 @@ func (rs *Rounds) forgetCluster() {
 	})
 	rs.known, rs.unmet, rs.current, rs.seen = knowsNothing(), nil, false, record.Found{}
 	rs.restored.drop(len(rs.restored.all()))
-	rs.publish(noProgress())
-}
-
-// knowsState notes that the node knows /seq, so that it has something to compare in a later session.
-func (rs *Rounds) knowsState() {
-	if p := *rs.progress.Load(); !p.knowsState {
-		p.knowsState = true
-		rs.publish(p)
-	}
+	rs.publish(func(p *progress) { *p = noProgress() })
 }
 
 // markChanged marks series whose record must be read again. It makes a series for each name, so that

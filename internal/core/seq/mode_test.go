@@ -30,7 +30,7 @@ func TestUnknownModeIsNotDamage(t *testing.T) {
 			if r := c.reason(); r != record.Frozen || !strings.Contains(c.err.Error(), "mode that this node does not know") {
 				t.Error(c.err)
 			}
-			_, _, err = s.operator().Show(t.Context(), name)
+			_, _, err = s.operator().Find(t.Context(), name)
 			if !errors.Is(err, record.ErrUnknownMode) || !strings.Contains(err.Error(), "sorted") {
 				t.Error(err)
 			}

@@ -72,7 +72,7 @@ type agenda struct {
 func newRounds(of *Issuer) *Rounds {
 	rs := &Rounds{Issuer: of}
 	rs.known, rs.roundTime = knowsNothing(), longestRound
-	rs.publish(noProgress())
+	rs.progress.Store(new(noProgress()))
 	rs.quotaToldAt.Store(longAgoNs)
 	rs.beside = rs.writing.Go
 	rs.keep = func(Witness) error { return nil }
@@ -82,8 +82,12 @@ func newRounds(of *Issuer) *Rounds {
 	return rs
 }
 
-// publish makes p the progress that all goroutines load.
-func (rs *Rounds) publish(p progress) { rs.progress.Store(&p) }
+// publish changes the progress that all goroutines load.
+func (rs *Rounds) publish(change func(*progress)) {
+	p := *rs.progress.Load()
+	change(&p)
+	rs.progress.Store(&p)
+}
 
 // Recall takes over what an earlier process of this node has left in the directory. Call it once, before Run, and not
 // beside Round. It returns the peers that the earlier process had met, and their cluster.
@@ -254,7 +258,10 @@ func (rs *Rounds) begin() (cluster ClusterInfo, joined bool) {
 	rs.connected = int64(cluster.Nodes)
 	rs.owners.Join(cluster.UUID)
 	if joined {
-		rs.resume(cluster)
+		if rs.resume(cluster) {
+			rs.cfg.Log.Warn("dropped the values that an earlier process held: the journal is older than the state file, " +
+				"or of another node")
+		}
 	} else {
 		rs.refuseAll(mode.Confirming(startsIn))
 	}
@@ -326,30 +333,25 @@ const startsIn = 100 * time.Millisecond
 func (rs *Rounds) hasFollowed(sent int64) {
 	f := following{session: rs.session, state: rs.known.seq().state}
 	f.Change = coordinator.Change{Number: f.state.Changes, Incarnation: rs.known.incarnation}
-	p := *rs.progress.Load()
-	p.compared = &f
-	//mutant:s36-follows-before by TestFollowedCountsForOneSession -> if false {
-	if !rs.known.hasSettled() { // it has not read all records again since the loss (S36)
-		rs.publish(p)
+	//mutant:s36-follows-before by TestFollowedCountsForOneSession -> settled := true
+	settled := rs.known.hasSettled() // else it has not read all records again since the loss (S36)
+	rs.publish(func(p *progress) {
+		p.compared = &f
+		if settled {
+			p.knewAllAt = sent
+		}
+	})
+	if !settled {
 		return
 	}
-	p.knewAllAt = sent
-	rs.publish(p)
 	if j := rs.journal; j != nil && sent-j.read.Load() >= int64(saveEvery) {
 		j.wake()
 	}
 	rs.saveWitnessIfDue(f)
 	//mutant:s25-before-the-disk by TestWitnessOnADiskThatHangs -> if true {
 	if f.isIn(rs.savedAs) { // the disk has it (S25)
-		rs.hasSaved(f)
+		rs.publish(func(p *progress) { p.saved = &f })
 	}
-}
-
-// hasSaved notes that the disk has what f reports.
-func (rs *Rounds) hasSaved(f following) {
-	p := *rs.progress.Load()
-	p.saved = &f
-	rs.publish(p)
 }
 
 // noteSession notes a new connection to ZooKeeper, which may have lost the last writes (S12).

@@ -61,7 +61,7 @@ func (h *history) loseBusy() {
 	name := h.names[h.rng.IntN(len(h.names))]
 	gone, x := h.nodes[0], h.nodes[1]
 	c := simCopy{h.now, h.Mem.Snapshot()}
-	r, _, err := h.operator(h.Mem.Session()).Show(context.Background(), name)
+	r, _, err := h.operator(h.Mem.Session()).Find(context.Background(), name)
 	if err != nil || r.DeletedAt != 0 || r.Mode == record.Strict || r.HardCeiling > 1000 {
 		return
 	}
@@ -87,7 +87,7 @@ func (h *history) loseChange() {
 	op := h.operator(h.Mem.Session())
 	x := h.nodes[1]
 	c := simCopy{h.now, h.Mem.Snapshot()}
-	r, _, err := op.Show(context.Background(), name)
+	r, _, err := op.Find(context.Background(), name)
 	if err != nil || r.DeletedAt != 0 {
 		return
 	}
@@ -103,7 +103,7 @@ func (h *history) loseChange() {
 	}
 	h.loseAll(c, x)
 	h.run(2 * h.confirm.Milliseconds())
-	if r, _, err := op.Show(context.Background(), name); err != nil || r.Next < p {
+	if r, _, err := op.Find(context.Background(), name); err != nil || r.Next < p {
 		h.violated("raised next", "the next position of %s is %d, but node %d has followed %d: %v", name, r.Next,
 			x.id, p, err)
 	}
@@ -117,7 +117,7 @@ func (h *history) loseRaise() {
 	op := h.operator(h.Mem.Session())
 	ctx := context.Background()
 	c := simCopy{h.now, h.Mem.Snapshot()}
-	r, _, err := op.Show(ctx, name)
+	r, _, err := op.Find(ctx, name)
 	if err != nil || r.DeletedAt != 0 {
 		return
 	}
@@ -140,7 +140,7 @@ func (h *history) loseRaise() {
 	h.note("by hand: 20 notes for %s: %v", name, err)
 	highest := s.highest
 	h.run(2 * h.confirm.Milliseconds()) // it begins anew if another node reports the loss, too
-	if r, _, err := op.Show(ctx, name); err != nil || r.Next < highest {
+	if r, _, err := op.Find(ctx, name); err != nil || r.Next < highest {
 		h.violated("raised next", "the next position of %s is %d, but node %d knows %d: %v", name, r.Next, x.id,
 			highest, err)
 	}

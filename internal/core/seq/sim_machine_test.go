@@ -76,7 +76,7 @@ func (h *history) loseStanding() {
 	h.calm()
 	name := h.names[h.rng.IntN(len(h.names))]
 	gone, x := h.nodes[0], h.nodes[1]
-	r, _, err := h.operator(h.Mem.Session()).Show(context.Background(), name)
+	r, _, err := h.operator(h.Mem.Session()).Find(context.Background(), name)
 	if err != nil || r.DeletedAt != 0 || r.Mode != record.Segment || r.HardCeiling > 1000 {
 		return
 	}

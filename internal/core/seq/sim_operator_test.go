@@ -43,7 +43,7 @@ func (h *history) create(st store.Store, name string) {
 
 // forgotten reports whether there is no record of a name, and whether data were lost of which its record does not know.
 func forgotten(op operator.Sequences, name string) (missing, lost bool, err error) {
-	r, state, err := op.Show(context.Background(), name)
+	r, state, err := op.Find(context.Background(), name)
 	if errors.Is(err, operator.ErrNotFound) {
 		return true, state.Incarnation > 0, nil
 	}
@@ -129,7 +129,7 @@ func (h *history) jump() {
 		}
 		return
 	case 0:
-		r, _, err := op.Show(ctx, name)
+		r, _, err := op.Find(ctx, name)
 		if err != nil {
 			return
 		}

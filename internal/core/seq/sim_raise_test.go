@@ -51,7 +51,7 @@ func (h *history) raiseUnheard() {
 // returns the new next position and the ceiling.
 func (h *history) raise(name string) (p, ceiling int64, ok bool) {
 	op, ctx := h.operator(h.Mem.Session()), context.Background()
-	r, st, err := op.Show(ctx, name)
+	r, st, err := op.Find(ctx, name)
 	if err != nil || !r.Exists() || r.Mode == record.Strict {
 		return 0, 0, false
 	}
@@ -65,7 +65,7 @@ func (h *history) raise(name string) (p, ceiling int64, ok bool) {
 func (h *history) reach(n *simNode, name string, p, ceiling int64) {
 	h.run(2 * h.confirm.Milliseconds())
 	for range 200 {
-		r, _, err := h.operator(h.Mem.Session()).Show(context.Background(), name)
+		r, _, err := h.operator(h.Mem.Session()).Find(context.Background(), name)
 		if h.wrong != "" || errors.Is(err, operator.ErrNotFound) || err == nil && r.Next > p+10*ceiling {
 			return
 		}

@@ -167,7 +167,7 @@ func (h *history) putBackLate() {
 	op := h.operator(h.Mem.Session())
 	ctx := context.Background()
 	gone, x, y := h.nodes[0], h.nodes[1], h.nodes[len(h.nodes)-1]
-	r, st, err := op.Show(ctx, name)
+	r, st, err := op.Find(ctx, name)
 	if err != nil || x == y || r.DeletedAt != 0 || r.Mode == record.Strict {
 		return
 	}
@@ -182,7 +182,7 @@ func (h *history) putBackLate() {
 	op.Clock = simHasty{simOperator{h}}
 	if _, err := op.Set(ctx, name, operator.Change{NextPosition: &p}); !errors.Is(err, errHasty) {
 		return
-	} else if r, _, err := op.Show(ctx, name); err != nil || r.Next < p { // nodes have not followed the last change
+	} else if r, _, err := op.Find(ctx, name); err != nil || r.Next < p { // nodes have not followed the last change
 		return
 	}
 	h.note("by hand: next position of %s is %d", name, p)

@@ -139,7 +139,7 @@ func (h *history) vouch(op operator.Sequences, name string) {
 		return
 	}
 	ctx := context.Background()
-	r, st, err := op.Show(ctx, name)
+	r, st, err := op.Find(ctx, name)
 	if err != nil || r.Incarnation == st.Incarnation || r.DeletedAt != 0 {
 		return
 	}

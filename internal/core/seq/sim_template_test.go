@@ -29,7 +29,7 @@ func (h *history) createTemplate(st store.Store) {
 // that are cut off may hold some that nobody has got yet.
 func (h *history) confirmTemplate(op operator.Sequences) {
 	ctx := context.Background()
-	r, st, err := op.Show(ctx, simTemplate)
+	r, st, err := op.Find(ctx, simTemplate)
 	if err != nil || r.Incarnation == st.Incarnation || r.DeletedAt != 0 {
 		return
 	}

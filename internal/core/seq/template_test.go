@@ -43,7 +43,7 @@ func TestTemplateCreatesASequenceAtItsFirstUse(t *testing.T) {
 			t.Errorf("%s: %s", name, r)
 		}
 	}
-	if r, _, err := s.operator().Show(t.Context(), "order:*"); err != nil || r.Names != 1 {
+	if r, _, err := s.operator().Find(t.Context(), "order:*"); err != nil || r.Names != 1 {
 		t.Error(r.Names, err)
 	}
 }
@@ -147,7 +147,7 @@ func TestTemplateDoesNotCreateWhatIsLost(t *testing.T) {
 		}
 		s.run(4 * time.Second)
 	}
-	if r, _, err := s.operator().Show(t.Context(), "order:*"); err != nil || r.Names != 1 {
+	if r, _, err := s.operator().Find(t.Context(), "order:*"); err != nil || r.Names != 1 {
 		t.Errorf("the template has created %d sequences, want 1: %v", r.Names, err)
 	}
 }

@@ -126,7 +126,7 @@ func (rs *Rounds) endSave() {
 	rs.savedAs = &s.as
 	k, as := rs.known.seq(), s.as // nil: the node has joined another cluster meanwhile
 	if k != nil && as.session == rs.session && as.Incarnation == rs.known.incarnation && as.jumpedWith(k.state) {
-		rs.hasSaved(s.as)
+		rs.publish(func(p *progress) { p.saved = &s.as })
 	}
 }
 
@@ -172,7 +172,7 @@ func (rs *Rounds) remember(w Witness) {
 		w.Entered = new(since(*w.Entered))
 	}
 	rs.known = recalled(w, rs.cfg.Elapsed.AtLeast())
-	rs.knowsState()
+	rs.publish(func(p *progress) { p.knowsState = true })
 	for _, name := range slices.Sorted(maps.Keys(w.Records)) {
 		s := rs.named(name) // a request may have asked for it already
 		s.Mu.Lock()

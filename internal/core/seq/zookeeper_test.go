@@ -140,11 +140,11 @@ func (h *house) create(name string) {
 
 func (h *house) record(name string) (record.Record, record.State) {
 	h.Helper()
-	r, st, err := h.operator().Show(h.Context(), name)
+	r, st, err := h.operator().Find(h.Context(), name)
 	if err != nil {
 		h.Fatal(err)
 	}
-	return r, st
+	return r.Record, st
 }
 
 // wipe removes the records of a sequence and of all sequences. The sessions of the nodes end.

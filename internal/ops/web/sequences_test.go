@@ -56,7 +56,7 @@ func issuer(t *testing.T) *seq.Issuer {
 	t.Cleanup(func() { stop(); <-ended })
 	o := operator.Sequences{Store: mem.Session()}
 	for deadline := time.Now().Add(10 * time.Second); ; {
-		if _, _, err := o.Show(t.Context(), "order"); err == operator.ErrNotFound {
+		if _, _, err := o.Find(t.Context(), "order"); err == operator.ErrNotFound {
 			break
 		}
 		if time.Now().After(deadline) {

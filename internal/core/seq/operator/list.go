@@ -226,14 +226,7 @@ func (s Sequences) State(ctx context.Context) (st record.State, err error) {
 	return *v.State, nil
 }
 
-// Show returns the record of a sequence, or of its tombstone, and the state of all sequences. It
-// returns ErrNotFound if there is none.
-func (s Sequences) Show(ctx context.Context, name string) (record.Record, record.State, error) {
-	n, st, err := s.Find(ctx, name)
-	return n.Record, st, err
-}
-
-// Find is Show with the time at which the record was written.
+// Find returns a sequence, or its tombstone, and the state of all sequences. It returns ErrNotFound if there is none.
 func (s Sequences) Find(ctx context.Context, name string) (record.Named, record.State, error) {
 	v, _, err := s.look(ctx, name)
 	_, hasPath := errors.AsType[record.DamagedError](err)
