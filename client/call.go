@@ -23,8 +23,8 @@ type query struct {
 	verb string
 	// name is the sequence, "" for IDs.
 	name string
-	// whole: verb is a whole request, and the reply is one line of as many numbers as the call wants.
-	whole bool
+	// oneLine: verb is a whole request, and the reply is one line of as many numbers as the call wants.
+	oneLine bool
 }
 
 var forIDs = query{verb: "GET"}

@@ -63,8 +63,8 @@ const window = 64
 // get appends want IDs or values to ids, in requests for at most batch each. After an error none
 // of them may be used. Each window of requests may take as long as share.
 func (c *conn) get(ids []worker.ID, q query, want, batch int, share time.Duration) ([]worker.ID, error) {
-	if q.whole {
-		return c.getWhole(ids, q, want, share)
+	if q.oneLine {
+		return c.getOneLine(ids, q, want, share)
 	}
 	for left := want; left > 0; {
 		n := min(left, window*batch)
@@ -97,8 +97,8 @@ func (c *conn) request(q query, n int) {
 	c.out = append(c.out, '\n')
 }
 
-// getWhole sends one request, and appends the want numbers of its line of reply to ids.
-func (c *conn) getWhole(ids []worker.ID, q query, want int, share time.Duration) ([]worker.ID, error) {
+// getOneLine sends one request, and appends the want numbers of its line of reply to ids.
+func (c *conn) getOneLine(ids []worker.ID, q query, want int, share time.Duration) ([]worker.ID, error) {
 	line, err := c.ask(q.verb, time.Now().Add(share))
 	if err != nil {
 		return ids, err

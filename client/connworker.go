@@ -59,28 +59,28 @@ func newConnWorker(c *Client) *connWorker {
 }
 
 // wake wakes a connWorker, so that it calls assign again.
-func (l *connWorker) wake() {
+func (w *connWorker) wake() {
 	select {
-	case l.woken <- struct{}{}:
+	case w.woken <- struct{}{}:
 	default:
 	}
 }
 
-func (l *connWorker) run(ctx context.Context) {
+func (w *connWorker) run(ctx context.Context) {
 	defer func() {
-		for _, conn := range l.conns {
+		for _, conn := range w.conns {
 			conn.close()
 		}
-		for _, made := range l.making {
+		for _, made := range w.making {
 			if m := <-made; m.err == nil {
 				m.conn.close()
 			}
 		}
 	}()
-	for l.next(ctx) {
-		err := l.ask()
-		l.c.settle(l, err)
-		if len(l.job.calls)+len(l.job.more) > 1 {
+	for w.next(ctx) {
+		err := w.ask()
+		w.c.settle(w, err)
+		if len(w.job.calls)+len(w.job.more) > 1 {
 			// Callers that were answered often call again at once. Yielding lets them do
 			// so before the next request, which then serves all of them.
 			runtime.Gosched()
@@ -90,10 +90,10 @@ func (l *connWorker) run(ctx context.Context) {
 
 // next blocks until the connWorker has a job: queued calls, and a node that may be asked. It
 // returns false when the client is closed.
-func (l *connWorker) next(ctx context.Context) bool {
+func (w *connWorker) next(ctx context.Context) bool {
 	for {
-		ready, wait := l.c.assign(l)
-		if ready || l.retired {
+		ready, wait := w.c.assign(w)
+		if ready || w.retired {
 			return ready
 		}
 		var later <-chan time.Time
@@ -103,19 +103,19 @@ func (l *connWorker) next(ctx context.Context) bool {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-l.woken:
+		case <-w.woken:
 		case <-later:
 		}
 	}
 }
 
-// ask exchanges the connWorker's job with its node. The IDs are in l.ids then.
-func (l *connWorker) ask() error {
-	n := l.job.node
-	if conn := l.conns[n]; conn != nil {
-		delete(l.conns, n)
+// ask exchanges the connWorker's job with its node. The IDs are in w.ids then.
+func (w *connWorker) ask() error {
+	n := w.job.node
+	if conn := w.conns[n]; conn != nil {
+		delete(w.conns, n)
 		if time.Since(conn.used) < maxIdle {
-			err := l.exchange(conn)
+			err := w.exchange(conn)
 			if err == nil || !conn.isSilent() || errors.Is(err, os.ErrDeadlineExceeded) {
 				return err
 			}
@@ -125,61 +125,61 @@ func (l *connWorker) ask() error {
 			conn.close()
 		}
 	}
-	conn, err := l.connect(n)
+	conn, err := w.connect(n)
 	if err != nil {
 		return err
 	}
-	return l.exchange(conn)
+	return w.exchange(conn)
 }
 
 // connect returns a new connection to n, or an error after the job's share of time. The
 // attempt then continues, and the next job for n waits for its result. Otherwise calls with
 // less time than a handshake takes would never get a connection.
-func (l *connWorker) connect(n *node) (*conn, error) {
-	made := l.making[n]
+func (w *connWorker) connect(n *node) (*conn, error) {
+	made := w.making[n]
 	if made == nil {
 		made = make(chan connected, 1)
-		l.c.start(func(ctx context.Context) {
-			conn, err := l.c.dial(ctx, n, time.Now().Add(l.c.cfg.Timeout))
+		w.c.start(func(ctx context.Context) {
+			conn, err := w.c.dial(ctx, n, time.Now().Add(w.c.cfg.Timeout))
 			made <- connected{conn, err}
 		})
 	}
-	late := time.NewTimer(l.job.share)
+	late := time.NewTimer(w.job.share)
 	defer late.Stop()
 	select {
 	case m := <-made:
-		delete(l.making, n)
+		delete(w.making, n)
 		return m.conn, m.err
 	case <-late.C:
-		l.making[n] = made
+		w.making[n] = made
 		return nil, &dialog.NetworkError{Text: "no connection to " + n.addr + " in time", Err: os.ErrDeadlineExceeded}
 	}
 }
 
 // exchange requests the job's IDs on a connection, and keeps the connection unless it is
 // broken.
-func (l *connWorker) exchange(conn *conn) (err error) {
-	if cap(l.ids) > keepIDs {
-		l.ids = nil
+func (w *connWorker) exchange(conn *conn) (err error) {
+	if cap(w.ids) > keepIDs {
+		w.ids = nil
 	}
-	if l.job.look {
-		l.job.look = false
-		err = l.c.look(conn, &l.job)
+	if w.job.look {
+		w.job.look = false
+		err = w.c.look(conn, &w.job)
 	}
 	switch {
 	case err != nil:
-	case len(l.job.more) > 0:
-		l.ids, err = conn.getAll(&l.job)
+	case len(w.job.more) > 0:
+		w.ids, err = conn.getAll(&w.job)
 	default:
-		l.ids, err = conn.get(l.ids[:0], l.job.query, l.job.want, l.c.cfg.MaxBatch, l.job.share)
+		w.ids, err = conn.get(w.ids[:0], w.job.query, w.job.want, w.c.cfg.MaxBatch, w.job.share)
 	}
 	if conn.broken {
 		conn.close()
 	} else {
-		l.conns[l.job.node] = conn
+		w.conns[w.job.node] = conn
 	}
 	if conn.known {
-		l.c.compare(&l.job)
+		w.c.compare(&w.job)
 	}
 	return err
 }

@@ -24,31 +24,31 @@ func (c *Client) engage() {
 		c.idle = c.idle[:last]
 	case c.connWorkers < c.mayWork():
 		c.connWorkers++
-		l := newConnWorker(c)
-		c.start(l.run)
+		w := newConnWorker(c)
+		c.start(w.run)
 	}
 }
 
-// assign gives connWorker l a job and returns true. If there is no job, l is in c.idle when assign
-// returns, unless the client is closed. If wait is not 0, l must call assign again after
+// assign gives connWorker w a job and returns true. If there is no job, w is in c.idle when assign
+// returns, unless the client is closed. If wait is not 0, w must call assign again after
 // wait, because calls are queued.
-func (c *Client) assign(l *connWorker) (ready bool, wait time.Duration) {
+func (c *Client) assign(w *connWorker) (ready bool, wait time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l.settling {
-		l.settling = false
+	if w.settling {
+		w.settling = false
 		c.settling--
 	}
-	if i := slices.Index(c.idle, l); i >= 0 { // its timer woke it
+	if i := slices.Index(c.idle, w); i >= 0 { // its timer woke it
 		c.idle = slices.Delete(c.idle, i, i+1)
 	}
-	c.unstick(l)
-	if l.retired = c.connWorkers > c.mayWork(); l.retired {
+	c.unstick(w)
+	if w.retired = c.connWorkers > c.mayWork(); w.retired {
 		if c.connWorkers--; len(c.queue) > 0 {
 			c.engage() // nobody else may look at the queue next
 		}
 	}
-	if c.closed.Load() || l.retired {
+	if c.closed.Load() || w.retired {
 		return false, 0
 	}
 	if split := c.cluster.split.Load(); split != nil {
@@ -57,15 +57,15 @@ func (c *Client) assign(l *connWorker) (ready bool, wait time.Duration) {
 		}
 		c.queue = nil
 	}
-	if ready, wait = c.nextJob(l, time.Now()); !ready {
-		c.idle = append(c.idle, l)
+	if ready, wait = c.nextJob(w, time.Now()); !ready {
+		c.idle = append(c.idle, w)
 	}
 	return ready, wait
 }
 
-// nextJob gives connWorker l a job for the call at the head of the queue. It returns false if there is none. If wait is
+// nextJob gives connWorker w a job for the call at the head of the queue. It returns false if there is none. If wait is
 // not 0, calls are queued that can be tried again after it. The caller holds mu.
-func (c *Client) nextJob(l *connWorker, now time.Time) (ready bool, wait time.Duration) {
+func (c *Client) nextJob(w *connWorker, now time.Time) (ready bool, wait time.Duration) {
 	// pick chooses the node for the head. fill must not find the head ended, and give the node to a call that it refused.
 	for len(c.queue) > 0 && c.queue[0].endsInQueue(now) {
 		c.queue = c.queue[1:]
@@ -78,11 +78,11 @@ func (c *Client) nextJob(l *connWorker, now time.Time) (ready bool, wait time.Du
 	n, others, until := c.pick(now, head)
 	switch {
 	case n != nil:
-		c.fill(&l.job, n, others, now)
+		c.fill(&w.job, n, others, now)
 		if len(c.queue) > 0 {
 			c.engage()
 		}
-		c.watch(l)
+		c.watch(w)
 		return true, 0
 	case len(head.refused) > 0: // the nodes that have not refused it are down
 		c.queue = c.queue[1:]
@@ -191,28 +191,28 @@ func (c *Client) giveUp(until time.Time) {
 func noNews() {}
 
 // settle ends a connWorker's job, and those that shared its exchange.
-func (c *Client) settle(l *connWorker, err error) {
-	c.settleJob(l, &l.job, l.ids, err)
-	for _, j := range l.job.more {
+func (c *Client) settle(w *connWorker, err error) {
+	c.settleJob(w, &w.job, w.ids, err)
+	for _, j := range w.job.more {
 		if j.ids == nil && j.err == nil { // the exchange has failed before
 			j.err = err
 		}
-		c.settleJob(l, j, j.ids, j.err)
+		c.settleJob(w, j, j.ids, j.err)
 	}
 }
 
 // settleJob delivers the IDs to the job's calls, or handles the error.
-func (c *Client) settleJob(l *connWorker, j *job, ids []worker.ID, err error) {
+func (c *Client) settleJob(w *connWorker, j *job, ids []worker.ID, err error) {
 	if split := c.cluster.split.Load(); split != nil {
 		err = split
 	}
 	if err != nil {
-		c.unsettle(j, err)()
+		c.requeueOrFail(j, err)()
 		return
 	}
 	c.mu.Lock()
-	if !l.settling {
-		l.settling = true
+	if !w.settling {
+		w.settling = true
 		c.settling++
 	}
 	news := c.inUse(j.node)
@@ -225,9 +225,9 @@ func (c *Client) settleJob(l *connWorker, j *job, ids []worker.ID, err error) {
 	news()
 }
 
-// unsettle handles the error of a job: it puts the calls back into the queue, or fails them.
+// requeueOrFail handles the error of a job: it puts the calls back into the queue, or fails them.
 // It returns what to log.
-func (c *Client) unsettle(j *job, err error) (news func()) {
+func (c *Client) requeueOrFail(j *job, err error) (news func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed.Load() {
@@ -277,8 +277,8 @@ func (c *Client) inUse(n *node) (news func()) {
 	if !n.restore() {
 		return noNews
 	}
-	for _, l := range c.idle { // they may wait for a node
-		l.wake()
+	for _, w := range c.idle { // they may wait for a node
+		w.wake()
 	}
 	return func() { c.cfg.Logger.Info("flaked: node healthy again", "address", n.addr) }
 }

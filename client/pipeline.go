@@ -50,7 +50,7 @@ func (c *Client) fillMore(j *job, others bool, now time.Time) {
 
 // goesTogether reports whether a call may share the exchange of a job with others.
 func (c *Client) goesTogether(k *call, j *job) bool {
-	return !k.whole && !k.alone && k.last == nil && k.ofSequence() && c.owners.of(k.name) == j.node
+	return !k.oneLine && !k.alone && k.last == nil && k.ofSequence() && c.owners.of(k.name) == j.node
 }
 
 // getAll sends the requests of a job and of those that share its exchange. It returns the values of the job, or its

@@ -17,7 +17,7 @@ func learned(c *Client, n int) {
 func TestNamesOfTheSameOwnerGoTogether(t *testing.T) {
 	c := queued(t, "msg:a", "msg:b", "order", "msg:a", "msg:c", "msg:b", "msg:d", "msg:e")
 	c.queue[4].last = ids.ErrUnavailable // it has failed before
-	c.queue[6].whole = true
+	c.queue[6].oneLine = true
 	c.queue[7].want = 3
 	learned(c, 0)
 	j := filled(c, 0)

@@ -117,7 +117,7 @@ func (s *namedSequence) Range(ctx context.Context, n int) (first, last int64, er
 
 // joins reports whether the call can share the request of a job.
 func (k *call) joins(j *job) bool {
-	return k.query == j.query && !k.whole && !k.alone && !j.calls[0].alone && !slices.Contains(k.refused, j.node)
+	return k.query == j.query && !k.oneLine && !k.alone && !j.calls[0].alone && !slices.Contains(k.refused, j.node)
 }
 
 // sizeReasons are those that a smaller request may end.

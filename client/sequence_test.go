@@ -50,7 +50,7 @@ func TestCallsThatWereRefusedShareTheNextRequest(t *testing.T) {
 		c := queued(t, "order", "order", "order")
 		j := filled(c, 0)
 		first, last := j.calls[0], j.calls[2]
-		c.unsettle(j, dialog.Refusal("a.invalid", text))
+		c.requeueOrFail(j, dialog.Refusal("a.invalid", text))
 		if len(c.queue) != 3 || c.queue[0] != first || c.queue[2] != last {
 			t.Fatalf("%s: the queue has %d calls, or in another order", text, len(c.queue))
 		}
@@ -68,7 +68,7 @@ func TestCallDoesNotJoinARequestToANodeThatRefusedIt(t *testing.T) {
 		t.Errorf("%d calls, and %d are left", len(j.calls), len(c.queue))
 	}
 	keyed := queued(t, "order", "order")
-	keyed.queue[0].whole, keyed.queue[1].whole = true, true
+	keyed.queue[0].oneLine, keyed.queue[1].oneLine = true, true
 	if j := filled(keyed, 0); len(j.calls) != 1 {
 		t.Errorf("%d calls with one key share a request", len(j.calls))
 	}

@@ -13,35 +13,35 @@ const stuckAfter = 50 * time.Millisecond
 func (c *Client) mayWork() int { return min(c.cfg.Conns+c.stuck, maxConns) }
 
 // watch makes a connWorker with a new job stuck after stuckAfter. The caller holds mu.
-func (c *Client) watch(l *connWorker) {
+func (c *Client) watch(w *connWorker) {
 	switch {
-	case !c.owners.ordered(l.job.query.name):
-	case l.late == nil:
-		l.late = time.AfterFunc(stuckAfter, func() { c.markStuck(l) })
+	case !c.owners.ordered(w.job.query.name):
+	case w.late == nil:
+		w.late = time.AfterFunc(stuckAfter, func() { c.markStuck(w) })
 	default:
-		l.late.Reset(stuckAfter)
+		w.late.Reset(stuckAfter)
 	}
 }
 
-func (c *Client) markStuck(l *connWorker) {
+func (c *Client) markStuck(w *connWorker) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if l.stuck || l.settling || l.retired || c.closed.Load() {
+	if w.stuck || w.settling || w.retired || c.closed.Load() {
 		return
 	}
-	l.stuck = true
+	w.stuck = true
 	if c.stuck++; len(c.queue) > 0 {
 		c.engage()
 	}
 }
 
 // unstick ends what watch began. The caller holds mu.
-func (c *Client) unstick(l *connWorker) {
-	if l.late != nil {
-		l.late.Stop()
+func (c *Client) unstick(w *connWorker) {
+	if w.late != nil {
+		w.late.Stop()
 	}
-	if l.stuck {
-		l.stuck = false
+	if w.stuck {
+		w.stuck = false
 		c.stuck--
 	}
 }
