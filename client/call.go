@@ -1,6 +1,7 @@
 package client
 
 import (
+	"slices"
 	"time"
 
 	"go.uber.org/atomic"
@@ -113,4 +114,9 @@ func (k *call) endsInQueue(now time.Time) bool {
 		k.deliver(nil, ids.Unavailable(nil, k.last))
 	}
 	return late || k.isAbandoned()
+}
+
+// joins reports whether the call can share the request of a job.
+func (k *call) joins(j *job) bool {
+	return k.query == j.query && !k.oneLine && !k.alone && !j.calls[0].alone && !slices.Contains(k.refused, j.node)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -113,71 +112,4 @@ func (s *namedSequence) Range(ctx context.Context, n int) (first, last int64, er
 		return 0, 0, fmt.Errorf("client: RANGE %s %d: %d to %d: %w", s.name, n, k.ids[0], k.ids[1], dialog.ErrReply)
 	}
 	return int64(k.ids[0]), int64(k.ids[1]), nil
-}
-
-// joins reports whether the call can share the request of a job.
-func (k *call) joins(j *job) bool {
-	return k.query == j.query && !k.oneLine && !k.alone && !j.calls[0].alone && !slices.Contains(k.refused, j.node)
-}
-
-// sizeReasons are those that a smaller request may end.
-var sizeReasons = []string{"ceiling", "too-many", "exhausted"}
-
-// retryValues is the least time after which a call is tried again that all nodes have refused.
-const retryValues = 20 * time.Millisecond
-
-// refusedOfSequence handles a refusal that is about a sequence and not about the node. The caller holds mu.
-func (c *Client) refusedOfSequence(j *job, err error) {
-	final := code(err) != ids.NOTREADY
-	if reason(err) == "unknown" && c.owners.ordered(j.query.name) { // the program decides whether it asks again
-		final, err = true, ids.Unavailable(nil, err)
-	}
-	if len(j.calls) > 1 && slices.Contains(sizeReasons, reason(err)) {
-		for _, k := range j.calls {
-			k.alone = true
-		}
-		c.queue = slices.Insert(c.queue, 0, j.calls...)
-		return
-	}
-	for _, k := range slices.Backward(j.calls) { // each goes to the head of the queue
-		if final {
-			k.deliver(nil, err)
-			continue
-		}
-		k.last, k.refused = err, append(k.refused, j.node)
-		if len(k.refused) < len(c.nodes) {
-			c.queue = slices.Insert(c.queue, 0, k)
-			continue
-		}
-		c.retryLater(k, err)
-	}
-}
-
-// retryLater puts a call into the queue again after a moment, or fails it if its deadline comes first. The caller holds
-// mu.
-func (c *Client) retryLater(k *call, err error) {
-	d := retryValues
-	if reply, ok := err.(*ids.ReplyError); ok {
-		d = max(d, min(reply.RetryAfter(), time.Second))
-	}
-	if k.stock != nil || time.Now().Add(d).After(k.deadline) {
-		k.deliver(nil, ids.Unavailable(nil, err))
-		return
-	}
-	c.start(func(ctx context.Context) {
-		timer := time.NewTimer(d)
-		defer timer.Stop()
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if k.refused = nil; c.closed.Load() {
-			k.deliver(nil, ids.ErrClosed)
-			return
-		}
-		c.queue = append(c.queue, k)
-		c.engage()
-	})
 }
