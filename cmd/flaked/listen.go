@@ -5,18 +5,15 @@ import (
 	"fmt"
 	"net"
 
-	"github.com/hashicorp/go-hclog"
-
 	"github.com/flaked/flaked/internal/dialog"
-	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/lineproto"
 )
 
-// listen opens all addresses before anything else starts, and stores them in o. A port in use is
+// listen opens all addresses before anything else starts, and stores them in p. A port in use is
 // therefore reported at once.
-func (o *options) listen(guard *access.Server, log hclog.Logger) ([]net.Listener, error) {
+func (p *process) listen() ([]net.Listener, error) {
 	var listeners []net.Listener
-	for i, given := range o.listenOn {
+	for i, given := range p.listenOn {
 		network, address, err := dialog.SplitAddr(given)
 		if err != nil {
 			err = usageError("--listen: %w", err)
@@ -25,10 +22,10 @@ func (o *options) listen(guard *access.Server, log hclog.Logger) ([]net.Listener
 		switch {
 		case err != nil:
 		case network == "unix":
-			l, err = newUnixListener(address, o.unix)
+			l, err = newUnixListener(address, p.unix)
 		default:
-			if l, err = o.listenTCP(given, address, guard, log); err == nil {
-				o.listenOn[i] = boundTo(address, l)
+			if l, err = p.listenTCP(given, address); err == nil {
+				p.listenOn[i] = boundTo(address, l)
 			}
 		}
 		if err != nil {
@@ -37,7 +34,7 @@ func (o *options) listen(guard *access.Server, log hclog.Logger) ([]net.Listener
 		}
 		listeners = append(listeners, l)
 	}
-	o.node.Labels.Address = allAdvertised(o.listenOn, o.advertise)
+	p.node.Labels.Address = allAdvertised(p.listenOn, p.advertise)
 	return listeners, nil
 }
 
@@ -51,18 +48,18 @@ func boundTo(given string, l net.Listener) string {
 	return net.JoinHostPort(host, port)
 }
 
-func (o options) listenTCP(given, address string, guard *access.Server, log hclog.Logger) (net.Listener, error) {
-	if err := o.mayListen(given, address, guard); err != nil {
+func (p *process) listenTCP(given, address string) (net.Listener, error) {
+	if err := p.mayListen(given, address); err != nil {
 		return nil, err
 	}
-	config, tokens := guard.TLS(), guard.Authenticate() != nil
+	config, tokens := p.access.TLS(), p.access.Authenticate() != nil
 	switch {
-	case dialog.IsLoopback(address), o.allowOpen:
-	case !tokens && o.guard.ClientCA == "":
-		log.Warn("TLS without client authentication: anyone who reaches this address is served. --token-file or "+
+	case dialog.IsLoopback(address), p.allowOpen:
+	case !tokens && p.guard.ClientCA == "":
+		p.log.Warn("TLS without client authentication: anyone who reaches this address is served. --token-file or "+
 			"--tls-client-ca requires authentication", "listen", given)
 	case config == nil:
-		log.Warn("tokens cross the network in the clear: --tls-cert and --tls-key encrypt them", "listen", given)
+		p.log.Warn("tokens cross the network in the clear: --tls-cert and --tls-key encrypt them", "listen", given)
 	}
 	l, err := net.Listen("tcp", address)
 	if err == nil && config != nil {
@@ -73,8 +70,8 @@ func (o options) listenTCP(given, address string, guard *access.Server, log hclo
 
 // mayListen returns an error if other machines could use up IDs at a TCP address and the operator
 // has not allowed it.
-func (o options) mayListen(given, address string, guard *access.Server) error {
-	if dialog.IsLoopback(address) || o.allowOpen || guard.TLS() != nil || guard.Authenticate() != nil {
+func (p *process) mayListen(given, address string) error {
+	if dialog.IsLoopback(address) || p.allowOpen || p.access.TLS() != nil || p.access.Authenticate() != nil {
 		return nil
 	}
 	return usageError("--listen %s can be reached from other machines, so anyone there could use up IDs. Require a "+

@@ -155,9 +155,9 @@ func checkUnused(c *cli.Context, m record.Mode) error {
 	return nil
 }
 
-// names returns how many sequences a template creates, and how many sections a family has. Both are 0 for a plain
+// namesAndSections returns how many sequences a template creates, and how many sections a family has. Both are 0 for a plain
 // sequence.
-func names(c *cli.Context, name string, m record.Mode) (most int64, sections int, err error) {
+func namesAndSections(c *cli.Context, name string, m record.Mode) (most int64, sections int, err error) {
 	switch {
 	case c.IsSet("max-names") && !positions.IsTemplate(name):
 		return 0, 0, usageError("--max-names is for templates, whose names end with *, as in order:*")
@@ -191,7 +191,7 @@ func definition(c *cli.Context, name string) (d operator.Definition, err error) 
 		Start: c.Int64("start"), Increment: c.Int64("increment"), Max: sequence.MaxJavaScript,
 		Salt: c.Int("salt"), Scatter: c.Int("scatter"),
 	}
-	if d.MaxNames, d.Sections, err = names(c, d.Name, d.Mode); err != nil {
+	if d.MaxNames, d.Sections, err = namesAndSections(c, d.Name, d.Mode); err != nil {
 		return d, err
 	}
 	if c.IsSet("max") {

@@ -59,14 +59,14 @@ func changeSettings(c *cli.Context, s *record.Settings) {
 	}
 }
 
-// maxNames are the values of --max that have a name.
-var maxNames = []struct {
+// namedMaxes are the values of --max that have a name.
+var namedMaxes = []struct {
 	name  string
 	value int64
 }{{"int32", math.MaxInt32}, {"js", sequence.MaxJavaScript}, {"int64", math.MaxInt64}}
 
 func parseMax(text string) (int64, error) {
-	for _, m := range maxNames {
+	for _, m := range namedMaxes {
 		if text == m.name {
 			return m.value, nil
 		}
@@ -80,7 +80,7 @@ func parseMax(text string) (int64, error) {
 
 // maxText returns the name of a max, or its digits.
 func maxText(v int64) string {
-	for _, m := range maxNames {
+	for _, m := range namedMaxes {
 		if v == m.value {
 			return m.name
 		}

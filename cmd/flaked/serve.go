@@ -59,7 +59,7 @@ func serve(c *cli.Context) error {
 	}
 	defer closeLog()
 	signal.Ignore(syscall.SIGPIPE) // if the reader of the log has ended, writing fails, and the node goes on
-	return logged(c, log, serveNodes(c, log))
+	return logged(c, log, serveNode(c, log))
 }
 
 // process is a node with its ports.
@@ -76,7 +76,7 @@ type process struct {
 	running         *app.Node
 }
 
-func serveNodes(c *cli.Context, log hclog.InterceptLogger) (err error) {
+func serveNode(c *cli.Context, log hclog.InterceptLogger) (err error) {
 	p := &process{events: new(web.Events), log: log, drains: make(chan os.Signal, 1),
 		hangups: make(chan os.Signal, 1)}
 	// Before a node can be found by its state directory. Without a receiver, SIGHUP would end the process.
@@ -95,7 +95,7 @@ func serveNodes(c *cli.Context, log hclog.InterceptLogger) (err error) {
 	if p.access, err = access.Load(p.guard); err != nil {
 		return credentialError(p.guard, err)
 	}
-	if p.listeners, err = p.listen(p.access, log); err != nil {
+	if p.listeners, err = p.listen(); err != nil {
 		return err
 	}
 	defer closeAll(p.listeners)
@@ -159,10 +159,10 @@ func (p *process) servers() (*lineproto.Server, *web.Server, error) {
 	var err error
 	front.server, err = lineproto.New(lineproto.Config{
 		Backend: front, Sequences: p.running.Issuer(), Status: front.status, Authenticate: p.access.Authenticate(),
-		MaxConns: p.maxConns(p.log), AdminHint: p.adminHint(), Logger: p.log,
+		MaxConns: p.maxConns(), AdminHint: p.adminHint(), Logger: p.log,
 	})
 	if err == nil {
-		front.admin = p.adminServer(p.running, front.server, p.access, p.events, p.log)
+		front.admin = p.adminServer(front.server)
 	}
 	return front.server, front.admin, err
 }

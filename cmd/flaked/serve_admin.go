@@ -11,7 +11,6 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/internal/app"
 	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/internal/ops/web"
@@ -106,17 +105,16 @@ func (o options) guardAdmin(
 }
 
 // adminServer returns the server of the admin port. Without such a port, it only answers STATUS.
-func (o options) adminServer(n *app.Node, server *lineproto.Server, guard *access.Server, events *web.Events,
-	log hclog.Logger) *web.Server {
-	cfg := web.Of(n)
-	cfg.Counters, cfg.Reserve, cfg.Events, cfg.Logger = server.Counters, server.Reserve, events, log
-	if o.admin != "" {
-		cfg.Authenticate, cfg.Closed = o.guardAdmin(guard, log)
-		cfg.Loopback = dialog.IsLoopback(o.admin) && !o.allowOpen
+func (p *process) adminServer(server *lineproto.Server) *web.Server {
+	cfg := web.Of(p.running)
+	cfg.Counters, cfg.Reserve, cfg.Events, cfg.Logger = server.Counters, server.Reserve, p.events, p.log
+	if p.admin != "" {
+		cfg.Authenticate, cfg.Closed = p.guardAdmin(p.access, p.log)
+		cfg.Loopback = dialog.IsLoopback(p.admin) && !p.allowOpen
 	}
-	if o.adminTLS {
-		cfg.TLS, cfg.ClientCertificate = guard.ProbeTLS(), o.guard.ClientCA != ""
+	if p.adminTLS {
+		cfg.TLS, cfg.ClientCertificate = p.access.ProbeTLS(), p.guard.ClientCA != ""
 	}
-	cfg.About.Listen, cfg.About.Admin, cfg.About.Dev = o.listenOn, o.adminURL(o.admin), o.node.InMemory
+	cfg.About.Listen, cfg.About.Admin, cfg.About.Dev = p.listenOn, p.adminURL(p.admin), p.node.InMemory
 	return web.New(cfg)
 }

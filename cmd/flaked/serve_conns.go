@@ -1,9 +1,5 @@
 package main
 
-import (
-	"github.com/hashicorp/go-hclog"
-)
-
 const (
 	// mostConns is the most connections for IDs of a node.
 	mostConns = 10_000
@@ -16,14 +12,14 @@ const (
 
 // maxConns returns how many connections the node serves at once. It warns if the limit on open files
 // allows fewer than usual.
-func (o options) maxConns(log hclog.Logger) int {
+func (p *process) maxConns() int {
 	limit, known := openFiles()
 	if !known {
 		return mostConns
 	}
 	conns := connsWithin(limit)
 	if conns < mostConns {
-		log.Warn("this process may open few files, so it serves fewer connections: set LimitNOFILE= in the unit, or "+
+		p.log.Warn("this process may open few files, so it serves fewer connections: set LimitNOFILE= in the unit, or "+
 			"ulimit -Hn in a shell",
 			"files", limit, "max_conns", conns, "usual_max_conns", mostConns)
 	}
