@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/dialog"
 )
 
 // An ordered sequence has one node as its owner, and so has each section of a family. Every node answers requests, but
@@ -83,11 +84,7 @@ func (o *owners) learn(name, line string, nodes []*node, now time.Time) {
 		return
 	}
 	delete(o.families, at.name) // it may have been deleted, or created anew
-	fields := make(map[string]string)
-	for field := range strings.FieldsSeq(line) {
-		key, value, _ := strings.Cut(field, "=")
-		fields[key] = value
-	}
+	fields := dialog.Fields(line)
 	found := owner{until: now.Add(lookAgain)}
 	for _, n := range nodes {
 		if n.network == "tcp" && n.address == fields["owner"] {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
+	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
@@ -143,11 +144,7 @@ func takenBy(r *reply, known record.Record) (taken int64) {
 		return 0
 	}
 	err := r.refused()
-	fields := make(map[string]string)
-	for field := range strings.FieldsSeq(r.line) {
-		key, value, _ := strings.Cut(field, "=")
-		fields[key] = value
-	}
+	fields := dialog.Fields(r.line)
 	taken, parseErr := strconv.ParseInt(fields["taken"], 10, 64)
 	switch {
 	case err != nil && strings.Contains(err.Error(), "reason="+string(record.NoSequence)):

@@ -127,6 +127,17 @@ func Number(word []byte) (n int64, ok bool) {
 	return int64(v), v <= math.MaxInt64
 }
 
+// Fields returns the fields of a line of the form key=value. It leaves out words without "=".
+func Fields(line string) map[string]string {
+	fields := make(map[string]string)
+	for word := range strings.FieldsSeq(line) {
+		if key, value, ok := strings.Cut(word, "="); ok {
+			fields[key] = value
+		}
+	}
+	return fields
+}
+
 // Refusal returns the error for a line that is not the reply that was asked for: see the function Refusal.
 func (r *Reader) Refusal(line []byte) error { return Refusal(r.addr, string(line)) }
 

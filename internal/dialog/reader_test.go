@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -103,6 +104,13 @@ func TestRowOfNumbers(t *testing.T) {
 		if got != row.want {
 			t.Errorf("%q: %s, want %s", row.line, got, row.want)
 		}
+	}
+}
+
+func TestFieldsOfALine(t *testing.T) {
+	got := Fields(" worker=0 text cluster=a  note=x=y owner= cluster=b")
+	if want := map[string]string{"worker": "0", "cluster": "b", "note": "x=y", "owner": ""}; !maps.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
