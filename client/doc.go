@@ -55,7 +55,7 @@
 //
 // # Reading the code
 //
-// Three types carry the package. A call is what one caller waits for. A connWorker is a goroutine that makes a job of
+// Three types carry the package. A call is what a caller or a stock waits for. A connWorker is a goroutine that makes a job of
 // calls in Client.queue, exchanges it with a node, and settles it. A node is an address, and whether it may be asked.
 // A call is in one place: the queue, a job, or a timer of retryLater. It is delivered once, or abandoned by its caller.
 //

@@ -7,9 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -80,8 +78,7 @@ func (a nodeAt) exchange(ctx context.Context, request string, n int) ([]string, 
 		return nil, err
 	}
 	defer conn.Close()
-	stop := context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
+	defer dialog.Interrupt(ctx, conn)()
 	if _, err := io.WriteString(conn, request+"\n"); err != nil {
 		return nil, err
 	}
@@ -125,21 +122,21 @@ func unanswered(addr string, timeout time.Duration, err error) error {
 	}
 	why, advice := plain(err.Error()), "Check --addr (FLAKED_ADDR)"
 	tls, insecure := tlsAdvice(err)
-	switch {
+	switch kind := dialog.KindOf(err); {
 	case insecure:
 		advice = tls
-	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded):
+	case kind == dialog.TimedOut:
 		why, advice = fmt.Sprintf("timed out after %s", timeout), "Check that it is a flaked node, or wait longer "+
 			"with --timeout"
-	case errors.Is(err, syscall.ECONNREFUSED):
+	case kind == dialog.ConnectionRefused:
 		why, advice = "connection refused", startOne
-	case errors.Is(err, os.ErrNotExist):
+	case kind == dialog.SocketNotFound:
 		why, advice = "socket not found", startOne
 	case errors.Is(err, dialog.ErrLong):
 		why, advice = "its reply is longer than any of a node", "Check that it is a flaked node"
 	case errors.Is(err, errHTTP):
 		advice = "Give the node's --listen address, whose port is " + dialog.DefaultPort + " by default"
-	case errors.Is(err, io.EOF):
+	case kind == dialog.ConnectionClosed:
 		why, advice = "the connection was closed without a reply", "Check that it is a flaked node, and that it is "+
 			"not stopping"
 	}

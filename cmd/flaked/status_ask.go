@@ -252,8 +252,7 @@ func outcome(err error) (asked, why string) {
 		return view.AccessDenied, view.Clean(reply.Line()) + accessAdvice(reply)
 	case refused:
 		return view.NoAnswer, view.Clean(reply.Line())
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded),
-		errors.Is(err, context.Canceled):
+	case dialog.KindOf(err) == dialog.TimedOut, errors.Is(err, context.Canceled):
 		if why = "timed out"; isSilent {
 			why = silent.why
 		}

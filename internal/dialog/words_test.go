@@ -17,20 +17,21 @@ func TestNetworkErrorsAreInPlainWords(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		err  error
+		kind Kind
 		want string
 	}{
-		{"deadline of a connection", op(os.ErrDeadlineExceeded), "no answer from a:1 in time"},
-		{"deadline of a context", context.DeadlineExceeded, "no answer from a:1 in time"},
-		{"refused", call(syscall.ECONNREFUSED), "connection refused by a:1"},
-		{"no socket", call(syscall.ENOENT), "socket not found: a:1"},
-		{"closed", io.EOF, "connection closed by a:1"},
-		{"reset", call(syscall.ECONNRESET), "connection closed by a:1"},
-		{"no host", op(&net.DNSError{Err: "no such host", Name: "a", IsNotFound: true}), "host name not found: a:1"},
-		{"no route", call(syscall.EHOSTUNREACH), "a:1: no route to host"},
-		{"TLS", errors.New("tls: bad certificate"), "a:1: tls: bad certificate"},
+		{"deadline of a connection", op(os.ErrDeadlineExceeded), TimedOut, "no answer from a:1 in time"},
+		{"deadline of a context", context.DeadlineExceeded, TimedOut, "no answer from a:1 in time"},
+		{"refused", call(syscall.ECONNREFUSED), ConnectionRefused, "connection refused by a:1"},
+		{"no socket", call(syscall.ENOENT), SocketNotFound, "socket not found: a:1"},
+		{"closed", io.EOF, ConnectionClosed, "connection closed by a:1"},
+		{"reset", call(syscall.ECONNRESET), ConnectionClosed, "connection closed by a:1"},
+		{"no host", op(&net.DNSError{Err: "no such host", Name: "a", IsNotFound: true}), HostNotFound, "host name not found: a:1"},
+		{"no route", call(syscall.EHOSTUNREACH), OtherKind, "a:1: no route to host"},
+		{"TLS", errors.New("tls: bad certificate"), OtherKind, "a:1: tls: bad certificate"},
 	} {
-		if got := InWords("a:1", row.err); got.Error() != row.want || !errors.Is(got, row.err) {
-			t.Errorf("%s: %q, want %q", row.name, got, row.want)
+		if got := InWords("a:1", row.err); got.Error() != row.want || !errors.Is(got, row.err) || KindOf(got) != row.kind {
+			t.Errorf("%s: %q of kind %d, want %q of kind %d", row.name, got, KindOf(got), row.want, row.kind)
 		}
 	}
 }
