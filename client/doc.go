@@ -55,9 +55,10 @@
 //
 // # Reading the code
 //
-// Three types carry the package. A call is what a caller or a stock waits for. A connWorker is a goroutine that makes a job of
-// calls in Client.queue, exchanges it with a node, and settles it. A node is an address, and whether it may be asked.
-// A call is in one place: the queue, a job, or a timer of retryLater. It is delivered once, or abandoned by its caller.
+// Three types carry the package. A call is what a caller or a stock waits for. A connWorker is a goroutine that makes
+// a job of calls in Client.queue, exchanges it with a node, and settles it. A node is an address, and whether it may be
+// asked. A call is in one place: the queue, a job, or a timer of retryLater. It is delivered once, or abandoned by its
+// caller.
 //
 // While calls are queued, a connWorker looks at the queue next: one that was woken, one whose timer runs, one that is
 // settling, or one that has a job. For this, a connWorker that finds no job enters Client.idle before it releases
