@@ -66,7 +66,7 @@ func printSequences(w io.Writer, found []view.SequenceReport, now time.Time) err
 	t.add("NAME", "NEXT", "INC", "MAX", "USED", "CEILING", "LAST WRITER", "AGE", "STATE")
 	for _, d := range found {
 		ceiling, at := view.Thousands(strconv.FormatInt(d.Ceiling, 10)), d.WrittenMs
-		if d.Error != "" {
+		if d.State == view.SeqDamaged {
 			t.add(d.Name, "-", "-", "-", "-", "-", "-", view.Brief(max(0, now.UnixMilli()-at)), d.State)
 			continue
 		}
@@ -76,7 +76,7 @@ func printSequences(w io.Writer, found []view.SequenceReport, now time.Time) err
 		if d.DeletedMs != nil {
 			at = *d.DeletedMs
 		}
-		t.add(d.Name, nextText(d), strconv.FormatInt(d.Increment, 10), maxText(d.Max), usedText(d),
+		t.add(d.Name, nextText(d), strconv.FormatInt(d.Increment, 10), maxText(d.Max), d.UsedText(),
 			ceiling, printable(d.By), view.Brief(max(0, now.UnixMilli()-at)), d.State)
 	}
 	return t.print(w)

@@ -30,8 +30,6 @@ func nextText(d view.SequenceReport) string {
 	return "-"
 }
 
-func usedText(d view.SequenceReport) string { return view.PartText(view.Taken(d.Record)) }
-
 // stateMeaning explains a state other than in-use. The text begins with a colon.
 func stateMeaning(d view.SequenceReport) string {
 	set := fmt.Sprintf("`flaked seq set '%s' ", d.Name)
@@ -41,7 +39,7 @@ func stateMeaning(d view.SequenceReport) string {
 		return ": ZooKeeper lost data since a node last took values. The next node that takes some first skips " +
 			view.Plural(d.Skips, "value")
 	case view.SeqDamaged:
-		return ": " + d.Error + ". Nodes that know them put them back. If none does, delete the family, and " +
+		return ": " + d.Why + ". Nodes that know them put them back. If none does, delete the family, and " +
 			"create it again"
 	case view.SeqFrozen:
 		switch {
@@ -113,7 +111,7 @@ func seqRows(d view.SequenceReport, now time.Time) textTable {
 		{"start", strconv.FormatInt(d.Start, 10)},
 		{"increment", strconv.FormatInt(d.Increment, 10)},
 		{"max", top},
-		{"used", usedText(d)},
+		{"used", d.UsedText()},
 		{"block", unused(d, fmt.Sprintf("%s or more", view.Plural(d.Block, "value")))},
 	}
 	rows = slices.Concat(rows, supplyRows(d), textTable{

@@ -141,7 +141,7 @@ func changeSequence(
 		return err
 	}
 	text := fmt.Sprintf("changed sequence %s. Connected nodes follow at their next heartbeat.", name)
-	state := view.Recorded(after, st, o.Now()).State
+	state := view.RecordedReport(after, st, o.Now()).State
 	if moved && (state == view.SeqAfterLoss || state == view.SeqFrozen) {
 		text += " The sequence does not go on at the next value, because ZooKeeper has lost data and nobody vouched " +
 			"with --vouch-after-loss. See `flaked seq show " + name + "`."

@@ -131,15 +131,15 @@ func readSequences(ctx context.Context, zk store.Store, r *view.Report) {
 	switch {
 	case errors.Is(err, operator.ErrNoState):
 	case errors.Is(err, record.ErrDamaged): // the record that all need
-		r.Sequences = view.CountSequences([]view.Sequence{view.Recorded(record.Named{Name: "all", Err: err}, st, 0)})
+		r.Sequences = view.CountSequences([]view.SequenceReport{view.RecordedReport(record.Named{Name: "all", Err: err}, st, 0)})
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		r.SequencesError = fmt.Sprintf("not read within %s", sequencesTime)
 	case err != nil:
 		r.SequencesError = view.Clean(plain(err.Error()))
 	default:
-		var all []view.Sequence
+		var all []view.SequenceReport
 		for _, n := range found {
-			all = append(all, view.Recorded(n, st, r.Summary.NowMs))
+			all = append(all, view.RecordedReport(n, st, r.Summary.NowMs))
 		}
 		r.Sequences = view.CountSequences(all)
 	}

@@ -5,58 +5,63 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
-// Together returns sequences with the sections of each family as one.
-func Together(all []Sequence) (out []Sequence) {
-	families := map[string][]Sequence{}
-	for _, s := range all {
-		if family, _, is := record.SectionOf(s.Name); is {
-			families[family] = append(families[family], s)
+// NodeReports returns the reports of what a node knows of its sequences, in no order. The sections of a family are one.
+func NodeReports(all []mode.Use, st record.State) []SequenceReport {
+	out, families := make([]SequenceReport, 0, len(all)), map[string][]SequenceReport{}
+	for _, u := range all {
+		if d := NodeReport(u, st); d.Section != nil {
+			families[d.Family] = append(families[d.Family], d)
 		} else {
-			out = append(out, s)
+			out = append(out, d)
 		}
 	}
 	for name, sections := range families {
-		f := asFamily(sections)
-		f.Name, f.Record.Sections = name, len(sections)
-		out = append(out, f)
+		out = append(out, nodeFamily(name, sections, st))
 	}
 	return out
+}
+
+// nodeFamily returns the report of what a node knows of a family.
+func nodeFamily(name string, sections []SequenceReport, st record.State) SequenceReport {
+	state, why, count := together(sections)
+	r, at := sections[0].Record, *sections[0].AtNode
+	for _, s := range sections[1:] {
+		at.Held, at.PerSecond = at.Held+s.Held, at.PerSecond+s.PerSecond
+		at.Passed, at.Lapses = at.Passed+s.Passed, at.Lapses+s.Lapses
+		at.OwnedSections += s.OwnedSections
+		at.Refusal = cmp.Or(at.Refusal, s.Refusal)
+		r.OwnedAt, r.Term, r.Next = max(r.OwnedAt, s.Record.OwnedAt), r.Term+s.Term, max(r.Next, s.Taken)
+	}
+	r.Owner, r.Address, r.Sections = "", "", count // each section has its own owner
+	d := report(name, r, st)
+	d.State, d.Why, d.Sections, d.Term, d.AtNode = state, why, count, r.Term, &at
+	return d
 }
 
 // stateRanks orders the states of sections: the first of them is that of the family.
 var stateRanks = []string{SeqDamaged, SeqFrozen, SeqExhausted, SeqAfterLoss, SeqInUse}
 
-// asFamily returns what sections are together. Its state and its refusal are those of the worst one.
-func asFamily(sections []Sequence) Sequence {
-	slices.SortFunc(sections, func(a, b Sequence) int {
-		return cmp.Or(slices.Index(stateRanks, a.State)-slices.Index(stateRanks, b.State),
-			cmp.Compare(b.Record.Next, a.Record.Next))
+// together sorts sections, the worst first. It returns the state of their family, which is that of the worst one, and
+// their number.
+func together(sections []SequenceReport) (state, why string, count int) {
+	slices.SortFunc(sections, func(a, b SequenceReport) int {
+		return cmp.Or(slices.Index(stateRanks, a.State)-slices.Index(stateRanks, b.State), cmp.Compare(b.Taken, a.Taken))
 	})
-	f, same := sections[0], 1
-	f.Sections, f.Owned = len(sections), truth(f.Owns)
-	f.Owns, f.Record.Owner, f.Record.Address = false, "", "" // each section has its own owner
-	for _, s := range sections[1:] {
-		f.Held, f.PerSecond = f.Held+s.Held, f.PerSecond+s.PerSecond
-		f.Passed, f.Lapses = f.Passed+s.Passed, f.Lapses+s.Lapses
-		f.Record.OwnedAt = max(f.Record.OwnedAt, s.Record.OwnedAt)
-		f.Record.Term, f.Record.Next = f.Record.Term+s.Record.Term, max(f.Record.Next, s.Record.Next)
-		f.Refusal = cmp.Or(f.Refusal, s.Refusal)
-		f.Gone += s.Gone
-		f.Owned += truth(s.Owns)
-		if s.State == f.State {
-			same++
-		}
+	same := 0
+	for _, s := range sections {
+		same += truth(s.State == sections[0].State)
 	}
-	switch {
-	case f.State == SeqInUse:
-		f.State = SeqFamily
-	case f.Why == "":
-		f.Why = OfSections(same, f.Sections)
+	switch state, why, count = sections[0].State, sections[0].Why, len(sections); {
+	case state == SeqInUse:
+		state = SeqFamily
+	case why == "":
+		why = OfSections(same, count)
 	}
-	return f
+	return state, why, count
 }
 
 func truth(is bool) int {

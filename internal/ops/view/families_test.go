@@ -32,12 +32,12 @@ func TestOwnerThatIsGoneIsAProblem(t *testing.T) {
 	lost, broken := family("lost:*", now, now), family("broken:*", now)
 	lost.Sections = lost.Sections[1:]
 	broken.Err = record.ErrDamaged
-	var all []Sequence
+	var all []SequenceReport
 	for _, n := range []record.Named{
 		ticks, free, section("kept", 5, now-6000), family("msg:*", now-7000, now, now-9000), family("all:*", now),
 		lost, broken,
 	} {
-		all = append(all, Recorded(n, record.State{}, now))
+		all = append(all, RecordedReport(n, record.State{}, now))
 	}
 	const want = "Damaged records of sequences: broken:* (not a sequence record of flaked), lost:* (1 of 2 sections " +
 		"missing in ZooKeeper). Ordered sequences whose owner has not renewed its lease: msg:* (2 of 3 sections), " +
@@ -53,25 +53,26 @@ func TestOwnerThatIsGoneIsAProblem(t *testing.T) {
 
 // A node says what it knows of all sections of a family as of one sequence.
 func TestSectionsAreOneFamily(t *testing.T) {
-	use := func(name string, next int64, refusal record.Reason) Sequence {
-		return InUse(mode.Use{Name: name, Record: section(name, next, 0).Record, Held: 3, PerSecond: 2, Passed: 5,
-			Lapses: 1, Owns: next == 7, Refusal: refusal}, record.State{})
+	use := func(name string, next int64, refusal record.Reason) mode.Use {
+		return mode.Use{Name: name, Record: section(name, next, 0).Record, Held: 3, PerSecond: 2, Passed: 5,
+			Lapses: 1, Owns: next == 7, Refusal: refusal}
 	}
-	all := Together([]Sequence{
+	all := NodeReports([]mode.Use{
 		use("ticks", 7, ""), use("msg:*0", 7, ""), use("msg:*1", 999, record.NoOwner), use("msg:*2", 1000, ""),
-	})
-	if len(all) != 2 || all[0].Name != "ticks" || all[1].Name != "msg:*" {
+	}, record.State{})
+	if len(all) != 2 || all[0].Name != "ticks" || all[0].OwnedSections != 1 || all[1].Name != "msg:*" {
 		t.Fatalf("%+v", all)
 	}
 	f := all[1]
 	if r := f.Record; r.Next != 1000 || r.Term != 3 || r.Kind() != record.Family || r.Owner+r.Address != "" {
 		t.Errorf("%+v", r)
 	}
-	if f.Held != 9 || f.PerSecond != 6 || f.Passed != 15 || f.Lapses != 3 || f.Owned != 1 || f.Sections != 3 ||
-		f.Owns || f.State != SeqExhausted || f.Why != "1 of 3 sections" || f.Refusal != record.NoOwner {
+	if f.Held != 9 || f.PerSecond != 6 || f.Passed != 15 || f.Lapses != 3 || f.OwnedSections != 1 || f.Sections != 3 ||
+		f.Taken != 1000 || f.Next != nil || f.Term != 3 || f.Owner != "" || f.State != SeqExhausted ||
+		f.Why != "1 of 3 sections" || f.Refusal != record.NoOwner {
 		t.Errorf("%+v", f)
 	}
-	f = Together([]Sequence{use("msg:*0", 7, ""), use("msg:*1", 8, record.NoOwner)})[0]
+	f = NodeReports([]mode.Use{use("msg:*0", 7, ""), use("msg:*1", 8, record.NoOwner)}, record.State{})[0]
 	if p, _ := f.Problem(); f.State != SeqFamily || p.Cause != sequencesNoOwner.Cause || p.Severity != Critical {
 		t.Errorf("%+v", f)
 	}
@@ -84,12 +85,12 @@ func TestOwnerThatIsGoneIsNoProblemWhileANodeServes(t *testing.T) {
 		problems int
 	}{
 		{nil, 1}, {&Answer{Cause: "confirming"}, 1}, {&Answer{Ready: true}, 0},
-		{&Answer{Ready: true, Sequences: CountSequences([]Sequence{
-			InUse(mode.Use{Name: "ticks", Record: section("ticks", 5, 0).Record, Refusal: record.NoOwner}, record.State{}),
+		{&Answer{Ready: true, Sequences: CountSequences([]SequenceReport{
+			NodeReport(mode.Use{Name: "ticks", Record: section("ticks", 5, 0).Record, Refusal: record.NoOwner}, record.State{}),
 		})}, 1},
 	} {
 		r := Report{Source: SourceZooKeeper, Workers: []WorkerReport{{State: Live, Says: row.says}},
-			Sequences: CountSequences([]Sequence{Recorded(section("ticks", 5, 0), record.State{}, 9000)})}
+			Sequences: CountSequences([]SequenceReport{RecordedReport(section("ticks", 5, 0), record.State{}, 9000)})}
 		r.Judge()
 		if n := len(r.Sequences.Problems(t0)); n != row.problems {
 			t.Errorf("%+v: %v", row.says, r.Sequences.Problems(t0))

@@ -4,16 +4,19 @@ import (
 	"cmp"
 	"math"
 
+	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
-// SequenceReport is a named sequence in JSON, as `flaked seq` and HTTP report it. Values, and numbers of values and of
-// positions, are strings, as JavaScript and others round large numbers. Position p has the value start + p * increment.
+// SequenceReport is a named sequence, as `flaked seq`, HTTP, the page and the metrics show it. Values, and numbers of
+// values and of positions, are strings in JSON, as JavaScript and others round large numbers. Position p has the value
+// start + p * increment.
 type SequenceReport struct {
 	Name  string `json:"name"`
 	State string `json:"state"`
-	// Error says why a record is damaged, or what of a family is. Of a damaged record other fields are empty.
-	Error string `json:"error,omitempty"`
+	// Why has details of the state, for people. Of a record that cannot be read, other fields are empty.
+	Why string `json:"why,omitempty"`
 	// Mode is segment, strict or ordered.
 	Mode string `json:"mode"`
 	// Next is the first value that no node has taken. It is null if there is none, or if it depends on the
@@ -100,61 +103,72 @@ type AtNode struct {
 	Held      int64   `json:"held,string"`
 	PerSecond float64 `json:"values_per_second"`
 	// Refusal is the reason for which the node gets no values now. It is missing if there is none.
-	Refusal string `json:"refusal,omitempty"`
-	// Owns: the node is the owner. Passed is the number of values that it got from other nodes for its clients. Only
-	// ordered sequences have both, and a family has OwnedSections, the number of those that the node owns, in place of
-	// Owns.
-	Owns          *bool  `json:"owns,omitempty"`
-	OwnedSections *int   `json:"owned_sections,omitempty"`
-	Passed        *int64 `json:"passed,string,omitempty"`
+	Refusal record.Reason `json:"refusal,omitempty"`
+	// Unanswered is the number of values of a strict sequence that the node has taken, or perhaps taken, and not
+	// answered. This and all below are missing if 0.
+	Unanswered int64 `json:"unanswered,string,omitempty"`
+	// OwnedSections is the number of sections that the node owns. An ordered sequence has one section.
+	OwnedSections int `json:"owned_sections,omitempty"`
+	// Passed is the number of values of an ordered sequence that the node got from other nodes for its clients, and
+	// Lapses that of the leases that it did not renew in time.
+	Passed int64 `json:"passed,string,omitempty"`
+	Lapses int64 `json:"lapses,string,omitempty"`
+	// LastBlock is the last block that the node has taken.
+	LastBlock positions.Block `json:"-"`
 }
 
 // RecordedReport returns the report of a record in ZooKeeper. now is Unix ms.
 func RecordedReport(n record.Named, st record.State, now int64) SequenceReport {
-	s := Recorded(n, st, now)
 	if n.Err != nil {
-		return SequenceReport{Name: n.Name, State: s.State, Error: s.Why, WrittenMs: n.Written}
+		return SequenceReport{Name: n.Name, State: SeqDamaged, Why: Clean(n.Err.Error()), WrittenMs: n.Written}
 	}
-	d := s.report(st)
+	d := report(n.Name, n.Record, st)
 	d.WrittenMs = n.Written
-	if s.State == SeqDamaged {
-		d.Error = s.Why
-	}
 	if !n.Mode.Owned() {
 		return d
 	}
 	d.Ownership = owned(n, now)
-	for _, part := range n.Sections {
-		_, k, _ := record.SectionOf(part.Name)
-		d.Skips = max(d.Skips, part.Standing(st).Skip)
-		d.BySection = append(d.BySection, SectionReport{k, SequenceState(part.Record, st), part.Next, owned(part, now)})
+	var sections []SequenceReport
+	for _, section := range n.Sections {
+		s := RecordedReport(section, st, now)
+		_, k, _ := record.SectionOf(section.Name)
+		d.Skips = max(d.Skips, s.Skips)
+		d.BySection = append(d.BySection, SectionReport{k, s.State, s.Taken, s.Ownership})
+		sections = append(sections, s)
+	}
+	if len(sections) > 0 {
+		d.State, d.Why, d.Sections = together(sections)
+	}
+	if missing := n.Record.Sections - len(n.Sections); missing > 0 && n.Record.Kind() == record.Family {
+		d.State, d.Why = SeqDamaged, OfSections(missing, n.Record.Sections)+" missing in ZooKeeper"
 	}
 	return d
 }
 
 // NodeReport returns the report of what a node knows of a sequence.
-func (s Sequence) NodeReport(st record.State) SequenceReport {
-	d := s.report(st)
-	d.AtNode = &AtNode{Held: s.Held, PerSecond: s.PerSecond, Refusal: string(s.Refusal)}
-	if s.Record.Mode.Owned() {
-		d.Ownership, d.Passed = owned(record.Named{Record: s.Record}, 0), &s.Passed
-		if d.Owns = &s.Owns; s.Sections > 0 {
-			d.Owns, d.OwnedSections = nil, &s.Owned
-		}
+func NodeReport(u mode.Use, st record.State) SequenceReport {
+	d := report(u.Name, u.Record, st)
+	d.AtNode = &AtNode{Held: u.Held, PerSecond: u.PerSecond, Refusal: u.Refusal, Unanswered: u.Unanswered,
+		OwnedSections: truth(u.Owns), Passed: u.Passed, Lapses: u.Lapses, LastBlock: u.Block}
+	if u.Record.Mode.Owned() {
+		d.Ownership = owned(record.Named{Record: u.Record}, 0)
+	}
+	if u.Refusal == record.Frozen && d.State != SeqFrozen {
+		d.State, d.Why = SeqFrozen, "its record or key is damaged or missing"
 	}
 	return d
 }
 
 // report returns what the record of a sequence says.
-func (s Sequence) report(st record.State) SequenceReport {
-	r := s.Record
+func report(name string, r record.Record, st record.State) SequenceReport {
 	d := SequenceReport{
-		Record: r, Name: s.Name, State: s.State, Mode: r.Mode.String(), Skips: r.Standing(st).Skip,
+		Record: r, Name: name, State: SequenceState(r, st), Mode: r.Mode.String(), Skips: r.Standing(st).Skip,
 		Start: r.Start, Increment: r.Increment, Max: r.Max, Salt: r.Salt, Scatter: r.Scatter,
-		Taken: r.Next, Positions: r.Positions(), UsedPercent: math.Round(1000*Part(Taken(r))) / 10, Settings: r.Settings,
-		By: r.By, MaxNames: r.MaxNames, Names: r.Names, ID: r.ID, Sections: s.Sections,
+		Taken: r.Next, Positions: r.Positions(), Settings: r.Settings,
+		By: r.By, MaxNames: r.MaxNames, Names: r.Names, ID: r.ID,
 		Incarnation: r.Incarnation, ClusterIncarnation: st.Incarnation,
 	}
+	d.UsedPercent = math.Round(1000*d.Used()) / 10
 	if r.Next < r.Positions() && !r.Keyed() {
 		d.Next = new(r.Value(r.Next))
 	}
@@ -164,7 +178,7 @@ func (s Sequence) report(st record.State) SequenceReport {
 	if d.HoldMs = r.HoldMs; r.Mode.Owned() {
 		d.HoldMs, d.LeaseMs = 0, r.HoldMs
 	}
-	if family, k, is := record.SectionOf(s.Name); is {
+	if family, k, is := record.SectionOf(name); is {
 		d.Family, d.Section = family, &k
 	}
 	return d

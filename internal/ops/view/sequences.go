@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
@@ -44,90 +43,72 @@ func SequenceState(r record.Record, st record.State) string {
 	return SeqInUse
 }
 
-// Sequence is a named sequence as ZooKeeper or a node knows it.
-type Sequence struct {
-	mode.Use
-	State string
-	// Why has details of the state, for people.
-	Why string
-	// Sections is the number of sections of a family that are known, and Owned that of those that this node owns.
-	Sections, Owned int
-	// Gone is the number of sections whose owner has not renewed its lease. A plain sequence has one section.
-	Gone int
-}
-
-// InUse returns a sequence as a node knows it.
-func InUse(u mode.Use, st record.State) Sequence {
-	s := Sequence{Use: u, State: SequenceState(u.Record, st)}
-	if u.Refusal == record.Frozen && s.State != SeqFrozen {
-		s.State, s.Why = SeqFrozen, "its record or key is damaged or missing"
-	}
-	return s
-}
-
-// Recorded returns a sequence as ZooKeeper has it. now is Unix ms.
-func Recorded(n record.Named, st record.State, now int64) Sequence {
-	s := Sequence{Use: mode.Use{Name: n.Name, Record: n.Record}}
-	switch {
-	case n.Err != nil:
-		s.State, s.Why = SeqDamaged, Clean(n.Err.Error())
-	case len(n.Sections) > 0:
-		var sections []Sequence
-		for _, section := range n.Sections {
-			sections = append(sections, Recorded(section, st, now))
-		}
-		s = asFamily(sections)
-		s.Name, s.Record = n.Name, n.Record
-	default:
-		s.State, s.Gone = SequenceState(n.Record, st), truth(OwnerGone(n, now))
-	}
-	if missing := n.Record.Sections - len(n.Sections); missing > 0 && n.Record.Kind() == record.Family && n.Err == nil {
-		s.State, s.Why = SeqDamaged, OfSections(missing, n.Record.Sections)+" missing in ZooKeeper"
-	}
-	return s
-}
-
 // Problem returns the row of the sequence's problem, and false if it has none.
-func (s Sequence) Problem() (p Problem, is bool) {
-	switch {
-	case s.State == SeqDamaged:
+func (d *SequenceReport) Problem() (p Problem, is bool) {
+	switch d.State {
+	case SeqDamaged:
 		return sequencesDamaged, true
-	case s.State == SeqFrozen:
+	case SeqFrozen:
 		return sequencesFrozen, true
-	case s.State == SeqExhausted:
+	case SeqExhausted:
 		return sequencesExhausted, true
-	case s.State == SeqDeleted:
+	case SeqDeleted:
 		return p, false
-	case s.Refusal == record.CeilingReached:
+	}
+	switch d.here().Refusal {
+	case record.CeilingReached:
 		return sequencesCeiling, true
-	case s.Refusal == record.NoOwner:
+	case record.NoOwner:
 		return sequencesNoOwner, true
-	case s.Refusal == record.NoBlock, s.Refusal == record.Confirming, s.Refusal == record.Unknown:
+	case record.NoBlock, record.Confirming, record.Unknown:
 		return sequencesUnserved, true
-	case s.Gone > 0:
+	}
+	if d.gone() > 0 {
 		return sequencesOwnerGone, true
 	}
-	return sequencesNearlyUsed, Part(Taken(s.Record)) >= nearlyUsed
+	return sequencesNearlyUsed, d.Used() >= nearlyUsed
+}
+
+// here returns what a node knows, and nothing for a record in ZooKeeper.
+func (d *SequenceReport) here() AtNode {
+	if d.AtNode == nil {
+		return AtNode{}
+	}
+	return *d.AtNode
+}
+
+// gone returns the number of sections whose owner has not renewed its lease. An ordered sequence has one section.
+func (d *SequenceReport) gone() int {
+	n := truth(d.OwnerGone)
+	for _, s := range d.BySection {
+		n += truth(s.OwnerGone)
+	}
+	return n
 }
 
 // nearlyUsed is the used part from which a sequence needs attention.
 const nearlyUsed = 0.8
 
-// Taken returns how many of all values nodes have taken. For a template, it is how many of the
+// taken returns how many of all values nodes have taken. For a template, it is how many of the
 // sequences that it may create exist.
-func Taken(r record.Record) (done, all int64) {
-	if r.MaxNames > 0 {
-		return r.Names, r.MaxNames
+func (d *SequenceReport) taken() (done, all int64) {
+	if d.MaxNames > 0 {
+		return d.Names, d.MaxNames
 	}
-	return r.Next, r.Positions()
+	return d.Taken, d.Positions
 }
 
-// Part returns done as a part of all, from 0 to 1.
-func Part(done, all int64) float64 { return min(1, float64(done)/float64(all)) }
+// Used returns the part of all values that nodes have taken, or of the names of a template, from 0 to 1.
+func (d *SequenceReport) Used() float64 { return part(d.taken()) }
 
-// PartText returns Part in percent. Only 0 has 0%, and only all has 100%.
-func PartText(done, all int64) string {
-	percent := Part(done, all) * 100
+// UsedText returns Used in percent.
+func (d *SequenceReport) UsedText() string { return partText(d.taken()) }
+
+func part(done, all int64) float64 { return min(1, float64(done)/float64(all)) }
+
+// partText returns a part in percent. Only 0 has 0%, and only all has 100%.
+func partText(done, all int64) string {
+	percent := part(done, all) * 100
 	switch {
 	case done == 0:
 		return "0%"
@@ -197,9 +178,9 @@ type WrongSequence struct {
 	Name string `json:"name"`
 	// Why has details for people, "" for none.
 	Why string `json:"why"`
-	// Taken is the number of values that nodes have taken, and Left that of the others.
-	Taken int64 `json:"taken,string"`
-	Left  int64 `json:"left,string"`
+	// Taken is the number of values that nodes have taken, of Positions. Of a template, they count sequences.
+	Taken     int64 `json:"taken,string"`
+	Positions int64 `json:"positions,string"`
 	// Held is the number of values that nodes have taken and not issued, as far as they have said it.
 	Held int64 `json:"held,string"`
 	// PerSecond is the number of values that nodes issue in a second, as far as they have said it.
@@ -210,9 +191,10 @@ type WrongSequence struct {
 const firstSequences = 20
 
 // CountSequences returns nil if there are no sequences.
-func CountSequences(all []Sequence) *Sequences {
+func CountSequences(all []SequenceReport) *Sequences {
 	s := &Sequences{Wrong: map[string]SomeSequences{}}
-	for _, q := range all {
+	for k := range all {
+		q := &all[k]
 		switch {
 		case q.State == SeqDeleted, q.State == SeqDamaged:
 		case q.Record.Kind() == record.Template:
@@ -234,19 +216,18 @@ func CountSequences(all []Sequence) *Sequences {
 	return s
 }
 
-func (s Sequence) wrong() WrongSequence {
-	w := WrongSequence{Name: Clean(s.Name), Why: s.Why, Held: s.Held, PerSecond: s.PerSecond}
-	if s.State == SeqDamaged {
+func (d *SequenceReport) wrong() WrongSequence {
+	w := WrongSequence{Name: Clean(d.Name), Why: d.Why, Held: d.here().Held, PerSecond: d.here().PerSecond}
+	if d.State == SeqDamaged {
 		return w // nothing else is known
 	}
-	done, all := Taken(s.Record)
-	w.Taken, w.Left = done, all-min(done, all)
-	switch p, _ := s.Problem(); p.Cause {
+	w.Taken, w.Positions = d.taken()
+	switch p, _ := d.Problem(); p.Cause {
 	case sequencesUnserved.Cause, sequencesNoOwner.Cause:
-		w.Why = string(s.Refusal)
+		w.Why = string(d.Refusal)
 	case sequencesOwnerGone.Cause:
-		if w.Why = Clean(s.Record.Address); s.Sections > 0 {
-			w.Why = OfSections(s.Gone, s.Sections)
+		if w.Why = Clean(d.Record.Address); d.Sections > 0 {
+			w.Why = OfSections(d.gone(), d.Sections)
 		}
 	}
 	return w
@@ -317,13 +298,14 @@ func (s *Sequences) Problems(now int64) (out []Problem) {
 
 // UsedUp returns when the values are used up at the rate that is known, "" if no rate is known or none are left. now is
 // Unix ms.
-func (s Sequence) UsedUp(now int64) string { return s.wrong().usedUp(now) }
+func (d *SequenceReport) UsedUp(now int64) string { return d.wrong().usedUp(now) }
 
 func (q WrongSequence) usedUp(now int64) string {
-	if q.PerSecond <= 0 || q.Left+q.Held == 0 {
+	left := max(0, q.Positions-q.Taken) + q.Held
+	if q.PerSecond <= 0 || left == 0 {
 		return ""
 	}
-	return usedUpText(q.Left+q.Held, q.PerSecond, now)
+	return usedUpText(left, q.PerSecond, now)
 }
 
 // text returns the name of a sequence, with what an operator should know.
@@ -331,7 +313,7 @@ func (q WrongSequence) text(cause string, now int64) string {
 	why := q.Why
 	switch {
 	case cause == sequencesNearlyUsed.Cause:
-		why = PartText(q.Taken, q.Taken+q.Left)
+		why = partText(q.Taken, q.Positions)
 	case cause == sequencesExhausted.Cause && q.Held > 0:
 		why = "nodes hold " + Thousands(fmt.Sprint(q.Held))
 	}

@@ -23,7 +23,7 @@ func TestPartText(t *testing.T) {
 		{math.MaxInt64 - 1, math.MaxInt64, ">99.9%"}, // rounds to 1
 		{100, 100, "100%"},
 	} {
-		if got := PartText(row.done, row.all); got != row.want {
+		if got := partText(row.done, row.all); got != row.want {
 			t.Errorf("%d of %d: %s, want %s", row.done, row.all, got, row.want)
 		}
 	}
@@ -49,7 +49,7 @@ func TestUsedUpText(t *testing.T) {
 		{100 * 365 * day, 1, "in more than 100 years"},
 		{math.MaxInt64, 0.001, "in more than 100 years"},
 	} {
-		if got := (WrongSequence{Left: row.left, PerSecond: row.perSecond}).usedUp(now); got != row.want {
+		if got := (WrongSequence{Positions: row.left, PerSecond: row.perSecond}).usedUp(now); got != row.want {
 			t.Errorf("%d at %v/s: %s, want %s", row.left, row.perSecond, got, row.want)
 		}
 	}
@@ -78,9 +78,9 @@ func TestSequencesAreCounted(t *testing.T) {
 		found = append(found, record.Named{Name: fmt.Sprint("more-", n), Record: one(900, now, 2)})
 	}
 	found = append(found, record.Named{Name: "broken", Err: record.ErrDamaged})
-	in := func(found []record.Named) (all []Sequence) {
+	in := func(found []record.Named) (all []SequenceReport) {
 		for _, n := range found {
-			all = append(all, Recorded(n, record.State{Incarnation: 2, Time: now}, now))
+			all = append(all, RecordedReport(n, record.State{Incarnation: 2, Time: now}, now))
 		}
 		return all
 	}
@@ -104,17 +104,17 @@ func TestSequencesAreCounted(t *testing.T) {
 // Nodes say how fast sequences are used up, and which they cannot serve. A problem that records show, too, is named
 // once.
 func TestNodesSayWhatRecordsOfSequencesDoNot(t *testing.T) {
-	use := func(name string, next int64, perSecond float64, refusal record.Reason) Sequence {
+	use := func(name string, next int64, perSecond float64, refusal record.Reason) SequenceReport {
 		r := record.Record{Map: sequence.Map{Start: 1, Increment: 1, Max: 1000}, Next: next, Credit: 100,
 			Settings: record.Settings{Block: 32, SupplyMs: 1, HoldMs: 1, Ceiling: 10, HardCeiling: 10}}
-		return InUse(mode.Use{Name: name, Record: r, PerSecond: perSecond, Refusal: refusal}, record.State{})
+		return NodeReport(mode.Use{Name: name, Record: r, PerSecond: perSecond, Refusal: refusal}, record.State{})
 	}
-	says := func(ready bool, all ...Sequence) *Answer {
+	says := func(ready bool, all ...SequenceReport) *Answer {
 		return &Answer{Ready: ready, Sequences: CountSequences(all)}
 	}
 	r := Assess("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0), liveEntry(2, 0)},
 		local(t0))
-	r.Sequences = CountSequences([]Sequence{use("near", 900, 0, ""), use("order", 5, 0, ""), use("all", 1000, 0, "")})
+	r.Sequences = CountSequences([]SequenceReport{use("near", 900, 0, ""), use("order", 5, 0, ""), use("all", 1000, 0, "")})
 	holds := use("all", 1000, 2, record.Exhausted)
 	holds.Held = 1200
 	r.Workers[0].Says = says(true, holds, use("near", 900, 0.5, ""), use("order", 5, 9, record.NoBlock))

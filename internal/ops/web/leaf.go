@@ -80,12 +80,12 @@ type leafCache struct {
 
 func (s *Server) leafCaches(w http.ResponseWriter, r *http.Request) {
 	all := []leafCache{}
-	found, _ := s.usesOf(r)
+	found := s.reportsFor(r)
 	for _, u := range found {
 		c := leafCache{InitOK: true, Key: u.Name}
-		if u.Block.Len() > 0 && !u.Record.Keyed() { // the next value of a salted or scattered sequence is secret
-			c.Step0, c.Max0 = u.Block.Len(), u.Record.Value(u.Block.End-1)+u.Record.Increment
-			c.Value0 = c.Max0 - min(u.Held, u.Block.Len())*u.Record.Increment
+		if u.LastBlock.Len() > 0 && !u.Record.Keyed() { // the next value of a salted or scattered sequence is secret
+			c.Step0, c.Max0 = u.LastBlock.Len(), u.Record.Value(u.LastBlock.End-1)+u.Record.Increment
+			c.Value0 = c.Max0 - min(u.Held, u.LastBlock.Len())*u.Record.Increment
 		}
 		all = append(all, c)
 	}

@@ -212,7 +212,7 @@ func (out sink) counts(n node.CountsSnapshot) {
 // maxSequences is the number of named sequences that have metrics of their own.
 const maxSequences = 100
 
-func (out sink) sequences(r seq.Report, found []view.Sequence) {
+func (out sink) sequences(r seq.Report, found []view.SequenceReport) {
 	states := map[string]int{view.SeqInUse: 0, view.SeqAfterLoss: 0, view.SeqFrozen: r.FrozenTemplates,
 		view.SeqExhausted: 0, view.SeqFamily: 0}
 	for _, v := range found {
@@ -235,7 +235,7 @@ func (out sink) sequences(r seq.Report, found []view.Sequence) {
 	first, _ := firstSequences(found, maxSequences)
 	for _, v := range first {
 		out.gauge("named_sequence_used_ratio", "Part of the values that nodes have taken, 0 to 1. Only for 100 "+
-			"sequences: those with problems, then the most used ones.", view.Part(view.Taken(v.Record)), "sequence",
+			"sequences: those with problems, then the most used ones.", v.Used(), "sequence",
 			v.Name)
 		out.gauge("named_sequence_held_values", "Values that this node has taken and not issued. For the same 100 "+
 			"sequences.", float64(v.Held), "sequence", v.Name)
@@ -253,17 +253,13 @@ func (out sink) sequences(r seq.Report, found []view.Sequence) {
 }
 
 // owners sends what only ordered sequences have.
-func (out sink) owners(v seqView) {
-	owned := v.Owned
-	if v.Sections == 0 {
-		owned = int(truth(v.Owns))
-	}
+func (out sink) owners(v *view.SequenceReport) {
 	out.gauge("named_sequence_owned_sections", "Sections of an ordered sequence that this node owns. A plain one has "+
-		"one section. For the same 100 sequences.", float64(owned), "sequence", v.Name)
+		"one section. For the same 100 sequences.", float64(v.OwnedSections), "sequence", v.Name)
 	out.gauge("named_sequence_owned_timestamp_seconds", "Time when the last ownership began that this node knows of, "+
 		"0 for none. For the same 100 sequences.", float64(v.Record.OwnedAt)/1000, "sequence", v.Name)
 	out.counter("named_sequence_ownerships_total", "Ownerships of an ordered sequence so far, of all its sections, as "+
-		"this node knows. For the same 100 sequences.", v.Record.Term, "sequence", v.Name)
+		"this node knows. For the same 100 sequences.", v.Term, "sequence", v.Name)
 	out.counter("named_sequence_passed_values_total", "Values of an ordered sequence that this node got from other "+
 		"nodes, for its clients. For the same 100 sequences.", v.Passed, "sequence", v.Name)
 	out.counter("named_sequence_lapses_total", "Ownerships that this node lost because it did not renew the lease in "+

@@ -3,7 +3,6 @@ package web
 import (
 	"bytes"
 	"embed"
-	"fmt"
 	"html/template"
 	"net/http"
 	"strings"
@@ -22,8 +21,9 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 var pageTemplates = template.Must(template.New("").Funcs(template.FuncMap{
-	"span": view.Brief, "number": func(n any) string { return view.Thousands(fmt.Sprint(n)) },
+	"span": view.Brief, "rate": view.RateText, "number": number,
 	"over": func(ms int64) bool { return ms <= 0 }, "utc": utc, "day": day,
+	"bad": bad, "trouble": trouble, "waits": waits, "holds": holds, "writer": writer, "next": next,
 }).ParseFS(pageFiles, "page/*.html"))
 
 func pageFile(name, kind string) http.HandlerFunc {

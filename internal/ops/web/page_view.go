@@ -32,7 +32,7 @@ type pageData struct {
 	Nodes        []slotView
 	MoreNodes    int
 	// Sequences are the sequences of the table, and MoreSequences how many it leaves out.
-	Sequences     []seqView
+	Sequences     []*view.SequenceReport
 	MoreSequences int
 	Events        []Event // newest first
 	// ID is the ID that the reader asked about, and Decoded what it means. nil means that nobody asked.

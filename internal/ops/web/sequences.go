@@ -101,10 +101,9 @@ func valuesOf(runs []worker.Run) (all []worker.ID) {
 func (s *Server) listSequences(w http.ResponseWriter, r *http.Request) {
 	prefix := r.URL.Query().Get("prefix")
 	all := []view.SequenceReport{}
-	found, st := s.usesOf(r)
-	for _, u := range found {
-		if strings.HasPrefix(u.Name, prefix) {
-			all = append(all, u.NodeReport(st))
+	for _, d := range s.reportsFor(r) {
+		if strings.HasPrefix(d.Name, prefix) {
+			all = append(all, d)
 		}
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"sequences": all})
@@ -139,8 +138,7 @@ func (s *Server) showOne(w http.ResponseWriter, r *http.Request, name string) {
 		writeSequenceError(w, err)
 		return
 	}
-	st := s.cfg.Issuer.State()
-	shown := view.InUse(u, st).NodeReport(st)
+	shown := view.NodeReport(u, s.cfg.Issuer.State())
 	shown.Name = name // that of the section that issues its values is in family and section
 	writeJSON(w, http.StatusOK, shown)
 }
@@ -195,9 +193,9 @@ func writeSequenceError(w http.ResponseWriter, err error) {
 	}
 }
 
-// usesOf returns the sequences that a request may use. The sections of a family are one.
-func (s *Server) usesOf(r *http.Request) ([]view.Sequence, record.State) {
+// reportsFor returns the sequences that a request may use. The sections of a family are one.
+func (s *Server) reportsFor(r *http.Request) []view.SequenceReport {
 	report := s.cfg.Issuer.Report()
 	report.Sequences = slices.DeleteFunc(report.Sequences, func(u mode.Use) bool { return mayUse(r, u.Name) != nil })
-	return sequencesOf(report), report.State
+	return sequencesOf(report)
 }

@@ -127,14 +127,14 @@ func TestSequenceRoutes(t *testing.T) {
 		{"GET", "/v1/sequences/ticks", 200, `{"name":"ticks","state":"in-use","mode":"ordered","next":"33","start":"1","increment":"1",` +
 			`"max":"9007199254740991","taken":"32","positions":"9007199254740991","used_percent":0,...` +
 			`"lease_ms":3000,...,"owner":"unknown","owned_since_ms":...,"term":1,"id":...,"held":"30","values_per_second":0,` +
-			`"owns":true,"passed":"0"}`},
+			`"owned_sections":1}`},
 		{"POST", "/v1/sequences/msg:alice/range?n=3", 200,
 			`{"first":"1","increment":"1","last":"3","n":3,"name":"msg:alice"}`},
 		{"GET", "/v1/sequences/msg:alice", 200, `{"name":"msg:alice","state":"in-use","mode":"ordered",...` +
 			`"lease_ms":3000,...,"owner":"unknown",...,"term":1,"family":"msg:*","section":0,...,"held":"29",...` +
-			`"owns":true,"passed":"0"}`},
+			`"owned_sections":1}`},
 		{"GET", "/v1/sequences?prefix=msg", 200, `{"sequences":[{"name":"msg:*","state":"family",...` +
-			`"lease_ms":3000,...,"term":1,"sections":...,"id":...,"held":"29",...,"owned_sections":1,"passed":"0"}]}`},
+			`"lease_ms":3000,...,"term":1,"sections":...,"id":...,"held":"29",...,"owned_sections":1}]}`},
 		{"GET", "/v1/sequences/msg:*", 404, `{"error":{"code":"ERR","text":"reason=no-sequence ...`},
 		{"GET", "/v1/sequences/invoice", 200, `{"name":"invoice",...,"mode":"strict",...,"taken":"7",...,"held":"0","values_per_second":...}`},
 		{"GET", "/v1/sequences/a/b", 200, `{"name":"a/b",...,"mode":"segment",...,"start":"5",...`},

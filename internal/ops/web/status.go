@@ -76,7 +76,7 @@ const shownEvents = 50
 // Status returns the state of this process at this moment.
 func (s *Server) Status() Status { return s.statusWith(sequencesOf(s.cfg.Issuer.Report())) }
 
-func (s *Server) statusWith(sequences []view.Sequence) Status {
+func (s *Server) statusWith(sequences []view.SequenceReport) Status {
 	doc := Status{
 		About: s.cfg.About,
 		Node:  s.cfg.Node(), Events: s.cfg.Events.Last(shownEvents), Sequences: view.CountSequences(sequences),
