@@ -21,19 +21,19 @@ func BenchmarkTakeScattered(b *testing.B) { benchmarkTake(b, scattered()) }
 func benchmarkTake(b *testing.B, m sequence.Map) {
 	b.ReportAllocs()
 	_, i := New(Config{Elapsed: timeguard.NewElapsed(timeguard.System())})
-	now := i.now()
-	s := i.named("order")
+	now := i.issuer.now()
+	s := i.issuer.named("order")
 	s.know(record.Record{Map: m, Settings: record.Settings{HoldMs: 1e9}})
 	s.segment().accept(mode.Write{Write: record.Write{Record: *s.known, Block: positions.Block{First: 0, End: 1 << 40}}}, now)
 	s.secret = &secret{key: sequence.NewKey()}
 	s.values = s.secret.valuesOf(*s.known)
-	i.progress.Store(&progress{knewAllAt: now})
+	i.issuer.progress.Store(&progress{knewAllAt: now})
 	name := []byte("order")
 	var runs []worker.Run
 	var w sequence.Wait
 	for b.Loop() {
 		var err error
-		if runs, err = i.Take(&w, name, 1, false, nil, runs[:0]); err != nil {
+		if runs, err = i.issuer.Take(&w, name, 1, false, nil, runs[:0]); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -42,14 +42,14 @@ func benchmarkTake(b *testing.B, m sequence.Map) {
 // What a write of the journal costs a node that issues from a thousand sequences, without the disk.
 func BenchmarkJournalOfAThousandSequences(b *testing.B) {
 	_, i := New(Config{Store: nil, Elapsed: elapsedOf(new(int64))})
-	i.journal = newJournal(&memDir{fails: func(data []byte) error {
+	i.issuer.journal = newJournal(&memDir{fails: func(data []byte) error {
 		b.ReportMetric(float64(len(data)), "bytes")
 		return nil
 	}})
-	i.journal.begun, i.journal.node = true, "node"
+	i.issuer.journal.begun, i.issuer.journal.node = true, "node"
 	var all []*segment
 	for k := range 1000 {
-		s := i.named(fmt.Sprint("sequence-", k))
+		s := i.issuer.named(fmt.Sprint("sequence-", k))
 		s.know(record.Record{ID: "0123456789abcdef", Map: sequence.Map{Start: 1, Increment: 1, Max: 1 << 50}})
 		m := s.stocked()
 		m.lastBlock = positions.Block{First: 0, End: 1 << 40}
@@ -60,6 +60,6 @@ func BenchmarkJournalOfAThousandSequences(b *testing.B) {
 		for _, m := range all {
 			m.stock.SkipTo(m.stock.After(m.stock.Free()))
 		}
-		i.saveJournal()
+		i.issuer.saveJournal()
 	}
 }

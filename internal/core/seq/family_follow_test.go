@@ -18,7 +18,7 @@ func TestNodesFollowTheSectionsOfAFamily(t *testing.T) {
 	known := func() (all []record.Kind) {
 		for k := range 3 {
 			kind := record.None
-			if one := a.is.find([]byte(record.SectionName("msg:*", k))); one != nil {
+			if one := a.is.issuer.find([]byte(record.SectionName("msg:*", k))); one != nil {
 				kind = one.known.Kind()
 			}
 			all = append(all, kind)
@@ -32,14 +32,14 @@ func TestNodesFollowTheSectionsOfAFamily(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 10 {
-			if a.is.Followed().Last.Number >= st.Changes {
+			if a.is.issuer.Followed().Last.Number >= st.Changes {
 				break
 			}
 			s.run(time.Second)
 		}
-		if got := known(); !slices.Equal(got, want) || a.is.Followed().Last.Number != st.Changes {
+		if got := known(); !slices.Equal(got, want) || a.is.issuer.Followed().Last.Number != st.Changes {
 			t.Errorf("%s: the node has followed %d of %d changes, and knows %v, not %v", when,
-				a.is.Followed().Last.Number, st.Changes, got, want)
+				a.is.issuer.Followed().Last.Number, st.Changes, got, want)
 		}
 	}
 	for _, sections := range []int{3, 2} {

@@ -40,15 +40,15 @@ func FuzzFiles(f *testing.F) {
 		}
 		_, i := New(Config{Elapsed: elapsedOf(new(int64)), Boot: "b", Dir: dir})
 		i.Recall()
-		i.named("order").know(goodRecord(plain()))
+		i.issuer.named("order").know(goodRecord(plain()))
 		i.resume(ClusterInfo{Self: "me", Resumed: true})
-		m, ok := i.named("order").mode.(*segment)
+		m, ok := i.issuer.named("order").mode.(*segment)
 		if !ok {
 			t.Fatal("not a segment")
 		}
 		var kept []held
-		_ = json.Unmarshal(data, &i.journal.found)
-		_ = json.Unmarshal(i.journal.found.Held, &kept)
+		_ = json.Unmarshal(data, &i.issuer.journal.found)
+		_ = json.Unmarshal(i.issuer.journal.found.Held, &kept)
 		has := func(p int64) bool {
 			return slices.ContainsFunc(kept, func(h held) bool {
 				return slices.ContainsFunc(h.Blocks, func(b positions.Block) bool { return b.First <= p && p < b.End })

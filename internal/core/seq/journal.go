@@ -126,7 +126,7 @@ func (i *Issuer) JournalCount() uint64 {
 // resume goes on with what the process before held, when the node has resumed its worker (S31). Before that, nothing
 // is known of what other processes did with a copy of the file. resume reports whether it dropped what the journal had.
 func (rs *Rounds) resume(cluster ClusterInfo) (dropped bool) {
-	j := rs.journal
+	j := rs.issuer.journal
 	if j == nil {
 		return false
 	}
@@ -154,15 +154,16 @@ func (rs *Rounds) resume(cluster ClusterInfo) (dropped bool) {
 	case json.Unmarshal(found.Held, &all) != nil:
 		return false
 	}
-	if rs.progress.Load().knewAllAt == longAgoNs && found.Read != nil && found.Boot != "" && found.Boot == rs.cfg.Boot {
+	sameBoot := found.Boot != "" && found.Boot == rs.issuer.cfg.Boot
+	if rs.issuer.progress.Load().knewAllAt == longAgoNs && found.Read != nil && sameBoot {
 		// so the hold began in the last process (S5)
-		at := rs.cfg.Elapsed.From(found.At, true).Most - (found.At.Most - *found.Read)
+		at := rs.issuer.cfg.Elapsed.From(found.At, true).Most - (found.At.Most - *found.Read)
 		rs.publish(func(p *progress) { p.knewAllAt = at })
 	}
 	j.comparing.Store(len(all) > 0)
 	for _, h := range all {
-		s := rs.named(h.Name)
-		rs.trace.Step("resumes", "name", h.Name, "id", h.ID, "blocks", words(h.Blocks))
+		s := rs.issuer.named(h.Name)
+		rs.issuer.trace.Step("resumes", "name", h.Name, "id", h.ID, "blocks", words(h.Blocks))
 		s.Mu.Lock()
 		s.resume(h)
 		s.Mu.Unlock()
@@ -390,7 +391,7 @@ func (rs *Rounds) giveBack(ctx context.Context) error {
 func (rs *Rounds) giveBackRests(ctx context.Context) error {
 	rests := rs.collectRests()
 	views, err := rs.lookAtRests(ctx, rests)
-	if err != nil && rs.outlasts() { // nothing goes back: all of it stays in the journal
+	if err != nil && rs.issuer.outlasts() { // nothing goes back: all of it stays in the journal
 		for k := range rests {
 			rests[k].returns = nil
 		}
@@ -430,11 +431,11 @@ func (i *Issuer) outlasts() bool { return i.journal != nil && !i.cfg.Tenure.Leav
 // collectRests takes what the node holds out of all sequences.
 func (rs *Rounds) collectRests() (all []rest) {
 	seconds, values := int64(0), int64(0)
-	if rs.outlasts() {
+	if rs.issuer.outlasts() {
 		seconds, values = keepSeconds, keepValues
 	}
-	now := rs.now()
-	for _, s := range rs.list() {
+	now := rs.issuer.now()
+	for _, s := range rs.issuer.list() {
 		s.Mu.Lock()
 		if s.kept != nil {
 			all = append(all, rest{s: s, keep: *s.kept})
@@ -464,8 +465,8 @@ func (rs *Rounds) lookAtRests(ctx context.Context, rests []rest) (views []view, 
 	if !slices.ContainsFunc(rests, func(r rest) bool { return r.may }) {
 		return views, nil
 	}
-	cluster, joined := rs.cfg.Tenure.Cluster()
-	if rs.cfg.Store.SessionID() == 0 {
+	cluster, joined := rs.issuer.cfg.Tenure.Cluster()
+	if rs.issuer.cfg.Store.SessionID() == 0 {
 		return views, errors.New("ZooKeeper is not connected")
 	}
 	if rs.noteSession(); !joined || rs.known.seq() == nil || rs.known.owes() || rs.unconfirmed(cluster) > 0 {
@@ -483,7 +484,8 @@ func (rs *Rounds) lookAtRests(ctx context.Context, rests []rest) (views []view, 
 			continue
 		}
 		if after, possible := v.Record.ReturnOf(r.give, v.Incarnation()); possible {
-			st := stepOf(mode.Write{Write: record.Write{Record: after}}, r.s.Name, v.View, rs.cfg.Nonce(), rs.cfg.By)
+			w := mode.Write{Write: record.Write{Record: after}}
+			st := stepOf(w, r.s.Name, v.View, rs.issuer.cfg.Nonce(), rs.issuer.cfg.By)
 			rests[k].returns, views[k] = &st, v
 		}
 	}
@@ -492,11 +494,11 @@ func (rs *Rounds) lookAtRests(ctx context.Context, rests []rest) (views []view, 
 
 // saveRests writes what the node keeps into the journal: all that is not given back.
 func (rs *Rounds) saveRests(rests []rest) error {
-	j := rs.journal
+	j := rs.issuer.journal
 	if j == nil {
 		return nil
 	}
-	if rs.cfg.Tenure.Leaves() {
+	if rs.issuer.cfg.Tenure.Leaves() {
 		return rs.inTime(j.remove)
 	}
 	all := make([]held, 0, len(rests))
@@ -515,7 +517,7 @@ func (rs *Rounds) saveRests(rests []rest) error {
 	if !begun || node == "" {
 		return nil
 	}
-	return rs.inTime(func() error { return rs.writeJournal(all, node, rs.progress.Load().knewAllAt) })
+	return rs.inTime(func() error { return rs.issuer.writeJournal(all, node, rs.issuer.progress.Load().knewAllAt) })
 }
 
 // below returns the part of h below p.

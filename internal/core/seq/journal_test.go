@@ -13,7 +13,7 @@ import (
 // again begins a new process of a node on its directory. resumed: it has resumed its worker.
 func (a *actor) again(resumed bool) {
 	w, known := a.is.witness()
-	count := a.is.JournalCount()
+	count := a.is.issuer.JournalCount()
 	a.restart()
 	a.openJournal(a.dir)
 	a.cluster.Resumed, a.cluster.Journal = resumed, count
@@ -50,7 +50,7 @@ func TestJournalGoesOn(t *testing.T) {
 		"another identity": {
 			end: func(_ *stage, a *actor) { a.cluster.Self = "other" }, from: anew, to: 1e6},
 		"an older journal than the state file knows": {
-			end: func(_ *stage, a *actor) { a.is.journal.count.Add(1) }, from: anew, to: 1e6},
+			end: func(_ *stage, a *actor) { a.is.issuer.journal.count.Add(1) }, from: anew, to: 1e6},
 		"an operator has raised the next value": {
 			end: func(s *stage, _ *actor) { s.setNext("order", 5000) }, from: 5000, to: 5000},
 		"the name was created again, as the witness file says, and the journal does not yet": {
@@ -97,7 +97,7 @@ func TestJournalWithoutZooKeeper(t *testing.T) {
 			s.run(c.quiet)
 			a.calls = func(memzk.Call) memzk.Fault { return memzk.FailBefore }
 			a.again(true)
-			a.is.cfg.Boot = c.boot
+			a.is.issuer.cfg.Boot = c.boot
 			s.now += c.away.Milliseconds()
 			got := a.ask("order", 1, false).finish()
 			if ok := got.err == nil; ok != c.ok || ok && (got.runs[0].First < 41 || got.runs[0].First > 43) {
@@ -138,10 +138,10 @@ func TestJournalIsEmptiedBeforeItsLastValuesAreIssued(t *testing.T) {
 		a.again(true)
 		_ = a.is.Round(context.Background())
 		c := a.ask("order", int(n()), true)
-		a.is.saveJournal()
+		a.is.issuer.saveJournal()
 		return c.again()
 	}
-	all := ask(func() int64 { return a.is.byName["order"].segment().stock.Left() })
+	all := ask(func() int64 { return a.is.issuer.byName["order"].segment().stock.Left() })
 	if !all.done || all.err != nil {
 		t.Fatal(all.done, all.err)
 	}
@@ -158,7 +158,7 @@ func TestJournalWithoutZooKeeperKnowsTheNextValue(t *testing.T) {
 		s.now += 1000
 		_ = a.is.Round(context.Background())
 	}
-	if f := a.is.Followed(); f.Last.Number < s.view("order").State.Changes {
+	if f := a.is.issuer.Followed(); f.Last.Number < s.view("order").State.Changes {
 		t.Fatal("the node has not reported the change")
 	}
 	a.calls = func(memzk.Call) memzk.Fault { return memzk.FailBefore }
@@ -181,7 +181,7 @@ func TestRequestsWaitForTheDiskWithoutZooKeeper(t *testing.T) {
 		s.now += 3000
 		_ = a.is.Round(context.Background()) // the disk is not so fast
 		last.again()
-		a.is.saveJournal()
+		a.is.issuer.saveJournal()
 		if last.again(); !last.done || last.err != nil {
 			t.Errorf("%v, %v", last.done, last.err)
 		}
@@ -217,20 +217,20 @@ func TestStopKeepsWhatItCannotGiveBack(t *testing.T) {
 // A block comes into the journal at once, although nobody asks for more values.
 func TestJournalHasANewBlock(t *testing.T) {
 	_, a := newJournaled(t)
-	stock := &a.is.byName["order"].segment().stock
+	stock := &a.is.issuer.byName["order"].segment().stock
 	a.ask("order", int(stock.Left()), false).first()
-	<-a.is.journal.woken
+	<-a.is.issuer.journal.woken
 	if err := a.is.Round(context.Background()); err != nil || stock.Left() == 0 {
 		t.Fatal(err, stock.Left())
 	}
 	end := stock.Tail().End
-	if len(a.is.journal.woken) > 0 {
-		a.is.saveJournal()
+	if len(a.is.issuer.journal.woken) > 0 {
+		a.is.issuer.saveJournal()
 	}
 	a.calls = func(memzk.Call) memzk.Fault { return memzk.FailBefore }
 	a.again(true)
 	_ = a.is.Round(context.Background())
-	if got := a.is.byName["order"].segment().stock.Tail().End; got != end {
+	if got := a.is.issuer.byName["order"].segment().stock.Tail().End; got != end {
 		t.Errorf("the next process has positions up to %d, not %d", got, end)
 	}
 }
@@ -268,14 +268,14 @@ func TestJournalOnAFullDisk(t *testing.T) {
 	first := a.ask("order", 10, false).first()
 	var again bool
 	for range 5 {
-		again = a.is.saveJournal()
+		again = a.is.issuer.saveJournal()
 		s.now += 1000
 	}
 	if a.dir.fails = nil; len(a.dir.files) > 0 || !again {
 		t.Fatalf("the journal still has positions that were issued: %s, %v", a.dir.files, again)
 	}
 	for s.now += 2000; again; s.now += 1000 {
-		again = a.is.saveJournal()
+		again = a.is.issuer.saveJournal()
 	}
 	a.again(true)
 	if got := a.ask("order", 1, false).first(); got < first+10 || got > first+12 {

@@ -34,7 +34,7 @@ func TestJournalRaisesTheRecord(t *testing.T) {
 			issued := a.ask("order", 10, false).first()
 			s.run(5 * time.Second)
 			s.Mem.Restore(before)
-			dir, count, w := a.dir, a.is.JournalCount(), old
+			dir, count, w := a.dir, a.is.issuer.JournalCount(), old
 			if row.noticed {
 				s.raise(0)
 			}
@@ -89,7 +89,7 @@ func forgetful(t *testing.T) (*stage, *actor, uint64) {
 	s.run(5 * time.Second)
 	s.Mem.Restore(before)
 	s.raise(0)
-	dir, count := a.dir, a.is.JournalCount()
+	dir, count := a.dir, a.is.issuer.JournalCount()
 	a.restart()
 	a.openJournal(dir)
 	return s, a, count
@@ -101,7 +101,7 @@ func TestJournalIsSaidToBeCompared(t *testing.T) {
 	s, a, count := forgetful(t)
 	compares := func(want bool) {
 		t.Helper()
-		if f := a.is.Followed(); f.Compares != want || f.Compared != nil {
+		if f := a.is.issuer.Followed(); f.Compares != want || f.Compared != nil {
 			t.Errorf("says %s", told(f))
 		}
 	}
@@ -134,7 +134,7 @@ func TestJournalRaisesBesideADamagedRecord(t *testing.T) {
 	s.write(record.Path("aa"), []byte("rubbish"))
 	a.cluster.Resumed, a.cluster.Journal = true, count
 	s.run(4 * time.Second)
-	if next := s.view("order").Record.Next; next < 500_010 || a.is.Followed().Compares {
-		t.Errorf("the next position is %d, and the node says %s", next, told(a.is.Followed()))
+	if next := s.view("order").Record.Next; next < 500_010 || a.is.issuer.Followed().Compares {
+		t.Errorf("the next position is %d, and the node says %s", next, told(a.is.issuer.Followed()))
 	}
 }

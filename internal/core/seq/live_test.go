@@ -27,7 +27,7 @@ func TestTakeWhileRoundsRun(t *testing.T) {
 	s.now = time.Now().UnixMilli() - simEpoch
 	createCluster(s.Mem.Session(), 0)
 	n := startLive(t, s.Mem.Session())
-	for n.is.progress.Load().knewAllAt == longAgoNs {
+	for n.is.issuer.progress.Load().knewAllAt == longAgoNs {
 		runtime.Gosched()
 	}
 	var issued sync.Map
@@ -100,7 +100,7 @@ func (n liveNode) take(t *testing.T, name string, count int, whole bool) ([]work
 	var w sequence.Wait
 	woken := make(chan struct{}, 1)
 	for {
-		runs, err := n.is.Take(&w, []byte(name), count, whole, func() { woken <- struct{}{} }, nil)
+		runs, err := n.is.issuer.Take(&w, []byte(name), count, whole, func() { woken <- struct{}{} }, nil)
 		if !errors.Is(err, sequence.ErrPending) {
 			return runs, err
 		}
@@ -175,7 +175,7 @@ func strictOrder(t *testing.T, open func() store.Store) {
 	r, _, err := op.Find(t.Context(), "invoice")
 	var unanswered int64
 	for _, n := range nodes {
-		for _, u := range n.is.Report().Sequences {
+		for _, u := range n.is.issuer.Report().Sequences {
 			unanswered += u.Unanswered
 		}
 	}
@@ -219,7 +219,7 @@ func (g *guest) askKey(key string) int64 {
 	g.h.Helper()
 	w := sequence.Wait{Key: key}
 	for range 20 {
-		runs, err := g.is.Take(&w, []byte("invoice"), 1, false, func() {}, nil)
+		runs, err := g.is.issuer.Take(&w, []byte("invoice"), 1, false, func() {}, nil)
 		if err == nil {
 			return int64(runs[0].First)
 		}

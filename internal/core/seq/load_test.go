@@ -22,7 +22,7 @@ func TestUnknownNamesAreForgotten(t *testing.T) {
 			s.run(time.Second)
 		}
 	}
-	if n := len(a.is.list()); n > 1000 {
+	if n := len(a.is.issuer.list()); n > 1000 {
 		t.Errorf("the node remembers %d unknown names", n)
 	}
 	s.create("unknown7", plain(), settings(1000))
@@ -88,11 +88,11 @@ func TestShortStockDoesNotWakeAllTheTime(t *testing.T) {
 	s.run(time.Second)
 	a.hold = func() Slot { return Slot{Path: a.slot, Version: store.AnyVersion, Wait: stageConfirm} }
 	wakes := 0
-	left := a.is.named("order").segment().stock.Left()
+	left := a.is.issuer.named("order").segment().stock.Left()
 	for range left - 2 {
 		a.ask("order", 1, false)
 		select {
-		case <-a.is.wake:
+		case <-a.is.issuer.wake:
 			wakes++
 		default:
 		}
@@ -120,13 +120,13 @@ func TestNodeIssuesForADayWithoutZooKeeper(t *testing.T) {
 		for end := s.now + d.Milliseconds(); s.now < end; s.now += 1000 {
 			var w sequence.Wait
 			var err error
-			if runs, err = a.is.Take(&w, []byte("order"), perSecond, false, func() {}, runs[:0]); err != nil {
+			if runs, err = a.is.issuer.Take(&w, []byte("order"), perSecond, false, func() {}, runs[:0]); err != nil {
 				return false
 			}
 			if a.calls == nil {
 				_ = a.round()
 			}
-			_ = a.is.saveJournal()
+			_ = a.is.issuer.saveJournal()
 		}
 		return true
 	}

@@ -30,12 +30,12 @@ import (
 // report reports a loss of data, which package coordinator owns (S7).
 func (rs *Rounds) report(found string) {
 	if !rs.known.reported {
-		rs.cfg.Log.Warn("ZooKeeper may have lost data; the records of all sequences will be compared",
+		rs.issuer.cfg.Log.Warn("ZooKeeper may have lost data; the records of all sequences will be compared",
 			"incarnation", rs.known.incarnation, "found", found)
 	}
 	rs.known.reported = true
 	//mutant:s7-no-report by TestBlockThatARivalHasTakenIsDropped ->
-	rs.cfg.Tenure.ReportLoss(rs.known.incarnation, found)
+	rs.issuer.cfg.Tenure.ReportLoss(rs.known.incarnation, found)
 }
 
 // follow reads /cluster and /seq, if that is due, and finds the sequences that operators have changed. followed
@@ -44,12 +44,12 @@ func (rs *Rounds) follow(ctx context.Context, cluster ClusterInfo) (v view, foll
 	if known := rs.known.seq(); known != nil && known.state.Cluster != cluster.UUID {
 		rs.forgetCluster()
 	}
-	young := rs.now()-rs.stateReadAt < int64(rs.cfg.Pulse.Apart(rs.cfg.Follow))
-	if rs.current && young && !rs.known.mustMeet(rs.cfg.Elapsed.Now(), cluster.ConfirmTime) {
+	young := rs.issuer.now()-rs.stateReadAt < int64(rs.issuer.cfg.Pulse.Apart(rs.issuer.cfg.Follow))
+	if rs.current && young && !rs.known.mustMeet(rs.issuer.cfg.Elapsed.Now(), cluster.ConfirmTime) {
 		return view{}, false, nil
 	}
 	for range maxConflicts {
-		slot, sent := rs.cfg.Tenure.Slot(rs.session), rs.cfg.Elapsed.Now()
+		slot, sent := rs.issuer.cfg.Tenure.Slot(rs.session), rs.issuer.cfg.Elapsed.Now()
 		if v, err = rs.look(ctx, nil, false); err != nil {
 			return view{}, false, err
 		}
@@ -70,10 +70,10 @@ func (rs *Rounds) follow(ctx context.Context, cluster ClusterInfo) (v view, foll
 func (rs *Rounds) compare(
 	ctx context.Context, cluster ClusterInfo, v view, sent timeguard.Moment, slot Slot,
 ) (followed, again bool, err error) {
-	now := rs.cfg.Elapsed.Now()
+	now := rs.issuer.cfg.Elapsed.Now()
 	r := rs.known.observe(v, sent, now, slot, cluster)
 	if r.entered {
-		rs.trace.Step("enters", "inc", rs.known.incarnation, "at", rs.known.entered.Boot)
+		rs.issuer.trace.Step("enters", "inc", rs.known.incarnation, "at", rs.known.entered.Boot)
 		rs.markChanged(nil, true)
 	}
 	switch r.kind {
@@ -97,7 +97,7 @@ func (rs *Rounds) compare(
 // have raised its next value, or created it again, and after a loss of data this node may be the only one left that
 // could know.
 func (rs *Rounds) meetAll(ctx context.Context) (err error) {
-	rs.unmet, err = rs.cfg.Store.Children(ctx, record.RecordsDir)
+	rs.agenda.unmet, err = rs.issuer.cfg.Store.Children(ctx, record.RecordsDir)
 	if err != nil && !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
@@ -109,12 +109,12 @@ func (rs *Rounds) meetAll(ctx context.Context) (err error) {
 // meetMore marks the names in some of the buckets that meetAll has found, and reports whether that were all. Requests
 // must not wait long for it.
 func (rs *Rounds) meetMore(ctx context.Context) (all bool, err error) {
-	for began := rs.now(); len(rs.unmet) > 0 && rs.now()-began < int64(rs.roundTime/2); {
-		some := rs.unmet[:min(len(rs.unmet), rs.cfg.Parallel)]
+	for began := rs.issuer.now(); len(rs.agenda.unmet) > 0 && rs.issuer.now()-began < int64(rs.agenda.roundTime/2); {
+		some := rs.agenda.unmet[:min(len(rs.agenda.unmet), rs.issuer.cfg.Parallel)]
 		group, ctx := errgroup.WithContext(ctx)
 		for _, bucket := range some {
 			group.Go(func() error {
-				names, err := rs.cfg.Store.Children(ctx, record.RecordsDir+"/"+bucket)
+				names, err := rs.issuer.cfg.Store.Children(ctx, record.RecordsDir+"/"+bucket)
 				if errors.Is(err, store.ErrNoNode) {
 					return nil
 				}
@@ -128,12 +128,12 @@ func (rs *Rounds) meetMore(ctx context.Context) (all bool, err error) {
 		if err := group.Wait(); err != nil {
 			return false, err
 		}
-		rs.unmet = rs.unmet[len(some):]
+		rs.agenda.unmet = rs.agenda.unmet[len(some):]
 	}
-	if len(rs.unmet) > 0 {
-		rs.Wake()
+	if len(rs.agenda.unmet) > 0 {
+		rs.issuer.Wake()
 	}
-	return len(rs.unmet) == 0, nil
+	return len(rs.agenda.unmet) == 0, nil
 }
 
 // toPutBack returns the number of records that the node knows and has not compared in this incarnation. Those that it
@@ -142,7 +142,7 @@ func (rs *Rounds) toPutBack() (n int) {
 	if rs.known.hasSettled() {
 		return 0
 	}
-	for _, s := range rs.list() {
+	for _, s := range rs.issuer.list() {
 		s.Mu.Lock()
 		if s.Stale && (s.known != nil || s.journaled != nil) && s.incarnation < rs.known.incarnation {
 			n++
@@ -155,12 +155,12 @@ func (rs *Rounds) toPutBack() (n int) {
 // boundRounds makes rounds short while something must be done between them: leases be renewed, or others be told in
 // time that the node still has so many records to put back.
 func (rs *Rounds) boundRounds(cluster ClusterInfo, lost int) {
-	rs.roundTime = longestRound
-	if rs.owners.Used() {
-		rs.roundTime = record.MinLease / 4
+	rs.agenda.roundTime = longestRound
+	if rs.issuer.owners.Used() {
+		rs.agenda.roundTime = record.MinLease / 4
 	}
 	if lost > 0 && cluster.ConfirmTime > 0 {
-		rs.roundTime = min(rs.roundTime, cluster.ConfirmTime/4)
+		rs.agenda.roundTime = min(rs.agenda.roundTime, cluster.ConfirmTime/4)
 	}
 }
 
@@ -169,7 +169,7 @@ func (rs *Rounds) boundRounds(cluster ClusterInfo, lost int) {
 // it takes longer than that to put them back, and the node may be the only one that knows a raised next value.
 func (rs *Rounds) tellInTime(ctx context.Context, v view, lost int) (told bool, err error) {
 	names := rs.restored.all()
-	next, due := rs.known.tells(lost, names, rs.cfg.Elapsed.Now(), rs.cfg.Follow)
+	next, due := rs.known.tells(lost, names, rs.issuer.cfg.Elapsed.Now(), rs.issuer.cfg.Follow)
 	if !due {
 		return false, nil
 	}
@@ -211,7 +211,7 @@ func (rs *Rounds) writeState(ctx context.Context, v view, st record.State) error
 	if v.State != nil {
 		ops = append(ops[:1], v.SetState(st)...)
 	}
-	err := rs.cfg.Store.Multi(store.OnSession(ctx, rs.session), ops...)
+	err := rs.issuer.cfg.Store.Multi(store.OnSession(ctx, rs.session), ops...)
 	if store.Outpaced(err) {
 		return nil
 	}
@@ -220,11 +220,11 @@ func (rs *Rounds) writeState(ctx context.Context, v view, st record.State) error
 
 // forgetCluster drops all that the node knows, because it has joined another cluster.
 func (rs *Rounds) forgetCluster() {
-	rs.remove(func(s *series) bool {
+	rs.issuer.remove(func(s *series) bool {
 		s.change(func() { s.vanish(longAgoNs); s.forgotten.Store(true) })
 		return true
 	})
-	rs.known, rs.unmet, rs.current, rs.seen = knowsNothing(), nil, false, record.Found{}
+	rs.known, rs.agenda.unmet, rs.current, rs.seen = knowsNothing(), nil, false, record.Found{}
 	rs.restored.drop(len(rs.restored.all()))
 	rs.publish(func(p *progress) { *p = noProgress() })
 }
@@ -233,10 +233,10 @@ func (rs *Rounds) forgetCluster() {
 // the node knows the record if ZooKeeper loses it.
 func (rs *Rounds) markChanged(names []string, all bool) {
 	for _, name := range names {
-		rs.named(name).mark(true)
+		rs.issuer.named(name).mark(true)
 	}
 	if all {
-		for _, s := range rs.list() {
+		for _, s := range rs.issuer.list() {
 			s.mark(false)
 		}
 	}
@@ -252,8 +252,8 @@ func (s *series) mark(told bool) {
 // raiseTime raises the sequence time, if that is due. v is what was read of /cluster and /seq in this round. If another
 // write was faster, the next round sees it.
 func (rs *Rounds) raiseTime(ctx context.Context, cluster ClusterInfo, v view) error {
-	next, due := rs.known.raisedTime(rs.cfg.Elapsed.Now())
-	slot := rs.cfg.Tenure.Slot(rs.session)
+	next, due := rs.known.raisedTime(rs.issuer.cfg.Elapsed.Now())
+	slot := rs.issuer.cfg.Tenure.Slot(rs.session)
 	if !due || !slot.mayTake() || rs.putBackLeft(cluster) > 0 {
 		return nil
 	}
@@ -263,12 +263,12 @@ func (rs *Rounds) raiseTime(ctx context.Context, cluster ClusterInfo, v view) er
 // writeTimes writes a state that is as it was read, but for times. If another write was faster, the next round sees it.
 // sure: see seqRead.
 func (rs *Rounds) writeTimes(ctx context.Context, v view, next record.State, sure bool, checks ...store.Op) error {
-	sent := rs.cfg.Elapsed.Now()
+	sent := rs.issuer.cfg.Elapsed.Now()
 	ops := append(append(v.SetState(next), v.CheckCluster()), checks...)
-	err := rs.cfg.Store.Multi(store.OnSession(ctx, rs.session), ops...)
+	err := rs.issuer.cfg.Store.Multi(store.OnSession(ctx, rs.session), ops...)
 	if err == nil {
 		read := reading{next.Time, sent, v.leader}
-		rs.known.learn(next, read, rs.cfg.Elapsed.Now(), sure)
+		rs.known.learn(next, read, rs.issuer.cfg.Elapsed.Now(), sure)
 	}
 	if store.Outpaced(err) {
 		return nil
@@ -307,26 +307,26 @@ func (s *series) putAboveJournal(v view, nonce, by string) (step, error) {
 // Until all is compared, the node says in its slot that it still compares its records: see Issuer.Followed. It must not
 // wait for its peers meanwhile, because they may wait for it.
 func (rs *Rounds) putAllAboveJournal(ctx context.Context, v view) error {
-	if rs.journal == nil {
+	if rs.issuer.journal == nil {
 		return nil
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(rs.cfg.Parallel)
-	began, left := rs.now(), false
-	for _, s := range rs.list() {
+	group.SetLimit(rs.issuer.cfg.Parallel)
+	began, left := rs.issuer.now(), false
+	for _, s := range rs.issuer.list() {
 		if v.State == nil || !s.comparesJournal(rs.known.incarnation) {
 			continue
 		}
 		left = true // the next round sees what was done in this one
 		group.Go(func() error {
-			if rs.now()-began >= int64(rs.roundTime) {
-				rs.Wake()
+			if rs.issuer.now()-began >= int64(rs.agenda.roundTime) {
+				rs.issuer.Wake()
 				return nil
 			}
 			return rs.putOneAboveJournal(ctx, s)
 		})
 	}
-	rs.journal.comparing.Store(left)
+	rs.issuer.journal.comparing.Store(left)
 	err := group.Wait()
 	if sign := (*lostError)(nil); errors.As(err, &sign) {
 		rs.report(sign.reason)
@@ -355,7 +355,7 @@ func (rs *Rounds) putOneAboveJournal(ctx context.Context, s *series) error {
 		return err
 	}
 	s.Mu.Lock()
-	st, err := s.putAboveJournal(v, rs.cfg.Nonce(), rs.cfg.By)
+	st, err := s.putAboveJournal(v, rs.issuer.cfg.Nonce(), rs.issuer.cfg.By)
 	if err == nil && st.kind == noStep {
 		s.incarnation = v.Incarnation()
 	}

@@ -28,7 +28,7 @@ func TestNoReturnInDoubt(t *testing.T) {
 		"within the confirming time": func(a, _ *actor) {
 			a.hold = func() Slot { return Slot{Path: a.slot, Version: store.AnyVersion, Wait: time.Second} }
 		},
-		"while another node puts records back": func(a, _ *actor) { a.is.known.heard = a.is.cfg.Elapsed.Now() },
+		"while another node puts records back": func(a, _ *actor) { a.is.known.heard = a.is.issuer.cfg.Elapsed.Now() },
 		"in a later incarnation": func(_, b *actor) {
 			b.noteLoss()
 			_ = b.round()
@@ -163,15 +163,15 @@ func TestNewNodeHasNothingToCompare(t *testing.T) {
 	s := newStage(t)
 	a := s.newNode()
 	a.restart()
-	if f := a.is.Followed(); f.Compares || f.Compared != nil {
+	if f := a.is.issuer.Followed(); f.Compares || f.Compared != nil {
 		t.Errorf("it says %s", told(f))
 	}
 	s.run(stageConfirm)
-	if f := a.is.Followed(); f.Compared == nil || *f.Compared != 0 {
+	if f := a.is.issuer.Followed(); f.Compared == nil || *f.Compared != 0 {
 		t.Errorf("it says %s", told(f))
 	}
 	a.store.Expire()
-	if f := a.is.Followed(); !f.Compares || f.Compared != nil {
+	if f := a.is.issuer.Followed(); !f.Compares || f.Compared != nil {
 		t.Errorf("in a new session it says %s", told(f))
 	}
 }
@@ -229,11 +229,11 @@ func TestSkipKnowsTheTimeThatIsPutBack(t *testing.T) {
 			return memzk.NoFault
 		}
 		s.now, a.is.current = s.now+5000, false
-		a.ask("order", int(a.is.named("order").segment().stock.Left()), false).first() // so that it needs a block
+		a.ask("order", int(a.is.issuer.named("order").segment().stock.Left()), false).first() // so that it needs a block
 		for range 3 {
 			_ = a.round()
 		}
-		if first := a.is.named("order").segment().lastBlock.First; !put || first < before.Next+500_000 {
+		if first := a.is.issuer.named("order").segment().lastBlock.First; !put || first < before.Next+500_000 {
 			t.Errorf("%s: the block begins at %d, the record went on at %d in incarnation %d: %v", name, first,
 				before.Next, before.Incarnation, put)
 		}

@@ -36,10 +36,10 @@ func (s *stage) pass(d time.Duration) {
 		for _, a := range s.nodes {
 			a.fly()
 			select {
-			case <-a.is.wake:
+			case <-a.is.issuer.wake:
 				_ = a.round()
 			default:
-				if a.is.alarms.arm(a.is.now(), time.Hour) == 0 || s.now%3000 == 0 {
+				if a.is.issuer.alarms.arm(a.is.issuer.now(), time.Hour) == 0 || s.now%3000 == 0 {
 					_ = a.round()
 				}
 			}
@@ -126,7 +126,7 @@ func lapses(m *ordered.Section) int64 {
 func (a *actor) owner(name string) *ordered.Section {
 	a.t.Helper()
 	a.ask(name, 1, true).first()
-	m := a.is.find([]byte(name)).mode.(*ordered.Section)
+	m := a.is.issuer.find([]byte(name)).mode.(*ordered.Section)
 	if !m.Leased() {
 		a.t.Fatal("the node does not own the sequence")
 	}

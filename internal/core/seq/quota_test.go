@@ -44,7 +44,7 @@ func TestQuotaLeavesNoUnknownOutcome(t *testing.T) {
 	if c := a.ask("invoice", 1, false); c.reason() != record.NoBlock {
 		t.Error(c.err)
 	}
-	if u, ok := a.is.Use("invoice"); !ok || u.Unanswered != 0 {
+	if u, ok := a.is.issuer.Use("invoice"); !ok || u.Unanswered != 0 {
 		t.Errorf("%d values count as unanswered", u.Unanswered)
 	}
 }

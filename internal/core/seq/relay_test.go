@@ -31,7 +31,7 @@ func (a *actor) passTo(_ context.Context, ask ordered.Ask) (got ordered.Answer, 
 	w := sequence.Wait{Passed: &ask.Of}
 	for _, b := range a.nodes {
 		for tries := 0; b.address == ask.Address && tries < 4; tries++ {
-			runs, err := b.is.Take(&w, []byte(ask.Name), int(ask.N), true, func() {}, nil)
+			runs, err := b.is.issuer.Take(&w, []byte(ask.Name), int(ask.N), true, func() {}, nil)
 			switch {
 			case errors.Is(err, sequence.ErrPending):
 				_ = b.round()
@@ -50,7 +50,7 @@ func (s *stage) owned(a, b *actor) (owner, other *actor) {
 	s.t.Helper()
 	s.contest("ticks").run(time.Second, a, b)
 	for _, pair := range [][2]*actor{{a, b}, {b, a}} {
-		if pair[0].is.find([]byte("ticks")).owned() != nil {
+		if pair[0].is.issuer.find([]byte("ticks")).owned() != nil {
 			return pair[0], pair[1]
 		}
 	}
@@ -62,9 +62,9 @@ func (s *stage) owned(a, b *actor) (owner, other *actor) {
 func TestUnknownOutcomeIsNotRepeated(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 2)
 	a, b := s.owned(nodes[0], nodes[1])
-	m := a.is.find([]byte("ticks"))
+	m := a.is.issuer.find([]byte("ticks"))
 	issued := m.Issued
-	b.is.owners.Pass = func(ctx context.Context, ask ordered.Ask) (got ordered.Answer, err error) {
+	b.is.issuer.owners.Pass = func(ctx context.Context, ask ordered.Ask) (got ordered.Answer, err error) {
 		_, _ = b.passTo(ctx, ask)
 		return got, errors.New("the connection has ended")
 	}
@@ -79,7 +79,7 @@ func TestUnknownOutcomeIsNotRepeated(t *testing.T) {
 func TestRequestIsPassedOnOnce(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
-	c := b.askWith(sequence.Wait{Passed: &sequence.Ownership{ID: b.is.find([]byte("ticks")).known.ID}}, "ticks")
+	c := b.askWith(sequence.Wait{Passed: &sequence.Ownership{ID: b.is.issuer.find([]byte("ticks")).known.ID}}, "ticks")
 	if c.done {
 		t.Fatalf("%v, %v", c.runs, c.err)
 	}
@@ -96,10 +96,10 @@ func TestRequestsGoToTheNextOwner(t *testing.T) {
 	c := nodes[2]
 	a.gone()
 	began := s.now
-	b.is.owners.Pass = func(context.Context, ordered.Ask) (_ ordered.Answer, err error) {
+	b.is.issuer.owners.Pass = func(context.Context, ordered.Ask) (_ ordered.Answer, err error) {
 		return ordered.Answer{}, ordered.ErrNotAsked
 	}
-	c.is.owners.Pass = func(ctx context.Context, ask ordered.Ask) (got ordered.Answer, err error) {
+	c.is.issuer.owners.Pass = func(ctx context.Context, ask ordered.Ask) (got ordered.Answer, err error) {
 		if ask.Address != a.address {
 			return c.passTo(ctx, ask)
 		}
@@ -123,7 +123,7 @@ func TestCeilingIsNotAskedForByEach(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
 	asked := 0
-	b.is.owners.Pass = func(context.Context, ordered.Ask) (ordered.Answer, error) {
+	b.is.issuer.owners.Pass = func(context.Context, ordered.Ask) (ordered.Answer, error) {
 		asked++
 		return ordered.Answer{}, replies.New(ids.NOTREADY, "reason=ceiling retry_after_ms=10 too much")
 	}
@@ -147,7 +147,7 @@ func TestRequestsThatAreTooLargeTogether(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
 	asked, next := 0, int64(1001)
-	b.is.owners.Pass = func(_ context.Context, ask ordered.Ask) (ordered.Answer, error) {
+	b.is.issuer.owners.Pass = func(_ context.Context, ask ordered.Ask) (ordered.Answer, error) {
 		if asked++; ask.N > 5 {
 			return ordered.Answer{}, replies.New(ids.NOTREADY, "reason=ceiling retry_after_ms=10 too much")
 		}
@@ -173,7 +173,7 @@ func TestSilentOwnerIsReplacedInTime(t *testing.T) {
 	s.pass(100 * time.Millisecond)
 	a.gone()
 	began := s.now
-	b.is.owners.Pass = func(ctx context.Context, _ ordered.Ask) (ordered.Answer, error) {
+	b.is.issuer.owners.Pass = func(ctx context.Context, _ ordered.Ask) (ordered.Answer, error) {
 		for ctx.Err() == nil && s.now < began+5000 {
 			s.pass(10 * time.Millisecond)
 		}
@@ -181,7 +181,7 @@ func TestSilentOwnerIsReplacedInTime(t *testing.T) {
 	}
 	b.ask("ticks", 1, true)
 	s.pass(10 * time.Millisecond)
-	if took := s.now - began; took > 4000 || b.is.find([]byte("ticks")).owned() == nil {
+	if took := s.now - began; took > 4000 || b.is.issuer.find([]byte("ticks")).owned() == nil {
 		t.Errorf("the node has taken over after %d ms", took)
 	}
 }
@@ -240,8 +240,8 @@ func TestSilentOwnerIsDoubtedInTime(t *testing.T) {
 			s.pass(10 * time.Millisecond)
 		}
 		began, doubted := s.now, false
-		m := b.is.find([]byte("ticks")).mode.(*ordered.Section)
-		b.is.owners.Pass = func(context.Context, ordered.Ask) (ordered.Answer, error) {
+		m := b.is.issuer.find([]byte("ticks")).mode.(*ordered.Section)
+		b.is.issuer.owners.Pass = func(context.Context, ordered.Ask) (ordered.Answer, error) {
 			for s.now < began+1000 && !doubted {
 				s.pass(10 * time.Millisecond)
 				doubted = m.SlowAt() == 0

@@ -130,7 +130,7 @@ func TestPlacementNeedsNoRoom(t *testing.T) {
 	}
 	s.setNext("order", 100)
 	s.run(5 * time.Second)
-	if f, st := b.is.Followed(), s.view("ticks").State; f.Last.Number < st.Changes {
+	if f, st := b.is.issuer.Followed(), s.view("ticks").State; f.Last.Number < st.Changes {
 		t.Errorf("the node has not followed change %d", st.Changes)
 	}
 }
@@ -172,7 +172,7 @@ func TestLeaseIsRenewedWhileTheNodeIsBusy(t *testing.T) {
 		a.store.Expire()
 		reads := 0
 		for began := s.now; s.now < began+20_000; s.now += 5 {
-			if a.is.alarms.arm(a.is.now(), time.Hour) == 0 || a.is.unfinished || s.now%3000 < 10 {
+			if a.is.issuer.alarms.arm(a.is.issuer.now(), time.Hour) == 0 || a.is.agenda.unfinished || s.now%3000 < 10 {
 				_ = a.round()
 				reads++
 			}
@@ -216,7 +216,7 @@ func TestNoRoundsWithoutAPause(t *testing.T) {
 			createCluster(a.Mem.Session(), 0)
 			a.noteLoss()
 			a.restart()
-			a.is.wakeAt(a.is.named("ticks"), mode.Soon)
+			a.is.issuer.wakeAt(a.is.issuer.named("ticks"), mode.Soon)
 		},
 	} {
 		s, nodes := newTicks(t, record.DefaultLease, 1)
@@ -225,7 +225,7 @@ func TestNoRoundsWithoutAPause(t *testing.T) {
 		stop(a)
 		s.now += 2000
 		_ = a.round()
-		if a.is.alarms.arm(a.is.now(), time.Hour) == 0 {
+		if a.is.issuer.alarms.arm(a.is.issuer.now(), time.Hour) == 0 {
 			t.Errorf("%s: the next round follows at once", name)
 		}
 	}
@@ -234,14 +234,14 @@ func TestNoRoundsWithoutAPause(t *testing.T) {
 // After a pause that other nodes' writes have caused, a round follows, also if another request has woken one meanwhile.
 func TestPauseEndsWithARound(t *testing.T) {
 	_, a := newOrder(t)
-	order := a.is.named("order")
-	a.is.cfg.Retry = func(most time.Duration) time.Duration { return most }
+	order := a.is.issuer.named("order")
+	a.is.issuer.cfg.Retry = func(most time.Duration) time.Duration { return most }
 	a.is.pauseUpTo(order, time.Second)
 	for _, when := range []string{"at once", "after another request"} {
-		if left := a.is.alarms.arm(a.is.now(), time.Hour); left != time.Second {
+		if left := a.is.issuer.alarms.arm(a.is.issuer.now(), time.Hour); left != time.Second {
 			t.Errorf("%s: the next round comes in %s", when, left)
 		}
-		a.is.wakeAt(order, mode.Soon)
+		a.is.issuer.wakeAt(order, mode.Soon)
 		_ = a.round()
 	}
 }

@@ -18,7 +18,7 @@ func TestReport(t *testing.T) {
 	a.ask("order", 10, false).first()
 	a.ask("nobody", 1, false).reason()
 	s.run(2 * time.Second)
-	r := a.is.Report()
+	r := a.is.issuer.Report()
 	if len(r.Sequences) != 1 || r.Sequences[0].Name != "order" || r.Sequences[0].Held == 0 ||
 		r.Sequences[0].PerSecond == 0 {
 		t.Errorf("%+v", r.Sequences)
@@ -29,7 +29,7 @@ func TestReport(t *testing.T) {
 	}
 	a.noteLoss()
 	s.run(stageConfirm + 4*time.Second)
-	if n := a.is.Report().FrozenTemplates; n != 1 {
+	if n := a.is.issuer.Report().FrozenTemplates; n != 1 {
 		t.Errorf("%d templates are frozen, want 1", n)
 	}
 }
@@ -39,13 +39,13 @@ func TestShowLooksUpTheName(t *testing.T) {
 	_, a := newOrder(t)
 	var w sequence.Wait
 	woken := false
-	if _, err := a.is.Show(&w, []byte("order"), func() { woken = true }); err != sequence.ErrPending {
+	if _, err := a.is.issuer.Show(&w, []byte("order"), func() { woken = true }); err != sequence.ErrPending {
 		t.Fatal(err)
 	}
 	for range 3 {
 		_ = a.round()
 	}
-	if line, err := a.is.Show(&w, []byte("order"), func() {}); !woken || err != nil {
+	if line, err := a.is.issuer.Show(&w, []byte("order"), func() {}); !woken || err != nil {
 		t.Error(woken, line, err)
 	}
 }
@@ -57,9 +57,9 @@ func TestCountersDoNotFallWhenNamesAreForgotten(t *testing.T) {
 	s.run(4 * time.Second)
 	const names = 2000
 	for k := range names {
-		a.is.named(fmt.Sprint("unknown:", k)).Waits = 1
+		a.is.issuer.named(fmt.Sprint("unknown:", k)).Waits = 1
 	}
-	forgotten, before := make(chan struct{}), a.is.Report().Waits
+	forgotten, before := make(chan struct{}), a.is.issuer.Report().Waits
 	go func() {
 		defer close(forgotten)
 		a.is.forgotAt = 0
@@ -71,11 +71,11 @@ func TestCountersDoNotFallWhenNamesAreForgotten(t *testing.T) {
 			ended = true
 		default:
 		}
-		if now := a.is.Report().Waits; now != before {
+		if now := a.is.issuer.Report().Waits; now != before {
 			t.Fatalf("%d waits after %d", now, before)
 		}
 	}
-	if n := len(a.is.list()); n != 0 {
+	if n := len(a.is.issuer.list()); n != 0 {
 		t.Errorf("%d names are left", n)
 	}
 }

@@ -21,11 +21,11 @@ import (
 
 // Rounds keep an Issuer: they follow the changes of operators, take blocks, and do all other I/O. One goroutine calls
 // Recall and then Run, and nobody else reaches what stands here: an Issuer has no way to it. The goroutines that work on
-// series in a round only read known, session, spread and roundTime, while Round waits for them.
+// series in a round only read known, session, and spread and roundTime of the agenda, while Round waits for them.
 type Rounds struct {
-	*Issuer
+	issuer *Issuer // that they keep
+	agenda agenda
 	followedState
-	agenda
 	saves
 	// sawLeaving is the value of owners.IsLeaving at the last call of keepPlace.
 	sawLeaving bool
@@ -70,9 +70,9 @@ type agenda struct {
 }
 
 func newRounds(of *Issuer) *Rounds {
-	rs := &Rounds{Issuer: of}
-	rs.known, rs.roundTime = knowsNothing(), longestRound
-	rs.progress.Store(new(noProgress()))
+	rs := &Rounds{issuer: of}
+	rs.known, rs.agenda.roundTime = knowsNothing(), longestRound
+	rs.issuer.progress.Store(new(noProgress()))
 	rs.quotaToldAt.Store(longAgoNs)
 	rs.beside = rs.writing.Go
 	rs.keep = func(Witness) error { return nil }
@@ -84,19 +84,19 @@ func newRounds(of *Issuer) *Rounds {
 
 // publish changes the progress that all goroutines load.
 func (rs *Rounds) publish(change func(*progress)) {
-	p := *rs.progress.Load()
+	p := *rs.issuer.progress.Load()
 	change(&p)
-	rs.progress.Store(&p)
+	rs.issuer.progress.Store(&p)
 }
 
 // Recall takes over what an earlier process of this node has left in the directory. Call it once, before Run, and not
 // beside Round. It returns the peers that the earlier process had met, and their cluster.
 func (rs *Rounds) Recall() (cluster string, met []coordinator.Peer) {
-	if rs.cfg.Dir == nil {
+	if rs.issuer.cfg.Dir == nil {
 		return "", nil
 	}
-	rs.journal.find()
-	w, ok := loadWitness(rs.cfg.Dir)
+	rs.issuer.journal.find()
+	w, ok := loadWitness(rs.issuer.cfg.Dir)
 	if ok {
 		rs.remember(w)
 	}
@@ -110,8 +110,8 @@ func (rs *Rounds) Run(ctx context.Context) {
 	journaled := make(chan struct{})
 	rs.writing.Go(func() {
 		defer close(journaled)
-		if rs.journal != nil {
-			rs.keepJournal(ctx)
+		if rs.issuer.journal != nil {
+			rs.issuer.keepJournal(ctx)
 		}
 	})
 	var failing bool
@@ -121,25 +121,25 @@ func (rs *Rounds) Run(ctx context.Context) {
 		cancel()
 		if failing != (err != nil) && ctx.Err() == nil {
 			if failing = err != nil; failing {
-				rs.cfg.Log.Warn("sequences: ZooKeeper failed, issuing what this node has", "error", err)
+				rs.issuer.cfg.Log.Warn("sequences: ZooKeeper failed, issuing what this node has", "error", err)
 			} else {
-				rs.cfg.Log.Info("sequences: ZooKeeper answers again")
+				rs.issuer.cfg.Log.Info("sequences: ZooKeeper answers again")
 			}
 		}
 		rs.pause(ctx, failing)
 	}
 	if err := rs.inTime(func() error { <-journaled; return nil }); err != nil {
-		rs.cfg.Log.Warn("sequences: the unused values were not given back", "error", err)
+		rs.issuer.cfg.Log.Warn("sequences: the unused values were not given back", "error", err)
 	} else {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), limits.Round)
 		if err := rs.giveBack(bounded); err != nil {
-			rs.cfg.Log.Warn("sequences: not all unused values of this node were given back", "error", err,
-				"kept_for_restart", rs.outlasts())
+			rs.issuer.cfg.Log.Warn("sequences: not all unused values of this node were given back", "error", err,
+				"kept_for_restart", rs.issuer.outlasts())
 		}
 		cancel()
 	}
 	rs.saveLast()
-	rs.owners.Close()
+	rs.issuer.owners.Close()
 }
 
 // Wait returns when all goroutines have ended that Run has started. Call it after Run, before others may use the state
@@ -151,13 +151,13 @@ const retryAfter = 100 * time.Millisecond
 
 // pause waits until a round is due.
 func (rs *Rounds) pause(ctx context.Context, failing bool) {
-	wake := rs.wake
+	wake := rs.issuer.wake
 	if failing {
 		ended, cancel := context.WithTimeout(ctx, retryAfter)
 		<-ended.Done()
 		cancel()
 	}
-	timer := time.NewTimer(rs.alarms.arm(rs.now(), rs.cfg.Pulse.Until(rs.cfg.Follow)))
+	timer := time.NewTimer(rs.issuer.alarms.arm(rs.issuer.now(), rs.issuer.cfg.Pulse.Until(rs.issuer.cfg.Follow)))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
@@ -200,7 +200,7 @@ func (rs *Rounds) Round(ctx context.Context) (err error) {
 	case rs.session == 0:
 		return store.ErrUnreachable
 	}
-	sent := rs.now()
+	sent := rs.issuer.now()
 	v, followed, err := rs.follow(ctx, cluster)
 	if err != nil {
 		return err
@@ -226,19 +226,20 @@ func (rs *Rounds) Round(ctx context.Context) (err error) {
 	due, err := rs.renewTogether(ctx, cluster, rs.due(cluster, followed))
 	complete := false
 	if err != nil {
-		rs.unfinished = true // the next round must find what this one has not come to
+		rs.agenda.unfinished = true // the next round must find what this one has not come to
 	} else {
 		complete, err = rs.workAll(ctx, cluster, due)
 	}
 	if err != nil || !current {
 		return err
 	}
-	if sections := rs.families.popChanged(); len(sections) > 0 { // an operator changes all of them with their family
+	// An operator changes all sections of a family with it.
+	if sections := rs.issuer.families.popChanged(); len(sections) > 0 {
 		rs.markChanged(sections, false)
-		rs.unfinished = true
-		rs.Wake()
+		rs.agenda.unfinished = true
+		rs.issuer.Wake()
 	}
-	if met && complete && !slices.ContainsFunc(rs.list(), (*series).isStale) {
+	if met && complete && !slices.ContainsFunc(rs.issuer.list(), (*series).isStale) {
 		rs.hasFollowed(sent)
 	}
 	return rs.raiseTime(ctx, cluster, v)
@@ -247,20 +248,21 @@ func (rs *Rounds) Round(ctx context.Context) (err error) {
 // begin takes over what has come since the last round. joined is false if the node has no worker: then nothing more is
 // due.
 func (rs *Rounds) begin() (cluster ClusterInfo, joined bool) {
-	for _, s := range rs.alarms.rings(rs.now()) { // also if there is nothing that this round may do for them
+	// Also if there is nothing that this round may do for them.
+	for _, s := range rs.issuer.alarms.rings(rs.issuer.now()) {
 		if !s.rung {
-			s.rung, rs.rung = true, append(rs.rung, s)
+			s.rung, rs.agenda.rung = true, append(rs.agenda.rung, s)
 		}
 	}
 	rs.noteSession()
 	rs.endSave()
-	cluster, joined = rs.cfg.Tenure.Cluster()
-	rs.connected = int64(cluster.Nodes)
-	rs.owners.Join(cluster.UUID)
+	cluster, joined = rs.issuer.cfg.Tenure.Cluster()
+	rs.agenda.connected = int64(cluster.Nodes)
+	rs.issuer.owners.Join(cluster.UUID)
 	if joined {
 		if rs.resume(cluster) {
-			rs.cfg.Log.Warn("dropped the values that an earlier process held: the journal is older than the state file, " +
-				"or of another node")
+			rs.issuer.cfg.Log.Warn("dropped the values that an earlier process held: the journal is older than the " +
+				"state file, or of another node")
 		}
 	} else {
 		rs.refuseAll(mode.Confirming(startsIn))
@@ -283,12 +285,12 @@ func (rs *Rounds) end(failed error) {
 // forget removes the names that have no record, as far as the node knows. If they are asked for again, they
 // count as unknown.
 func (rs *Rounds) forget() {
-	now := rs.now()
+	now := rs.issuer.now()
 	if now-rs.forgotAt < int64(absentFor) {
 		return
 	}
 	rs.forgotAt = now
-	rs.remove(func(s *series) bool { return s.expire(now) })
+	rs.issuer.remove(func(s *series) bool { return s.expire(now) })
 }
 
 // waitForState does what can be done before the node knows /seq in this incarnation.
@@ -307,7 +309,7 @@ func (rs *Rounds) tellAndMeet(ctx context.Context, cluster ClusterInfo, v view) 
 	lost := rs.toPutBack()
 	rs.boundRounds(cluster, lost)
 	told, err = rs.tellInTime(ctx, v, lost)
-	if err == nil && rs.known.mustMeet(rs.cfg.Elapsed.Now(), cluster.ConfirmTime) {
+	if err == nil && rs.known.mustMeet(rs.issuer.cfg.Elapsed.Now(), cluster.ConfirmTime) {
 		err = rs.meetAll(ctx)
 	}
 	return told, err
@@ -315,7 +317,7 @@ func (rs *Rounds) tellAndMeet(ctx context.Context, cluster ClusterInfo, v view) 
 
 // goOnAlone lets the node issue what an earlier process held, because ZooKeeper cannot be asked.
 func (rs *Rounds) goOnAlone() {
-	for _, s := range rs.list() {
+	for _, s := range rs.issuer.list() {
 		s.Mu.Lock()
 		if m := s.stocked(); m != nil {
 			m.unread = false
@@ -344,7 +346,7 @@ func (rs *Rounds) hasFollowed(sent int64) {
 	if !settled {
 		return
 	}
-	if j := rs.journal; j != nil && sent-j.read.Load() >= int64(saveEvery) {
+	if j := rs.issuer.journal; j != nil && sent-j.read.Load() >= int64(saveEvery) {
 		j.wake()
 	}
 	rs.saveWitnessIfDue(f)
@@ -356,7 +358,7 @@ func (rs *Rounds) hasFollowed(sent int64) {
 
 // noteSession notes a new connection to ZooKeeper, which may have lost the last writes (S12).
 func (rs *Rounds) noteSession() {
-	if session := rs.cfg.Store.SessionID(); session != rs.session {
+	if session := rs.issuer.cfg.Store.SessionID(); session != rs.session {
 		rs.session, rs.current = session, false
 		//mutant:s12-new-session by TestNewSessionReadsAllRecordsAgain ->
 		rs.markChanged(nil, true)
@@ -365,8 +367,8 @@ func (rs *Rounds) noteSession() {
 
 // refuseAll refuses the requests that wait, of all sequences. Those that wait only for the disk wait on: see await.
 func (rs *Rounds) refuseAll(r *record.Refusal) {
-	now := rs.now()
-	for _, s := range rs.list() {
+	now := rs.issuer.now()
+	for _, s := range rs.issuer.list() {
 		s.change(func() {
 			if len(s.Waiting) > 0 {
 				s.Refuse(r, now)
@@ -375,20 +377,20 @@ func (rs *Rounds) refuseAll(r *record.Refusal) {
 	}
 }
 
-// longestRound is the greatest Rounds.roundTime. So requests that wait are woken in time.
+// longestRound is the greatest agenda.roundTime. So requests that wait are woken in time.
 const longestRound = mode.Patience / 2
 
 // workAll works on each series that needs it, several at a time, and reports a loss of data. It ends early if
 // the time is over, if ZooKeeper fails, or if it has lost data. The next round goes on. complete is false then.
 func (rs *Rounds) workAll(ctx context.Context, cluster ClusterInfo, due []*series) (complete bool, err error) {
 	var group errgroup.Group
-	group.SetLimit(rs.cfg.Parallel)
+	group.SetLimit(rs.issuer.cfg.Parallel)
 	var lost atomic.Pointer[lostError]
 	var early atomic.Bool
-	began := rs.now()
+	began := rs.issuer.now()
 	begin := func(s *series) {
 		group.Go(func() error {
-			if early.Load() || rs.now()-began >= int64(rs.roundTime) {
+			if early.Load() || rs.issuer.now()-began >= int64(rs.agenda.roundTime) {
 				early.Store(true)
 				s.wakeWaiting() // the requests see whether they have waited too long
 				return nil
@@ -398,7 +400,7 @@ func (rs *Rounds) workAll(ctx context.Context, cluster ClusterInfo, due []*serie
 			switch {
 			case errors.As(err, &sign):
 				lost.CompareAndSwap(nil, sign)
-				s.change(func() { s.Refuse(mode.Confirming(time.Second), rs.now()) })
+				s.change(func() { s.Refuse(mode.Confirming(time.Second), rs.issuer.now()) })
 				err = nil
 			case errors.Is(err, record.ErrDamaged), errors.Is(err, record.ErrUnknownMode):
 				rs.unusable(s, err)
@@ -423,7 +425,7 @@ func (rs *Rounds) workAll(ctx context.Context, cluster ClusterInfo, due []*serie
 		}
 		err = group.Wait()
 	}
-	rs.unfinished = early.Load()
+	rs.agenda.unfinished = early.Load()
 	sign := lost.Load()
 	if sign != nil {
 		rs.current = false // the next round reads /cluster and /seq first
@@ -431,19 +433,19 @@ func (rs *Rounds) workAll(ctx context.Context, cluster ClusterInfo, due []*serie
 	switch {
 	case sign != nil && !sign.later:
 		rs.report(sign.reason) // Tenure.ReportLoss wakes the Issuer
-	case sign != nil, rs.unfinished && err == nil:
-		rs.Wake()
+	case sign != nil, rs.agenda.unfinished && err == nil:
+		rs.issuer.Wake()
 	}
-	return !rs.unfinished, err
+	return !rs.agenda.unfinished, err
 }
 
 // overQuota refuses requests for a series, because ZooKeeper has no room for a record that it needs.
 func (rs *Rounds) overQuota(s *series, err error) {
-	now := rs.now()
+	now := rs.issuer.now()
 	s.change(func() { s.Refuse(noBlockAfter(err), now) })
 	if last := rs.quotaToldAt.Load(); now-last > int64(time.Minute) &&
 		rs.quotaToldAt.CompareAndSwap(last, now) {
-		rs.cfg.Log.Error("sequences: no room in ZooKeeper", "sequence", s.Name, "error", err)
+		rs.issuer.cfg.Log.Error("sequences: no room in ZooKeeper", "sequence", s.Name, "error", err)
 	}
 }
 
@@ -458,21 +460,21 @@ func (rs *Rounds) unusable(s *series, err error) {
 	if errors.Is(err, record.ErrUnknownMode) {
 		refusal, text = unknownMode(s.Name, path), "this node does not know the mode of a sequence. Upgrade the node"
 	}
-	if s.change(func() { news = s.freeze(refusal, rs.now()) }); news {
-		rs.cfg.Log.Error(text, "sequence", s.Name, "path", path, "error", err)
+	if s.change(func() { news = s.freeze(refusal, rs.issuer.now()) }); news {
+		rs.issuer.cfg.Log.Error(text, "sequence", s.Name, "path", path, "error", err)
 	}
 }
 
 // due returns the series that need work, those first that requests wait for. It looks at all series after /seq
 // was read, and if the last round has left some. Otherwise it looks at those that requests have asked for.
 func (rs *Rounds) due(cluster ClusterInfo, read bool) (due []*series) {
-	all := rs.rung
-	rs.rung = nil
+	all := rs.agenda.rung
+	rs.agenda.rung = nil
 	for _, s := range all {
 		s.rung = false
 	}
-	if read || rs.unfinished {
-		all = rs.list()
+	if read || rs.agenda.unfinished {
+		all = rs.issuer.list()
 		var used int64
 		for _, s := range all {
 			s.Mu.Lock()
@@ -481,9 +483,9 @@ func (rs *Rounds) due(cluster ClusterInfo, read bool) (due []*series) {
 			}
 			s.Mu.Unlock()
 		}
-		rs.spread = spread(used, rs.connected)
+		rs.agenda.spread = spread(used, rs.agenda.connected)
 	}
-	e := rs.situation(cluster, rs.cfg.Elapsed.Now())
+	e := rs.situation(cluster, rs.issuer.cfg.Elapsed.Now())
 	var by [mode.Awaited + 1][]*series
 	for _, s := range all {
 		u := s.urgency(e)
@@ -493,7 +495,7 @@ func (rs *Rounds) due(cluster ClusterInfo, read bool) (due []*series) {
 		}
 	}
 	// Those that are cut off here are due again at the next heartbeat.
-	renewals := by[mode.Renew][:min(len(by[mode.Renew]), renewalsAtOnce(rs.cfg.Follow, rs.connected))]
+	renewals := by[mode.Renew][:min(len(by[mode.Renew]), renewalsAtOnce(rs.issuer.cfg.Follow, rs.agenda.connected))]
 	return slices.Concat(by[mode.Awaited], by[mode.Needed], renewals)
 }
 
@@ -568,7 +570,7 @@ func (a *alarms) arm(now int64, most time.Duration) time.Duration {
 
 // nextAlarm makes Round look at a series when it must.
 func (rs *Rounds) nextAlarm(s *series) {
-	now := rs.now()
+	now := rs.issuer.now()
 	s.Mu.Lock()
 	next := alarm{s.DueAt, s.DueAt}
 	switch {
@@ -586,7 +588,7 @@ func (rs *Rounds) nextAlarm(s *series) {
 	// One of them may be 0 or past, and does not count. Of two that do, set keeps the earlier one.
 	for _, one := range []alarm{next, {slowAt, slowAt}} {
 		if one.at > now {
-			rs.alarms.set(s, one)
+			rs.issuer.alarms.set(s, one)
 		}
 	}
 }

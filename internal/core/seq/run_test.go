@@ -18,8 +18,8 @@ func TestRunEndsRequestsThatWerePassedOn(t *testing.T) {
 		s, all := newLinked(t, 4*time.Second, 2)
 		_, a := s.owned(all[0], all[1])
 		asked, ended := make(chan struct{}, 1), false
-		a.is.owners.Beside = a.goes
-		a.is.owners.Pass = func(ctx context.Context, _ ordered.Ask) (ordered.Answer, error) {
+		a.is.issuer.owners.Beside = a.goes
+		a.is.issuer.owners.Pass = func(ctx context.Context, _ ordered.Ask) (ordered.Answer, error) {
 			asked <- struct{}{}
 			<-ctx.Done()
 			time.Sleep(time.Second) // the end of the call takes long
@@ -27,7 +27,7 @@ func TestRunEndsRequestsThatWerePassedOn(t *testing.T) {
 			return ordered.Answer{}, ordered.ErrNotAsked
 		}
 		ask := func() error {
-			_, err := a.is.Take(new(sequence.Wait), []byte("ticks"), 1, false, func() {}, nil)
+			_, err := a.is.issuer.Take(new(sequence.Wait), []byte("ticks"), 1, false, func() {}, nil)
 			return err
 		}
 		if err := ask(); err != sequence.ErrPending {

@@ -24,7 +24,7 @@ type series struct {
 	ring     func(s *series, at int64)
 
 	forgotten atomic.Bool // see expire
-	// alarm is guarded by the mutex of alarms. rung: it is in Rounds.rung. Only the goroutine of Round uses that.
+	// alarm is guarded by the mutex of alarms. rung: it is in agenda.rung. Only the goroutine of Round uses that.
 	alarm alarm
 	rung  bool
 

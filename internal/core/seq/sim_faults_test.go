@@ -14,7 +14,7 @@ import (
 
 func (n *simNode) fault(c memzk.Call) memzk.Fault {
 	if c.Op == "multi" {
-		n.pace.begun = n.is.now()
+		n.pace.begun = n.is.issuer.now()
 	}
 	n.takeLong(c)
 	n.h.interleave(n)
@@ -98,7 +98,7 @@ func (h *history) run(ms int64) {
 			if h.now < n.pauseTill {
 				continue
 			}
-			if n.fly(); n.is.alarms.arm(n.is.now(), time.Hour) == 0 {
+			if n.fly(); n.is.issuer.alarms.arm(n.is.issuer.now(), time.Hour) == 0 {
 				n.round()
 			}
 			if h.now-n.lastBeat >= n.untilBeat() {
@@ -122,7 +122,7 @@ func (h *history) able(at int64) (able []*simNode) {
 	}
 	for _, n := range h.nodes {
 		here := !n.busy && !n.cut && h.now >= n.pauseTill && !n.nothing && n.elapsed.AtLeast() >= n.confirmed
-		f := n.is.Followed()
+		f := n.is.issuer.Followed()
 		knows := f.Last.Number >= v.State.Changes && f.Last.Incarnation == v.Cluster.Incarnation && n.disk.witness != nil &&
 			n.owed == 0
 		if here && knows && n.claim.incarnation == v.Cluster.Incarnation &&
@@ -172,10 +172,10 @@ func (h *history) checkLives() {
 	}
 	at := coordinator.Change{Number: v.State.Changes, Incarnation: v.Incarnation()}
 	for _, n := range h.nodes {
-		if !n.is.Followed().Reaches(at) {
+		if !n.is.issuer.Followed().Reaches(at) {
 			continue
 		}
-		for _, s := range n.is.list() {
+		for _, s := range n.is.issuer.list() {
 			data, _, _ := h.Mem.Peek(record.Path(s.Name))
 			r, err := record.Parse(data)
 			if known := s.known; err == nil && known == nil && strings.HasPrefix(s.Name, "t:") {

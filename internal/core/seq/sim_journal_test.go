@@ -25,10 +25,10 @@ type simProcessDir struct {
 
 func (d *simProcessDir) Replace(name string, data []byte) error {
 	n := d.n
-	if n.is.journal != d.j {
+	if n.is.issuer.journal != d.j {
 		n.h.violated("journal", "a process that has ended writes")
 	}
-	if n.goOnWhileWriting(n.is); n.is.journal != d.j {
+	if n.goOnWhileWriting(n.is); n.is.issuer.journal != d.j {
 		return errKilled
 	}
 	fails := n.h.rng.IntN(4*n.h.faulty) == 0
@@ -38,7 +38,7 @@ func (d *simProcessDir) Replace(name string, data []byte) error {
 			return err
 		}
 	}
-	if n.goOnWhileWriting(n.is); n.is.journal != d.j {
+	if n.goOnWhileWriting(n.is); n.is.issuer.journal != d.j {
 		return errKilled
 	}
 	if fails {
@@ -48,7 +48,7 @@ func (d *simProcessDir) Replace(name string, data []byte) error {
 }
 
 func (d *simProcessDir) Remove(name string) error {
-	if d.n.is.journal != d.j {
+	if d.n.is.issuer.journal != d.j {
 		return errKilled
 	}
 	if d.n.h.rng.IntN(3) == 0 {
@@ -61,7 +61,7 @@ var errKilled = errors.New("the process was killed")
 
 // saveJournal writes the journal if a sequence has asked for that, as keepJournal does.
 func (n *simNode) saveJournal() {
-	j := n.is.journal
+	j := n.is.issuer.journal
 	if n.journaling || len(j.woken) == 0 && !n.dueAgain && n.h.rng.IntN(20) != 0 {
 		return
 	}
@@ -70,7 +70,7 @@ func (n *simNode) saveJournal() {
 	default:
 	}
 	n.journaling = true
-	if again := n.is.saveJournal(); n.is.journal == j {
+	if again := n.is.issuer.saveJournal(); n.is.issuer.journal == j {
 		n.dueAgain, n.journaling = again, false
 	}
 }
@@ -136,7 +136,7 @@ func (n *simNode) stop() {
 	n.busy = true
 	err := n.is.giveBack(context.Background())
 	n.busy = false
-	n.disk.count = max(n.disk.count, n.is.JournalCount())
+	n.disk.count = max(n.disk.count, n.is.issuer.JournalCount())
 	n.h.note("node %d stops: %v", n.id, err)
 }
 
@@ -153,7 +153,7 @@ func (h *history) goOnAlone() {
 		n.cut = true
 		n.store.Partition()
 		n.round()
-		if s := n.is.byName[name]; s != nil && s.stocked() != nil {
+		if s := n.is.issuer.byName[name]; s != nil && s.stocked() != nil {
 			left := int(min(s.stocked().stock.Left(), 3000))
 			h.ask(n, name, max(1, []int{h.rng.IntN(left + 1), left - h.rng.IntN(3), 1}[h.rng.IntN(3)]),
 				h.rng.IntN(2) == 0)

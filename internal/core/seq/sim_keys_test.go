@@ -48,7 +48,7 @@ func (h *history) askKeyed(n *simNode, name string) {
 	}
 	w := sequence.Wait{Key: k.key}
 	for range 4 {
-		runs, err := n.is.Take(&w, []byte(name), 1, false, func() {}, nil)
+		runs, err := n.is.issuer.Take(&w, []byte(name), 1, false, func() {}, nil)
 		if errors.Is(err, sequence.ErrPending) {
 			n.round()
 			continue
@@ -89,7 +89,7 @@ func (h *history) answerLate() {
 
 // take reports whether the request waits on.
 func (h *history) take(late *simLate) (waits bool) {
-	runs, err := late.n.is.Take(&late.w, []byte(late.name), late.count, late.whole, func() {}, nil)
+	runs, err := late.n.is.issuer.Take(&late.w, []byte(late.name), late.count, late.whole, func() {}, nil)
 	if err == nil {
 		h.check(late.n, late.name, runs, late.count, late.before)
 	}

@@ -61,7 +61,7 @@ func (n *simNode) goesOn() {
 // answer once more before its first heartbeat: nobody promises the order of an ordered sequence then (limit 12).
 func (h *history) standStill(n *simNode, ms int64) {
 	n.pauseTill = h.now + ms
-	if h.right == bootRight || h.rng.IntN(2) == 0 || h.right == leaderRight && n.is.owns() {
+	if h.right == bootRight || h.rng.IntN(2) == 0 || h.right == leaderRight && n.is.issuer.owns() {
 		h.note("node %d stands still until %d", n.id, n.pauseTill)
 		return
 	}

@@ -133,9 +133,9 @@ func (n *simNode) start(resumes bool) {
 	}
 	_, n.is = New(cfg)
 	n.flights = nil
-	n.is.owners.Beside = func(f func()) { n.flights = append(n.flights, f) }
-	n.is.owners.Each = oneByOne
-	n.is.journal = n.openJournal()
+	n.is.issuer.owners.Beside = func(f func()) { n.flights = append(n.flights, f) }
+	n.is.issuer.owners.Each = oneByOne
+	n.is.issuer.journal = n.openJournal()
 	n.is.keep = func(w Witness) error { n.disk.witness = &w; return nil }
 	n.saving, n.journaling, n.dueAgain = nil, false, false
 	n.is.beside = func(f func()) {
@@ -270,7 +270,7 @@ func (n *simNode) writeSlot(ctx context.Context, found store.Record, incarnation
 	now := timeguard.Stamped{Sent: n.elapsed.Now()}
 	n.claim.content, n.claim.sure, n.claim.incarnation = n.content(incarnation), false, incarnation
 	n.disk.claim, n.disk.left, n.disk.boots = n.claim, max(0, n.confirmed-now.Sent.Least), n.boots
-	n.disk.count = max(n.disk.count, n.is.JournalCount())
+	n.disk.count = max(n.disk.count, n.is.issuer.JournalCount())
 	ctx = store.OnSession(ctx, session) // the record says what was compared in this session
 	var stat store.Stat
 	var err error
@@ -306,7 +306,7 @@ func (n *simNode) round() {
 	if n.busy || n == n.h.lazy && n.h.now < n.h.noticeBy-50 {
 		return
 	}
-	n.busy, n.pace.round = true, n.is.now()
+	n.busy, n.pace.round = true, n.is.issuer.now()
 	n.endSaving()
 	_ = n.is.Round(context.Background())
 	n.busy = false

@@ -206,7 +206,7 @@ func (h *history) wait() {
 	defer func() { h.staged = staged }()
 	state, err := h.operator(h.Mem.Session()).State(context.Background())
 	lags := func(n *simNode) bool {
-		return !n.cut && h.now >= n.pauseTill && n.is.Followed().Last.Number < state.Changes
+		return !n.cut && h.now >= n.pauseTill && n.is.issuer.Followed().Last.Number < state.Changes
 	}
 	h.run(h.heartbeat.Milliseconds() + 500)
 	for err == nil && slices.ContainsFunc(h.nodes, lags) {

@@ -87,7 +87,7 @@ func (n *simNode) passTo(_ context.Context, ask ordered.Ask) (got ordered.Answer
 	}
 	w, is := sequence.Wait{Passed: &ask.Of}, other.is
 	for range 4 {
-		runs, err := is.Take(&w, []byte(name), int(ask.N), true, func() {}, nil)
+		runs, err := is.issuer.Take(&w, []byte(name), int(ask.N), true, func() {}, nil)
 		switch {
 		case errors.Is(err, sequence.ErrPending):
 			other.round()

@@ -30,7 +30,7 @@ type simPeers struct {
 func (n *simNode) content(incarnation int64) string {
 	s := coordinator.Slot{
 		Node: n.disk.self, Term: 1, Nonce: fmt.Sprintf("%d/%d/%d", n.id, n.boots, n.beats), LeaseUntil: 1 << 50,
-		Confirmed: true, Incarnation: incarnation, ReportedClock: n.machine.Wall() / 1e6, Followed: n.is.Followed(),
+		Confirmed: true, Incarnation: incarnation, ReportedClock: n.machine.Wall() / 1e6, Followed: n.is.issuer.Followed(),
 		HeartbeatMs: n.h.heartbeat.Milliseconds(),
 	}
 	data, err := json.Marshal(s)
@@ -143,7 +143,7 @@ func (h *history) loseSecond() {
 		n.beat()
 		n.round()
 	}
-	s := x.is.byName[name]
+	s := x.is.issuer.byName[name]
 	data, _, _ := h.Mem.Peek(record.Path(name))
 	r, err := record.Parse(data)
 	if s == nil || err != nil || r.DeletedAt != 0 {
@@ -203,7 +203,7 @@ func (h *history) meet(n *simNode, names int) string {
 		_, err := h.operator(st).Create(context.Background(), operator.Definition{Name: name, StartGiven: true,
 			Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}, Settings: settings(50)})
 		if err == nil {
-			n.is.named(name).mark(true)
+			n.is.issuer.named(name).mark(true)
 		}
 	}
 	n.round()

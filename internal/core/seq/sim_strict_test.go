@@ -43,7 +43,7 @@ func (n *simNode) checkPace(name string) {
 // one leaves the sequence to it for about the time of the write. A node need not remember a writer for longer than
 // sharedFor.
 func (n *simNode) beginPause(writer string) {
-	now := n.is.now()
+	now := n.is.issuer.now()
 	if writer == "" || writer == n.name() || now-n.pace.round >= int64(sharedFor) {
 		return
 	}
@@ -82,7 +82,7 @@ func (s *simStrict) ended(i *Rounds) {
 }
 
 func unansweredBy(i *Rounds) (n int64) {
-	for _, s := range i.list() {
+	for _, s := range i.issuer.list() {
 		n += s.unanswered
 	}
 	return n
@@ -166,7 +166,7 @@ func (h *history) askTogether(n *simNode, name string) {
 			if !open[k] {
 				continue
 			}
-			runs, err := n.is.Take(&waits[k], []byte(name), counts[k], false, func() {}, nil)
+			runs, err := n.is.issuer.Take(&waits[k], []byte(name), counts[k], false, func() {}, nil)
 			if open[k] = errors.Is(err, sequence.ErrPending); err == nil {
 				h.check(n, name, runs, counts[k], before)
 			}

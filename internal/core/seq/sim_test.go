@@ -135,7 +135,7 @@ func (h *history) ask(n *simNode, name string, count int, whole bool) {
 	var runs []worker.Run
 	for range 3 {
 		var err error
-		runs, err = n.is.Take(&w, []byte(name), count, whole, func() {}, nil)
+		runs, err = n.is.issuer.Take(&w, []byte(name), count, whole, func() {}, nil)
 		if !errors.Is(err, sequence.ErrPending) {
 			if err != nil {
 				runs = nil

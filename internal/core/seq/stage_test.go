@@ -133,9 +133,9 @@ func (a *actor) restart() {
 		Parallel: 1, Address: a.address, Pass: a.pass,
 	})
 	a.is.beside = func(f func()) { f() }
-	a.goes = a.is.owners.Beside
-	a.is.owners.Beside = func(f func()) { a.flights = append(a.flights, f) }
-	a.is.owners.Each = oneByOne
+	a.goes = a.is.issuer.owners.Beside
+	a.is.issuer.owners.Beside = func(f func()) { a.flights = append(a.flights, f) }
+	a.is.issuer.owners.Each = oneByOne
 }
 
 // oneByOne is Node.Each for tests that run everything in one goroutine.
@@ -148,8 +148,8 @@ func oneByOne(n int, f func(k int)) {
 // openJournal gives a process that has just begun the journal of a directory.
 func (a *actor) openJournal(dir *memDir) {
 	a.cluster.Self = cmp.Or(a.cluster.Self, a.slot)
-	a.dir, a.is.journal = dir, newJournal(dir)
-	a.is.journal.find()
+	a.dir, a.is.issuer.journal = dir, newJournal(dir)
+	a.is.issuer.journal.find()
 }
 
 // restartWith begins a new process, which remembers a witness that was written into a file.
@@ -256,8 +256,8 @@ func (a *actor) Cluster() (ClusterInfo, bool) {
 
 func (a *actor) round() error {
 	err := a.is.Round(context.Background())
-	if a.is.journal != nil {
-		a.is.saveJournal()
+	if a.is.issuer.journal != nil {
+		a.is.issuer.saveJournal()
 	}
 	return err
 }
@@ -430,7 +430,7 @@ func (c *call) again() *call {
 			}
 			c.woken = true
 		}
-		if c.runs, c.err = c.a.is.Take(&c.w, []byte(c.name), c.n, c.whole, wake, nil); errors.Is(c.err,
+		if c.runs, c.err = c.a.is.issuer.Take(&c.w, []byte(c.name), c.n, c.whole, wake, nil); errors.Is(c.err,
 			sequence.ErrPending) {
 			return c
 		}

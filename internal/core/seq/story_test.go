@@ -103,7 +103,7 @@ func (a *tale) does(n *simNode) {
 	if beats {
 		n.beat()
 	}
-	if beats || n.is.alarms.arm(n.is.now(), time.Hour) == 0 {
+	if beats || n.is.issuer.alarms.arm(n.is.issuer.now(), time.Hour) == 0 {
 		a.Step(nodeName(n), "round", 2, n.round)
 	}
 }
@@ -118,7 +118,7 @@ func (a *tale) asks(n *simNode, count int) {
 func (a *tale) tries(w *simLate) {
 	who := "client " + nodeName(w.n)
 	for range 3 {
-		runs, err := w.is.Take(&w.w, []byte(w.name), w.count, w.whole, func() {}, nil)
+		runs, err := w.is.issuer.Take(&w.w, []byte(w.name), w.count, w.whole, func() {}, nil)
 		switch {
 		case errors.Is(err, sequence.ErrPending):
 			w.n.round()

@@ -53,7 +53,7 @@ func TestPausesOfAStrictSequence(t *testing.T) {
 // requests wait.
 func TestStrictSequenceIsLeftToOthersAfterAWrite(t *testing.T) {
 	s, a, b := strictStage(t)
-	a.is.cfg.Retry = func(most time.Duration) time.Duration { return most }
+	a.is.issuer.cfg.Retry = func(most time.Duration) time.Duration { return most }
 	b.ask("invoice", 1, true).first()
 	a.ask("invoice", 1, true).first() // learns that b writes
 	s.now++
@@ -98,7 +98,7 @@ func TestStrictSequenceIsLeftToOthersAfterAWrite(t *testing.T) {
 // The write of an operator is not one of another node, so the only node that writes a strict sequence makes no pauses.
 func TestOperatorIsNoOtherWriter(t *testing.T) {
 	s, a, _ := strictStage(t)
-	a.is.cfg.Retry = func(most time.Duration) time.Duration { return most }
+	a.is.issuer.cfg.Retry = func(most time.Duration) time.Duration { return most }
 	a.calls = func(c memzk.Call) memzk.Fault {
 		if c.Write() {
 			s.now += 5 // a write takes 5 ms

@@ -99,7 +99,7 @@ func TestKeysWithoutTheirDirectory(t *testing.T) {
 	a.askKey("k")
 	_ = a.round()
 	a.calls = nil
-	if u, ok := a.is.Use("invoice"); !ok || u.Unanswered != 0 {
+	if u, ok := a.is.issuer.Use("invoice"); !ok || u.Unanswered != 0 {
 		t.Errorf("%d values count as unanswered", u.Unanswered)
 	}
 }
@@ -125,8 +125,8 @@ func TestKeysOfRequestsArePutBack(t *testing.T) {
 // A node that does not know the sequence yet is asked to show it.
 func TestShowTakesNoValueOfAStrictSequence(t *testing.T) {
 	s, a, _ := strictStage(t)
-	a.is.remove(func(*series) bool { return true })
-	_, _ = a.is.Show(new(sequence.Wait), []byte("invoice"), func() {})
+	a.is.issuer.remove(func(*series) bool { return true })
+	_, _ = a.is.issuer.Show(new(sequence.Wait), []byte("invoice"), func() {})
 	for range 3 {
 		_ = a.round()
 	}

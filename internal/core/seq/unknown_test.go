@@ -92,9 +92,9 @@ func ofMany(t *testing.T) (s *stage, a, b *actor, seen map[int64]string) {
 	a.restartWith(w)
 	b = s.node()
 	s.lose(copied, 9)
-	b.is.known.seq().state.Changes, b.is.byName = w.State.Changes-100, nil // it knows nothing of the change
-	b.is.all = nil
-	b.is.last.Store(nil)
+	b.is.known.seq().state.Changes, b.is.issuer.byName = w.State.Changes-100, nil // it knows nothing of the change
+	b.is.issuer.all = nil
+	b.is.issuer.last.Store(nil)
 	return s, a, b, seen
 }
 
@@ -187,7 +187,7 @@ func TestReturningNodeLearnsOfChanges(t *testing.T) {
 func slowPutBack(t *testing.T, confirm, follow time.Duration, failEvery int, late time.Duration) {
 	s, a, b, seen := ofMany(t)
 	a.cluster.ConfirmTime, b.cluster.ConfirmTime = confirm, confirm
-	a.is.cfg.Follow, b.is.cfg.Follow = follow, follow
+	a.is.issuer.cfg.Follow, b.is.issuer.cfg.Follow = follow, follow
 	a.noteLoss()
 	multis := 0
 	inHook := false

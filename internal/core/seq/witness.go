@@ -46,17 +46,17 @@ func (rs *Rounds) witness() (w Witness, ok bool) {
 	}
 	w = Witness{
 		Incarnation: k.seq().state.Incarnation, State: k.seq().state,
-		Boot: rs.cfg.Boot, Sure: k.seq().sure, Last: k.seq().last,
+		Boot: rs.issuer.cfg.Boot, Sure: k.seq().sure, Last: k.seq().last,
 		Records: make(map[string]record.Record), Keys: make(map[string][]byte),
 	}
 	if k.entered != longAgo {
 		w.Entered = &k.entered
 	}
-	if rs.cfg.Met != nil {
-		w.Met = rs.cfg.Met()
+	if rs.issuer.cfg.Met != nil {
+		w.Met = rs.issuer.cfg.Met()
 	}
 	ok = true
-	for _, s := range rs.list() {
+	for _, s := range rs.issuer.list() {
 		s.Mu.Lock()
 		if s.known != nil {
 			r := *s.known
@@ -95,7 +95,7 @@ type saving struct {
 
 // saveWitnessIfDue begins to write the witness file, unless it has f and is young, or is being written.
 func (rs *Rounds) saveWitnessIfDue(f following) {
-	if rs.saving != nil || f.isIn(rs.savedAs) && rs.now()-rs.saveBeganAt < int64(saveEvery) {
+	if rs.saving != nil || f.isIn(rs.savedAs) && rs.issuer.now()-rs.saveBeganAt < int64(saveEvery) {
 		return
 	}
 	w, ok := rs.witness()
@@ -103,10 +103,10 @@ func (rs *Rounds) saveWitnessIfDue(f following) {
 		return
 	}
 	s := &saving{f, make(chan error, 1)}
-	rs.saving, rs.saveBeganAt = s, rs.now()
+	rs.saving, rs.saveBeganAt = s, rs.issuer.now()
 	rs.beside(func() {
 		s.ended <- rs.keep(w)
-		rs.Wake()
+		rs.issuer.Wake()
 	})
 	rs.endSave()
 }
@@ -119,7 +119,7 @@ func (rs *Rounds) endSave() {
 	s, err := rs.saving, <-rs.saving.ended
 	rs.saving = nil
 	if err != nil {
-		rs.cfg.Log.Warn("sequences: could not save what this node knows of the records, "+
+		rs.issuer.cfg.Log.Warn("sequences: could not save what this node knows of the records, "+
 			"so it does not report the changes that it has followed", "error", err)
 		return
 	}
@@ -145,36 +145,36 @@ func (rs *Rounds) saveLast() {
 		return rs.keep(w)
 	})
 	if err != nil {
-		rs.cfg.Log.Warn("sequences: could not save what this node knows of the records", "error", err)
+		rs.issuer.cfg.Log.Warn("sequences: could not save what this node knows of the records", "error", err)
 	}
 }
 
 // saveMet puts the nodes that this one has met into the witness file that is there: a node that stops soon after a loss
 // of data has no newer witness, and operators need to know whom it has met.
 func (rs *Rounds) saveMet() error {
-	if rs.cfg.Dir == nil || rs.cfg.Met == nil {
+	if rs.issuer.cfg.Dir == nil || rs.issuer.cfg.Met == nil {
 		return nil
 	}
-	w, ok := loadWitness(rs.cfg.Dir)
+	w, ok := loadWitness(rs.issuer.cfg.Dir)
 	if !ok {
 		return nil
 	}
-	w.Met = rs.cfg.Met()
+	w.Met = rs.issuer.cfg.Met()
 	return rs.keep(w)
 }
 
 // remember takes over what an earlier process of this node has saved. It must be called before Round.
 func (rs *Rounds) remember(w Witness) {
-	sameBoot := w.Boot != "" && w.Boot == rs.cfg.Boot
-	since := func(m timeguard.Moment) timeguard.Moment { return rs.cfg.Elapsed.From(m, sameBoot) }
+	sameBoot := w.Boot != "" && w.Boot == rs.issuer.cfg.Boot
+	since := func(m timeguard.Moment) timeguard.Moment { return rs.issuer.cfg.Elapsed.From(m, sameBoot) }
 	w.State.Incarnation, w.Sure.Sent, w.Last.Sent = w.Incarnation, since(w.Sure.Sent), since(w.Last.Sent)
 	if w.Entered != nil {
 		w.Entered = new(since(*w.Entered))
 	}
-	rs.known = recalled(w, rs.cfg.Elapsed.AtLeast())
+	rs.known = recalled(w, rs.issuer.cfg.Elapsed.AtLeast())
 	rs.publish(func(p *progress) { p.knowsState = true })
 	for _, name := range slices.Sorted(maps.Keys(w.Records)) {
-		s := rs.named(name) // a request may have asked for it already
+		s := rs.issuer.named(name) // a request may have asked for it already
 		s.Mu.Lock()
 		s.Stale, s.incarnation = true, w.Incarnation
 		s.know(w.Records[name])

@@ -44,7 +44,7 @@ func TestDamagedWitnessIsIgnored(t *testing.T) {
 func TestWitnessRemembersPeers(t *testing.T) {
 	_, a := newOrder(t)
 	want := []coordinator.Peer{{Node: "b", Worker: 1, Term: 2, Name: "b", Address: "b:7609", SeenMs: 3}}
-	a.is.cfg.Met = func() []coordinator.Peer { return want }
+	a.is.issuer.cfg.Met = func() []coordinator.Peer { return want }
 	a.ask("order", 1, false).first()
 	w, _ := a.is.witness()
 	dir := &memDir{}
@@ -85,12 +85,12 @@ func TestWitnessOnADiskThatHangs(t *testing.T) {
 	if got := a.ask("orders", 1, false).first(); got != 1 {
 		t.Errorf("the first value is %d", got)
 	}
-	if got := told(a.is.Followed()); got != "change 0 of incarnation 0, compared in 0, takes" || len(hang) != 1 {
+	if got := told(a.is.issuer.Followed()); got != "change 0 of incarnation 0, compared in 0, takes" || len(hang) != 1 {
 		t.Errorf("followed %s, and %d writes have begun", got, len(hang))
 	}
 	hang[0]()
 	s.run(time.Second)
-	if got := told(a.is.Followed()); got != "change 1 of incarnation 0, compared in 0, takes" {
+	if got := told(a.is.issuer.Followed()); got != "change 1 of incarnation 0, compared in 0, takes" {
 		t.Errorf("followed %s", got)
 	}
 }
@@ -103,12 +103,12 @@ func TestFirstWitnessOnADiskThatHangs(t *testing.T) {
 	var hang []func()
 	a.is.beside = func(f func()) { hang = append(hang, f) }
 	s.run(stageConfirm + time.Second)
-	if r := a.is.Report(); r.State.Cluster != "" || len(hang) != 1 {
+	if r := a.is.issuer.Report(); r.State.Cluster != "" || len(hang) != 1 {
 		t.Fatalf("followed %+v, and %d writes have begun", r.State, len(hang))
 	}
 	hang[0]()
 	s.run(time.Second)
-	if r := a.is.Report(); r.State.Cluster == "" {
+	if r := a.is.issuer.Report(); r.State.Cluster == "" {
 		t.Error("followed nothing")
 	}
 }
@@ -129,7 +129,7 @@ func TestWitnessOfAnotherCluster(t *testing.T) {
 		if s.run(4 * time.Second); len(hang) < n+1 && n < 2 {
 			t.Fatalf("%d writes have begun", len(hang))
 		}
-		if f := a.is.Followed(); f.Last.Number != want {
+		if f := a.is.issuer.Followed(); f.Last.Number != want {
 			t.Errorf("after %d writes: %s", n, told(f))
 		}
 		if n < 2 {
@@ -172,7 +172,7 @@ func TestJumpOfTheTimeIsKeptAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.run(4 * time.Second)
-	if f := a.is.Followed(); kept < st.Time || f.Last.Incarnation != 1 {
+	if f := a.is.issuer.Followed(); kept < st.Time || f.Last.Incarnation != 1 {
 		t.Errorf("the time is %d, the file has %d, followed %s", st.Time, kept, told(f))
 	}
 }
@@ -198,7 +198,7 @@ func TestWitnessOfAnotherClusterBeforeItsState(t *testing.T) {
 	s.run(4 * time.Second)
 	hang[0]()
 	s.run(4 * time.Second)
-	if f := a.is.Followed(); f.Last.Number != 0 {
+	if f := a.is.issuer.Followed(); f.Last.Number != 0 {
 		t.Errorf("followed %s", told(f))
 	}
 }

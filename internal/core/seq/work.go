@@ -23,7 +23,7 @@ const maxConflicts = 3
 // again if another write was faster, or if that one put back or created what the next one needs.
 func (rs *Rounds) work(ctx context.Context, cluster ClusterInfo, s *series) error {
 	for tries := range maxConflicts {
-		sent := rs.cfg.Elapsed.Now()
+		sent := rs.issuer.cfg.Elapsed.Now()
 		v, err := rs.gather(ctx, s, tries == 0) // a write that failed leaves nothing to reuse
 		if err != nil {
 			return err
@@ -53,8 +53,8 @@ func (rs *Rounds) situation(cluster ClusterInfo, sent timeguard.Moment) mode.Sit
 	}
 	return mode.Situation{
 		At: sent.Most, Least: sent.Least, Now: rs.known.now(sent.Least),
-		Unconfirmed: unconfirmed, Spread: rs.spread,
-		Volatile: !rs.outlasts(), Nonce: rs.cfg.Nonce(), By: rs.cfg.By, Session: rs.session,
+		Unconfirmed: unconfirmed, Spread: rs.agenda.spread,
+		Volatile: !rs.issuer.outlasts(), Nonce: rs.issuer.cfg.Nonce(), By: rs.issuer.cfg.By, Session: rs.session,
 	}
 }
 
@@ -84,7 +84,7 @@ func (rs *Rounds) gather(ctx context.Context, s *series, reuse bool) (v view, er
 	if v.State == nil { // nobody has put it back in this incarnation yet: a node that stops may ask so early
 		return view{}, &lostError{later: true}
 	}
-	err = rs.readMore(ctx, &v, s.wants(v, rs.now())) // fills in v, so it is no part of the return statement
+	err = rs.readMore(ctx, &v, s.wants(v, rs.issuer.now())) // fills in v, so it is no part of the return statement
 	return v, err
 }
 
@@ -95,7 +95,7 @@ func (rs *Rounds) readMore(ctx context.Context, v *view, w wants) error {
 	before := make([]*record.Record, len(w.templates))
 	for k, name := range w.templates {
 		paths = append(paths, record.Path(name))
-		if t := rs.find([]byte(name)); t != nil {
+		if t := rs.issuer.find([]byte(name)); t != nil {
 			t.Mu.Lock()
 			before[k] = t.known
 			t.Mu.Unlock()
@@ -110,7 +110,7 @@ func (rs *Rounds) readMore(ctx context.Context, v *view, w wants) error {
 	if len(paths) == 0 {
 		return nil
 	}
-	found, err := rs.cfg.Store.GetAll(ctx, paths...)
+	found, err := rs.issuer.cfg.Store.GetAll(ctx, paths...)
 	if err != nil {
 		return err
 	}
@@ -129,14 +129,14 @@ func (rs *Rounds) readMore(ctx context.Context, v *view, w wants) error {
 		if r, err := record.Parse(found[k].Data); err != nil {
 			return record.DamagedAt(record.Path(name), err)
 		} else if r.Kind() == record.Family { // the requests that wait find it when they look again
-			rs.families.know(name, &r)
-			rs.named(name).mark(true)
+			rs.issuer.families.know(name, &r)
+			rs.issuer.named(name).mark(true)
 			return nil
 			//mutant:s22-name-of-a-deleted-family by TestTemplateCreatesNoNameOfADeletedFamily -> } else if false {
 		} else if r.Sections > 0 { // a family that was deleted has issued values of this name
 			return nil
 		} else if r.Kind() == record.Template {
-			v.template = &template{rs.named(name), r, found[k].Stat.Version, before[k]}
+			v.template = &template{rs.issuer.named(name), r, found[k].Stat.Version, before[k]}
 			return nil
 		}
 	}
@@ -148,7 +148,7 @@ func (rs *Rounds) pauseSeries(s *series) {
 	s.Mu.Lock()
 	most := mode.Backoff(s.Conflicts)
 	if s.mode != nil {
-		most = s.mode.Pause(rs.now())
+		most = s.mode.Pause(rs.issuer.now())
 	}
 	s.Conflicts++
 	s.Mu.Unlock()
@@ -157,11 +157,11 @@ func (rs *Rounds) pauseSeries(s *series) {
 
 // pauseUpTo makes the rounds leave a series alone for a random time.
 func (rs *Rounds) pauseUpTo(s *series, most time.Duration) {
-	until := rs.now() + int64(rs.cfg.Retry(most))
+	until := rs.issuer.now() + int64(rs.issuer.cfg.Retry(most))
 	s.Mu.Lock()
 	s.PausedUntil = until
 	s.Mu.Unlock()
-	rs.alarms.set(s, alarm{until, until})
+	rs.issuer.alarms.set(s, alarm{until, until})
 }
 
 // unconfirmed returns the time left until this node may take positions, 0 if it may (S9, S11, S12). In a new
@@ -170,9 +170,9 @@ func (rs *Rounds) pauseUpTo(s *series, most time.Duration) {
 // loss.
 func (rs *Rounds) unconfirmed(cluster ClusterInfo) time.Duration {
 	left := rs.putBackLeft(cluster)
-	slot := rs.cfg.Tenure.Slot(rs.session)
+	slot := rs.issuer.cfg.Tenure.Slot(rs.session)
 	if slot.Path == "" {
-		return max(left, rs.cfg.Follow)
+		return max(left, rs.issuer.cfg.Follow)
 	}
 	//mutant:s11-no-wait-after-a-gap by seqsim -> return left
 	return max(left, slot.Wait)
@@ -180,7 +180,7 @@ func (rs *Rounds) unconfirmed(cluster ClusterInfo) time.Duration {
 
 // putBackLeft returns the time for which other nodes may still put back what they know better (S9).
 func (rs *Rounds) putBackLeft(cluster ClusterInfo) time.Duration {
-	return rs.known.putBackLeft(rs.cfg.Elapsed.Now(), cluster.ConfirmTime)
+	return rs.known.putBackLeft(rs.issuer.cfg.Elapsed.Now(), cluster.ConfirmTime)
 }
 
 // look reads /cluster, /seq and the record of a series. If s is nil it reads the node's slot instead, which shows when
@@ -189,7 +189,7 @@ func (rs *Rounds) putBackLeft(cluster ClusterInfo) time.Duration {
 func (rs *Rounds) look(ctx context.Context, s *series, synced bool) (view, error) {
 	var known *record.Record
 	paths, slots := []string{record.ClusterPath, record.StatePath}, 0
-	if slot := rs.cfg.Tenure.Slot(rs.session); s == nil && slot.Path != "" {
+	if slot := rs.issuer.cfg.Tenure.Slot(rs.session); s == nil && slot.Path != "" {
 		paths, slots = append(paths, slot.Path), 1
 	}
 	if s != nil {
@@ -200,16 +200,16 @@ func (rs *Rounds) look(ctx context.Context, s *series, synced bool) (view, error
 	}
 	for reads := 1; ; reads++ {
 		if synced {
-			if err := rs.cfg.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
+			if err := rs.issuer.cfg.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 				return view{}, err
 			}
 		}
-		sent := rs.now()
-		found, err := rs.cfg.Store.GetAll(ctx, paths...)
+		sent := rs.issuer.now()
+		found, err := rs.issuer.cfg.Store.GetAll(ctx, paths...)
 		if err != nil {
 			return view{}, err
 		}
-		v := view{before: known, View: mode.View{SentAt: sent, AnsweredAt: rs.cfg.Elapsed.Now()}}
+		v := view{before: known, View: mode.View{SentAt: sent, AnsweredAt: rs.issuer.cfg.Elapsed.Now()}}
 		if v.Found, err = record.ParseFound(found[:len(paths)-slots]); err != nil {
 			return view{}, err
 		}
@@ -231,7 +231,7 @@ func (rs *Rounds) look(ctx context.Context, s *series, synced bool) (view, error
 // commit makes the write of a step, in the session in which v was read. again means that it was not made, because
 // another one was faster or the node may not take positions now, or that the series needs another step.
 func (rs *Rounds) commit(ctx context.Context, s *series, v view, st step) (again bool, err error) {
-	begun, ops, slot := rs.now(), v.Checks(), rs.cfg.Tenure.Slot(rs.session)
+	begun, ops, slot := rs.issuer.now(), v.Checks(), rs.issuer.cfg.Tenure.Slot(rs.session)
 	// A transaction that takes positions needs four records unchanged (S10): two that v.Checks names, the
 	// node's slot, and the sequence's own record, which st.ops write at the version that was read.
 	if st.kind != restoreStep {
@@ -242,7 +242,7 @@ func (rs *Rounds) commit(ctx context.Context, s *series, v view, st step) (again
 		}
 	}
 	if err == nil && len(st.dirs) > 0 {
-		err = rs.cfg.Store.EnsureRoot(ctx, st.dirs...)
+		err = rs.issuer.cfg.Store.EnsureRoot(ctx, st.dirs...)
 	}
 	sent := err == nil
 	if sent {
@@ -252,7 +252,7 @@ func (rs *Rounds) commit(ctx context.Context, s *series, v view, st step) (again
 		if st.kind == takeStep {
 			rs.traceWrite(s, v.View, st.Write, slot)
 		}
-		err = rs.cfg.Store.Multi(store.OnSession(ctx, rs.session), append(ops, st.ops...)...)
+		err = rs.issuer.cfg.Store.Multi(store.OnSession(ctx, rs.session), append(ops, st.ops...)...)
 	}
 	switch {
 	case st.kind == takeStep && !sent:
@@ -260,7 +260,7 @@ func (rs *Rounds) commit(ctx context.Context, s *series, v view, st step) (again
 	case st.kind == takeStep:
 		rs.wrote(s, v.View, st.Write, begun, err)
 	case err == nil && st.done != nil:
-		st.done(rs.cfg.Log)
+		st.done(rs.issuer.cfg.Log)
 	}
 	if mode.NotMade(err) {
 		return true, nil
@@ -279,7 +279,7 @@ func (e noRoomError) Unwrap() error { return e.error }
 
 // wrote ends a write of a mode.
 func (rs *Rounds) wrote(s *series, v mode.View, t mode.Write, sent int64, err error) {
-	now := rs.now()
+	now := rs.issuer.now()
 	if errors.Is(err, store.ErrQuota) {
 		err = mode.ErrNotSent // it was not made. overQuota refuses the requests
 	}
@@ -299,7 +299,7 @@ func (rs *Rounds) wrote(s *series, v mode.View, t mode.Write, sent int64, err er
 // or changes the owner. The writes of a strict sequence are no steps, because each is an answer.
 func (rs *Rounds) traceWrite(s *series, v mode.View, t mode.Write, slot Slot) {
 	r, was := t.Record, v.Record
-	if rs.trace == nil || was == nil || r.Mode == record.Strict || r.Next == was.Next && r.Owner == was.Owner {
+	if rs.issuer.trace == nil || was == nil || r.Mode == record.Strict || r.Next == was.Next && r.Owner == was.Owner {
 		return
 	}
 	about := []any{
@@ -315,7 +315,7 @@ func (rs *Rounds) traceWrite(s *series, v mode.View, t mode.Write, slot Slot) {
 		about = append(about, m.Traced()...)
 	}
 	s.Mu.Unlock()
-	rs.trace.Step("writes", about...)
+	rs.issuer.trace.Step("writes", about...)
 }
 
 // renewalsInOne is the most records that one transaction renews.
@@ -365,7 +365,7 @@ func (rs *Rounds) renew(ctx context.Context, cluster ClusterInfo, some []*series
 		if len(all) == 0 {
 			return nil, nil
 		}
-		slot, sent := rs.cfg.Tenure.Slot(rs.session), rs.now()
+		slot, sent := rs.issuer.cfg.Tenure.Slot(rs.session), rs.issuer.now()
 		ops := append(rs.seen.Checks(), slot.check())
 		var err error
 		for _, r := range all {
@@ -378,7 +378,7 @@ func (rs *Rounds) renew(ctx context.Context, cluster ClusterInfo, some []*series
 			for _, r := range all {
 				rs.traceWrite(r.s, r.v, r.t.Write, slot)
 			}
-			err = rs.cfg.Store.Multi(store.OnSession(ctx, rs.session), ops...)
+			err = rs.issuer.cfg.Store.Multi(store.OnSession(ctx, rs.session), ops...)
 		}
 		for _, r := range all {
 			rs.wrote(r.s, r.v, r.t.Write, sent, err)
@@ -397,7 +397,7 @@ func (rs *Rounds) renew(ctx context.Context, cluster ClusterInfo, some []*series
 
 // planRenewals returns the writes that are due.
 func (rs *Rounds) planRenewals(cluster ClusterInfo, some []*series) (all []renewal) {
-	e := rs.situation(cluster, rs.cfg.Elapsed.Now())
+	e := rs.situation(cluster, rs.issuer.cfg.Elapsed.Now())
 	e.Now = max(e.Now, rs.seen.State.Time)
 	for _, s := range some {
 		s.Mu.Lock()
@@ -418,13 +418,13 @@ func (rs *Rounds) planRenewals(cluster ClusterInfo, some []*series) (all []renew
 
 // endOwnerships gives back all sections that this node owns.
 func (rs *Rounds) endOwnerships(ctx context.Context) error {
-	rs.owners.GiveAll()
-	cluster, joined := rs.cfg.Tenure.Cluster()
+	rs.issuer.owners.GiveAll()
+	cluster, joined := rs.issuer.cfg.Tenure.Cluster()
 	if rs.noteSession(); !joined || rs.session == 0 || rs.seen.State == nil {
 		return nil
 	}
 	var owned []*series
-	for _, s := range rs.list() {
+	for _, s := range rs.issuer.list() {
 		s.Mu.Lock()
 		s.Waiting = nil // requests have ended
 		if s.owned() != nil {
@@ -446,17 +446,18 @@ func (rs *Rounds) endOwnerships(ctx context.Context) error {
 
 // keepPlace follows the list of nodes at each heartbeat, and leaves it when this node gives its sections away.
 func (rs *Rounds) keepPlace(ctx context.Context, cluster ClusterInfo, followed bool) error {
-	leaving := rs.owners.IsLeaving()
+	leaving := rs.issuer.owners.IsLeaving()
 	if !followed && leaving == rs.sawLeaving {
 		return nil
 	}
 	if leaving != rs.sawLeaving {
-		rs.sawLeaving, rs.unfinished = leaving, true // all that this node owns is due
+		rs.sawLeaving, rs.agenda.unfinished = leaving, true // all that this node owns is due
 	}
-	err := rs.owners.Meet(ctx, rs.cfg.Store, func() bool { return rs.unconfirmed(cluster) == 0 && !rs.flaps() })
+	may := func() bool { return rs.unconfirmed(cluster) == 0 && !rs.flaps() }
+	err := rs.issuer.owners.Meet(ctx, rs.issuer.cfg.Store, may)
 	refused := err != nil && !errors.Is(err, store.ErrUnreachable)
 	if refused && !rs.unlisted {
-		rs.cfg.Log.Warn("sequences: this node cannot tell others that it may own ordered sequences", "error", err)
+		rs.issuer.cfg.Log.Warn("sequences: this node cannot tell others that it may own ordered sequences", "error", err)
 	}
 	rs.unlisted = refused
 	if refused { // nothing else needs the list
@@ -467,8 +468,8 @@ func (rs *Rounds) keepPlace(ctx context.Context, cluster ClusterInfo, followed b
 
 // flaps reports whether a section was lost twice in a minute (O9).
 func (rs *Rounds) flaps() bool {
-	now := rs.now()
-	for _, s := range rs.list() {
+	now := rs.issuer.now()
+	for _, s := range rs.issuer.list() {
 		s.Mu.Lock()
 		m, ok := s.mode.(*ordered.Section)
 		flaps := ok && m.Flaps(now)

@@ -118,7 +118,7 @@ func (g *guest) try(name string, n int) (int64, error) {
 	g.h.Helper()
 	var w sequence.Wait
 	for range 10 {
-		runs, err := g.is.Take(&w, []byte(name), n, n > 1, func() {}, nil)
+		runs, err := g.is.issuer.Take(&w, []byte(name), n, n > 1, func() {}, nil)
 		if err == nil {
 			return int64(runs[0].First), nil
 		}
