@@ -207,14 +207,6 @@ func (t Trace) Step(step string, about ...any) {
 	}
 }
 
-// leader returns the leader's time when our clock reads now, Unix ms, as far as this node knows.
-func (e evidence) leader() int64 {
-	if e.reading == (Reading{}) {
-		return e.now
-	}
-	return e.reading.leaderNow(e.now)
-}
-
 // traceGrant traces that the process begins to hold the slot: how is acquired, resumed or restored. e is as of the
 // decision, and slot the record that was written over old.
 func (c *Coordinator) traceGrant(p *proof, how string, cl Cluster, e evidence, old, slot Slot, version int32) {

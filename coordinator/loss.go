@@ -207,9 +207,9 @@ func (c *Coordinator) restore(ctx context.Context, v recorded, r Report, why str
 	case err != nil:
 		return Beat{}, err
 	case !p.EverConfirmed:
-		return Beat{}, c.leaves(ctx, why+", and this node had not confirmed the worker", true)
+		return Beat{}, c.giveUpWithTicket(ctx, why+", and this node had not confirmed the worker", true)
 	case !runs:
-		return Beat{}, c.leaves(ctx, why+", and the lease has expired", true)
+		return Beat{}, c.giveUpWithTicket(ctx, why+", and the lease has expired", true)
 	}
 	// Another holder may have frozen long ago. By the leader's clock now, check whether that freeze is long enough.
 	e := c.gather(r.Agreed) // before the ticket: hasPassed asks how far our clock was ahead
@@ -224,7 +224,7 @@ func (c *Coordinator) restore(ctx context.Context, v recorded, r Report, why str
 	}
 	// By our own clock the lease still runs, but that clock may have gone back.
 	if p.expiry.state == expired || e.hasPassed(p.LeaseUntil, clock.Stamp) {
-		return Beat{}, c.leaves(ctx, why+", and by ZooKeeper's clock the lease has expired", true)
+		return Beat{}, c.giveUpWithTicket(ctx, why+", and by ZooKeeper's clock the lease has expired", true)
 	}
 	beat, err := c.putBack(ctx, cl, v, r)
 	if err != nil {
@@ -355,11 +355,11 @@ func (c *Coordinator) fence(ctx context.Context, v recorded, why string) error {
 		c.Note(c.lossOf(p, v.cl, why))
 		_ = c.WriteNoted(ctx) // if it fails: Register tries again
 	}
-	return c.leaves(ctx, why, lost)
+	return c.giveUpWithTicket(ctx, why, lost)
 }
 
-// leaves gives the slot up together with the ticket. lost: ZooKeeper has lost data.
-func (c *Coordinator) leaves(ctx context.Context, why string, lost bool) error {
+// giveUpWithTicket gives the slot up together with the ticket. lost: ZooKeeper has lost data.
+func (c *Coordinator) giveUpWithTicket(ctx context.Context, why string, lost bool) error {
 	c.dropTicket(ctx, c.proof.Ticket, c.proof.Node)
 	return c.giveUp(ctx, why, lost)
 }

@@ -78,11 +78,11 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 	found := c.roster.sampled
 	var err error
 	if c.roster.sampled = nil; found == nil {
-		found, err = c.ask(ctx, peers)
+		found, err = c.readSample(ctx, peers)
 	}
 	if err == nil && !first && !enough && found.version != c.roster.version {
 		if err = c.list(ctx, found.version); err == nil {
-			found, err = c.ask(ctx, c.known(own))
+			found, err = c.readSample(ctx, c.known(own))
 		}
 	}
 	if err != nil {
@@ -125,8 +125,8 @@ func (c *Coordinator) known(own int) []int {
 	return slices.DeleteFunc(slices.Clone(c.roster.workers), func(w int) bool { return w == own })
 }
 
-// ask reads the records of up to samplePeers random peers, and the present version of the list.
-func (c *Coordinator) ask(ctx context.Context, peers []int) (*sample, error) {
+// readSample reads the records of up to samplePeers random peers, and the present version of the list.
+func (c *Coordinator) readSample(ctx context.Context, peers []int) (*sample, error) {
 	peers = somePeers(peers)
 	records, err := c.Store.GetAll(ctx, samplePaths(peers)...)
 	if err != nil {

@@ -239,14 +239,22 @@ func (e evidence) hasPassed(bound, stamp int64) bool {
 	return max(stamp, ours) >= bound
 }
 
-// earliest returns now by the earlier of our clock and the leader's, as last compared. So a clock that is ahead ends no
-// freeze.
-func (e evidence) earliest() int64 {
+// leader, earliest and agreedNow each say what time it is now, Unix ms. leader is what the leader's clock shows: only
+// the trace has it. earliest is for what ends with time, and agreedNow for what lies ahead of it.
+
+// leader returns now by the leader's clock, as last compared, and by ours before that.
+func (e evidence) leader() int64 {
 	if e.reading == (Reading{}) {
 		return e.now
 	}
+	return e.reading.leaderNow(e.now)
+}
+
+// earliest returns now by the earlier of our clock and the leader's, as last compared. So a clock that is ahead ends no
+// freeze.
+func (e evidence) earliest() int64 {
 	//mutant:c21-clock-ahead-ends-a-freeze -> return e.now
-	return min(e.now, e.reading.leaderNow(e.now))
+	return min(e.now, e.leader())
 }
 
 // agreedNow returns now by our clock if most voters agree with it, and else by the earlier one of ours and the
