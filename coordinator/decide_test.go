@@ -49,7 +49,7 @@ func TestJudgeSlot(t *testing.T) {
 		"earlier incarnation, unconfirmed":             {of(6, held("other", "x", 9, false)), FoundLost},
 		"our node, another nonce, earlier incarnation": {of(6, held("me", "n7", 9, true)), FoundLost},
 		"ours, of any incarnation":                     {of(8, held("me", "n5", 5, true)), FoundOurs},
-		"kept for its holder":                          {&Slot{LeaseUntil: 9, Lost: true}, FoundLost},
+		"kept for its holder":                          {&Slot{LeaseUntil: 9, StandsIn: true}, FoundLost},
 		"never held":                                   {new(freeSlot()), FoundLost},
 		"unreadable":                                   {&Slot{Term: -1}, FoundLost},
 		"no nonce":                                     {held("me", "", 4, true), FoundLost},
@@ -187,7 +187,7 @@ func TestJudgeResume(t *testing.T) {
 		"an older copy": {
 			with(func(s *Slot) { s.Node, s.Nonce, s.Term = "other", "x", 4 }), "node other () holds the worker", true,
 		},
-		"kept for its holder":   {&Slot{LeaseUntil: 5, Lost: true}, "holds the worker", true},
+		"kept for its holder":   {&Slot{LeaseUntil: 5, StandsIn: true}, "holds the worker", true},
 		"unreadable":            {&Slot{Term: -1}, "holds the worker", true},
 		"equal term, confirmed": {with(func(s *Slot) { s.Node, s.Nonce = "other", "x" }), "holds the worker", false},
 		"equal term, unconfirmed": {
@@ -236,8 +236,8 @@ func TestAvailability(t *testing.T) {
 			want: Releasing},
 		"released, ahead by the leader's": {slot: Slot{Term: 1, LeaseUntil: now + 10_000, Released: true}, leader: -1,
 			want: Releasing},
-		"kept for its holder":              {slot: Slot{LeaseUntil: now + 1, Lost: true}, want: Disconnected},
-		"kept for its holder, long enough": {slot: Slot{LeaseUntil: now - grace, Lost: true}, want: Free},
+		"kept for its holder":              {slot: Slot{LeaseUntil: now + 1, StandsIn: true}, want: Disconnected},
+		"kept for its holder, long enough": {slot: Slot{LeaseUntil: now - grace, StandsIn: true}, want: Free},
 		"unreadable":                       {slot: Slot{Term: -1}, want: Disconnected},
 		"released and live (it is leaving)": {slot: Slot{Term: 1, LeaseUntil: 1, Released: true}, live: true,
 			want: Live},

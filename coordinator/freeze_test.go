@@ -109,7 +109,7 @@ func TestLostSlotsAreFreeAfterTheFreeze(t *testing.T) {
 	}
 }
 
-// A holder that puts its record back gets the lease that it asks for, not the bound of the Lost record that it
+// A holder that puts its record back gets the lease that it asks for, not the bound of the stand-in that it
 // replaces. Here the leader's clock is an hour ahead at the first loss, and so is that bound. With it the holder could
 // issue after the freeze of the second loss has ended.
 func TestHolderInheritsNoBoundOfALostRecord(t *testing.T) {
@@ -127,7 +127,7 @@ func TestHolderInheritsNoBoundOfALostRecord(t *testing.T) {
 	l.serve(labConfirm + 9*time.Second) // they confirm anew
 	l.wipe()
 	b.mustBeat()
-	if s := l.slot(a.claim.Worker); !s.Lost {
+	if s := l.slot(a.claim.Worker); !s.StandsIn {
 		t.Fatalf("nobody has replaced A's record: %+v", s)
 	}
 	if beat := a.mustBeat(); !beat.Restored || beat.LeaseUntil > a.clock()+millis(a.wait) {

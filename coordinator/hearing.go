@@ -136,7 +136,7 @@ const (
 func (h *Hearing) stateOf(s Slot, r store.Record, incarnation int64) peerState {
 	switch {
 	// Somebody else wrote the record, or it is lost. A holder may run that says nothing in it.
-	case !r.Found, s.Term < 0, s.Lost, s.ReleasedBy != "":
+	case !r.Found, s.Term < 0, s.StandsIn, s.ReleasedBy != "":
 		return silent
 	case s.Node == "", s.Stopped, s.Released:
 		return nobody

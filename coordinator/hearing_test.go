@@ -37,7 +37,7 @@ func TestHeard(t *testing.T) {
 		"stopped":              {slot: with(func(s *Slot) { s.Stopped = true }), zxid: 50, mtime: stamp},
 		"released":             {slot: with(func(s *Slot) { s.Released = true }), zxid: 50, mtime: stamp},
 		"taken from it":        {slot: with(func(s *Slot) { s.Released, s.ReleasedBy = true, "me" }), zxid: 51, mtime: stamp, early: true},
-		"lost":                 {slot: Slot{Lost: true, LeaseUntil: 1}, zxid: 51, mtime: stamp, early: true},
+		"lost":                 {slot: Slot{StandsIn: true, LeaseUntil: 1}, zxid: 51, mtime: stamp, early: true},
 		"unreadable":           {zxid: 51, mtime: stamp, early: true},
 		"never held":           {slot: freeSlot(), zxid: 50, mtime: stamp},
 		"missing":              {early: true},

@@ -100,8 +100,8 @@ func (l *lab) observe() {
 		}
 		was, known := l.seen[p]
 		s := parseSlot(data)
-		// A Lost record does not have the holder's bound, so the next bound may be lower.
-		if known && !was.Lost && (s.LeaseUntil < was.LeaseUntil && !(s.Released && s.Nonce == was.Nonce) ||
+		// A stand-in does not have the holder's bound, so the next bound may be lower.
+		if known && !was.StandsIn && (s.LeaseUntil < was.LeaseUntil && !(s.Released && s.Nonce == was.Nonce) ||
 			s.Term < was.Term) {
 			l.Errorf("slot %d went from %+v to %+v", w, was, s)
 		}

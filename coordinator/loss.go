@@ -240,7 +240,7 @@ func (c *Coordinator) restore(ctx context.Context, v recorded, r Report, why str
 func (c *Coordinator) putBack(ctx context.Context, cl Cluster, v recorded, r Report) (Beat, error) {
 	p := c.proof
 	var old Slot
-	if v.slot != nil && !v.slot.Lost { // a Lost record's bound is no lease of ours
+	if v.slot != nil && !v.slot.StandsIn { // a stand-in's bound is no lease of ours
 		old = *v.slot
 	}
 	p.Chain = noChain // that was of a record that is lost
@@ -278,10 +278,10 @@ func (c *Coordinator) putBack(ctx context.Context, cl Cluster, v recorded, r Rep
 }
 
 // If the record of a used slot is missing, ZooKeeper has lost it, and its holder may still run. A node that notices it
-// creates a Lost record (C25). That keeps the slot for the longest lease, during which the holder can put its own
+// creates a stand-in (C25). That keeps the slot for the longest lease, during which the holder can put its own
 // record back.
 
-// replaceLost creates a Lost record for each missing slot. A node calls it as soon as it has frozen registration: if
+// replaceLost creates a stand-in for each missing slot. A node calls it as soon as it has frozen registration: if
 // new nodes created these records only after the freeze, they would wait for another lease.
 func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster) (err error) {
 	for range 3 { // holders may put their records back meanwhile
@@ -301,7 +301,7 @@ func (c *Coordinator) createLost(ctx context.Context, cl Cluster) error {
 		return err
 	}
 	//mutant:c25-lost-record-counts-as-free by sim -> kept := freeSlot().marshal()
-	kept := Slot{LeaseUntil: cl.lastBound(max(c.Now(), c.latest.Mtime)), Lost: true}.marshal()
+	kept := Slot{LeaseUntil: cl.lastBound(max(c.Now(), c.latest.Mtime)), StandsIn: true}.marshal()
 	for some := range slices.Chunk(missing, growMost) {
 		ops := make([]store.Op, len(some))
 		for i, worker := range some {

@@ -157,7 +157,7 @@ func freeLost(ctx context.Context, st store.Store, e Entry) (bool, error) {
 	switch {
 	case e.Absent:
 		_, err = st.Create(ctx, path, freeSlot().marshal(), store.Persistent)
-	case e.Slot.Lost:
+	case e.Slot.StandsIn:
 		_, err = st.Set(ctx, path, freeSlot().marshal(), e.Stat.Version)
 	default:
 		return false, nil
@@ -216,7 +216,7 @@ func (o Operator) Examine(ctx context.Context, worker int) (Examined, error) {
 // begins there, so no ID is issued twice even if the holder runs. A higher term and a new nonce fence the holder at its
 // next heartbeat. The record is unconfirmed, so that a holder that ZooKeeper had lost can still put its own back.
 //
-// ForceRelease replaces a record that is missing or cannot be read by a Lost record, which keeps the slot for the
+// ForceRelease replaces a record that is missing or cannot be read by a stand-in, which keeps the slot for the
 // longest lease. Errors are ErrNotHeld, *StillFrozenError, *ChangedError if the slot is not as found any more, and
 // those of the store.
 func (o Operator) ForceRelease(ctx context.Context, found Examined) (Entry, error) {
@@ -230,7 +230,7 @@ func (o Operator) ForceRelease(ctx context.Context, found Examined) (Entry, erro
 			return e, ErrNotHeld
 		}
 		if next.Term < 0 {
-			next = Slot{LeaseUntil: cl.lastBound(now.late), Lost: true}
+			next = Slot{LeaseUntil: cl.lastBound(now.late), StandsIn: true}
 		} else {
 			next.Term, next.Nonce, next.Confirmed = next.Term+1, store.Nonce(), false
 			next.Released, next.ReleasedBy, next.State = true, o.By, "released"
@@ -311,7 +311,7 @@ func (all Roster) NotFollowed(at Change) (behind []Entry) {
 func (all Roster) Reports(e Entry) bool {
 	window := HearingWindow(all.Cluster.ConfirmTime(), time.Duration(e.Slot.HeartbeatMs)*time.Millisecond)
 	r := store.Record{Found: !e.Absent, Stat: e.Stat}
-	holds := e.Holds() || e.Slot.Lost || e.Slot.Term < 0
+	holds := e.Holds() || e.Slot.StandsIn || e.Slot.Term < 0
 	return r.Found && holds && recent(e.Slot, r, all.LeaderNow, all.Now, window)
 }
 

@@ -158,7 +158,7 @@ func TestTakeAwayOfAnOlderCopy(t *testing.T) {
 	l.disjoint()
 }
 
-// ForceRelease replaces a record that is missing or cannot be read by a Lost record, which keeps the slot for as long
+// ForceRelease replaces a record that is missing or cannot be read by a stand-in, which keeps the slot for as long
 // as its holder's lease can run.
 func TestTakeAwayOfALostRecord(t *testing.T) {
 	for name, spoil := range map[string]func(l *lab){
@@ -172,7 +172,7 @@ func TestTakeAwayOfALostRecord(t *testing.T) {
 			a.sess.Expire()
 			spoil(l)
 			e := l.takeAway(0)
-			if want := l.cluster().lastBound(l.now); !e.Slot.Lost || e.Slot.LeaseUntil != want ||
+			if want := l.cluster().lastBound(l.now); !e.Slot.StandsIn || e.Slot.LeaseUntil != want ||
 				l.slot(0).LeaseUntil != want {
 				t.Errorf("%+v, want H %d", e, want)
 			}
@@ -215,7 +215,7 @@ func TestTakeAwayFromNobody(t *testing.T) {
 	l := newLab(t, 4)
 	a := l.serving("A")
 	a.must(a.leave())
-	l.put(2, Slot{LeaseUntil: l.now + millis(labW), Lost: true})
+	l.put(2, Slot{LeaseUntil: l.now + millis(labW), StandsIn: true})
 	for w := range 4 {
 		before := l.slot(w)
 		if _, err := l.operator().ForceRelease(t.Context(), l.examine(w)); !errors.Is(err, ErrNotHeld) ||

@@ -213,7 +213,7 @@ func TestFreezeByHand(t *testing.T) {
 	}
 }
 
-// Thaw frees slots whose record is missing, or is a Lost record. It leaves the records of holders alone, and a freeze
+// Thaw frees slots whose record is missing, or is a stand-in. It leaves the records of holders alone, and a freeze
 // that its caller has not seen.
 func TestThaw(t *testing.T) {
 	l := newLab(t, 4)
@@ -223,7 +223,7 @@ func TestThaw(t *testing.T) {
 	}
 	a.mustBeat() // puts its own back, and freezes
 	l.remove(SlotPath(1))
-	l.put(2, Slot{LeaseUntil: l.now + millis(labW), Lost: true})
+	l.put(2, Slot{LeaseUntil: l.now + millis(labW), StandsIn: true})
 	c := l.node("C")
 	wantErrAs[*FrozenError](t, c.register())
 	seen := l.cluster()
@@ -291,8 +291,8 @@ func TestNotFollowed(t *testing.T) {
 		{"stopped a moment ago", reported(0, func(s *Slot) { s.Stopped = true }), false},
 		{"released a moment ago", reported(0, func(s *Slot) { s.Released = true }), false},
 		{"taken from it a moment ago", reported(0, func(s *Slot) { s.Released, s.ReleasedBy = true, "op" }), true},
-		{"lost a moment ago", reported(0, func(s *Slot) { *s = Slot{Lost: true} }), true},
-		{"lost long ago", reported(window+1, func(s *Slot) { *s = Slot{Lost: true} }), false},
+		{"lost a moment ago", reported(0, func(s *Slot) { *s = Slot{StandsIn: true} }), true},
+		{"lost long ago", reported(window+1, func(s *Slot) { *s = Slot{StandsIn: true} }), false},
 		{"missing", missing, false},
 	} {
 		other := live(followed(6, 2))
@@ -328,7 +328,7 @@ func TestAbsent(t *testing.T) {
 		"given back":                      {entry: with(func(s *Slot) { s.Released = true })},
 		"taken away":                      {entry: with(func(s *Slot) { s.Released, s.ReleasedBy = true, "op" })},
 		"never held":                      {entry: Entry{Slot: freeSlot()}},
-		"lost: its holder may be cut off": {entry: Entry{Slot: Slot{LeaseUntil: now + 1, Lost: true}}, absent: true},
+		"lost: its holder may be cut off": {entry: Entry{Slot: Slot{LeaseUntil: now + 1, StandsIn: true}}, absent: true},
 		"missing":                         {entry: Entry{Slot: parseSlot(nil), Absent: true}, absent: true},
 		"damaged":                         {entry: Entry{Slot: parseSlot([]byte("x"))}, absent: true},
 	} {

@@ -155,7 +155,7 @@ func TestMetPeersAreRememberedForALease(t *testing.T) {
 	stopped := func(s Slot) Slot { s.Stopped = true; return s }
 	reads(0, holder("a", 1))
 	reads(1, holder("b", 5))
-	for worker, s := range []Slot{2: {Node: "e", Term: 1, Nonce: "x"}, 3: freeSlot(), 4: {Lost: true, LeaseUntil: 1},
+	for worker, s := range []Slot{2: {Node: "e", Term: 1, Nonce: "x"}, 3: freeSlot(), 4: {StandsIn: true, LeaseUntil: 1},
 		5: stopped(holder("c", 1))} {
 		if worker > 1 {
 			reads(worker, s)

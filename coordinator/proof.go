@@ -239,8 +239,8 @@ func (e evidence) hasPassed(bound, stamp int64) bool {
 	return max(stamp, ours) >= bound
 }
 
-// leader, earliest and agreedNow each say what time it is now, Unix ms. leader is what the leader's clock shows: only
-// the trace has it. earliest is for what ends with time, and agreedNow for what lies ahead of it.
+// leader, earliest and agreedNow each say what time it is now, Unix ms. Decisions go by earliest. Only a heartbeat knows
+// whether most voters agree with our clock, and raises the horizon by agreedNow. leader is for earliest and the trace.
 
 // leader returns now by the leader's clock, as last compared, and by ours before that.
 func (e evidence) leader() int64 {

@@ -129,8 +129,8 @@ type Slot struct {
 	Released bool `json:"released,omitempty"`
 	// Incarnation is that of the cluster when the holder last wrote here.
 	Incarnation int64 `json:"incarnation,omitempty"`
-	// Lost marks a record that replaces one that ZooKeeper lost.
-	Lost bool `json:"lost,omitempty"`
+	// StandsIn: the record stands in for one that ZooKeeper lost. It keeps the slot for the holder of that.
+	StandsIn bool `json:"lost,omitempty"`
 
 	// ReportedClock is the time on the holder's issuing clock when the record was written. Peers compare their clocks
 	// with it.
@@ -195,7 +195,7 @@ func (s Slot) marshal() []byte { return store.Marshal(s) }
 func parseSlot(b []byte) Slot {
 	var s Slot
 	err := json.Unmarshal(b, &s)
-	neverHeld := s.Term == 0 && s.Nonce == "" && (s.Released && s.LeaseUntil == 0 || s.Lost && s.LeaseUntil > 0)
+	neverHeld := s.Term == 0 && s.Nonce == "" && (s.Released && s.LeaseUntil == 0 || s.StandsIn && s.LeaseUntil > 0)
 	held := s.Term > 0 && s.Node != "" && s.Nonce != "" && s.LeaseUntil > 0
 	if err != nil || !neverHeld && !held {
 		return Slot{Term: -1}

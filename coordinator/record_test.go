@@ -16,7 +16,7 @@ func TestParseSlot(t *testing.T) {
 	for name, s := range map[string]Slot{
 		"never held":          freeSlot(),
 		"held":                held,
-		"kept for its holder": {LeaseUntil: 5, Lost: true},
+		"kept for its holder": {LeaseUntil: 5, StandsIn: true},
 		"released":            {Node: "n", Nonce: "x", Term: 4, LeaseUntil: 5, Released: true},
 		"with everything": {Node: "n", Ticket: "t", Nonce: "x", Term: 4, LeaseUntil: 5, Confirmed: true, Stopped: true,
 			StoppedAt: 4, ReportedClock: 2,

@@ -53,12 +53,12 @@ func TestLostSlotIsKeptForItsHolder(t *testing.T) {
 	c := l.node("C")
 	full := wantErrAs[*FullError](t, c.register())
 	s := l.slot(0)
-	if b.claim.Worker != 1 || !s.Lost || s.Term != 0 || s.LeaseUntil < max(l.cluster().Horizon, l.now+millis(labW)) ||
+	if b.claim.Worker != 1 || !s.StandsIn || s.Term != 0 || s.LeaseUntil < max(l.cluster().Horizon, l.now+millis(labW)) ||
 		full.Live+full.Disconnected != 2 {
 		t.Errorf("B has %d, slot %+v, %v", b.claim.Worker, s, full)
 	}
 	a.must(func() error { _, err := a.beat(); return err }()) // A overwrites the record
-	if s := l.slot(0); s.Node != a.claim.Node || s.Lost {
+	if s := l.slot(0); s.Node != a.claim.Node || s.StandsIn {
 		t.Errorf("slot %+v", s)
 	}
 	l.disjoint()

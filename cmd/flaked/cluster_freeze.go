@@ -109,7 +109,7 @@ func confirmThaw(c *cli.Context, st store.Store, nodes *asker, cl coordinator.Cl
 	if err != nil {
 		return err
 	}
-	if !frozen && !slices.ContainsFunc(entries, func(e coordinator.Entry) bool { return e.Absent || e.Slot.Lost }) {
+	if !frozen && !slices.ContainsFunc(entries, func(e coordinator.Entry) bool { return e.Absent || e.Slot.StandsIn }) {
 		return nil
 	}
 	h, err := hear(c.Context, st, nodes, nil, "")

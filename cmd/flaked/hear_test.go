@@ -87,7 +87,7 @@ func lostWorld(t *testing.T, was coordinator.Slot, met ...coordinator.Peer) *seq
 }
 
 func lostSlot() coordinator.Slot {
-	return coordinator.Slot{Lost: true, LeaseUntil: time.Now().Add(time.Hour).UnixMilli()}
+	return coordinator.Slot{StandsIn: true, LeaseUntil: time.Now().Add(time.Hour).UnixMilli()}
 }
 
 // slotOf returns the record of a peer that runs.

@@ -73,7 +73,7 @@ func release(c *cli.Context, o coordinator.Operator, worker int) (done string, e
 	case worker >= found.Cluster.Slots:
 		return "", failure("worker %d not found: the cluster's layout has workers 0 to %d", worker,
 			found.Cluster.Slots-1)
-	case s.Term == 0 && s.Lost && !free:
+	case s.Term == 0 && s.StandsIn && !free:
 		return "", failure("ZooKeeper lost the record of worker %d, so the worker is kept for its "+
 			"holder until %s. Wait, or see flaked cluster thaw --help", worker, until)
 	case (s.Term == 0 || s.Released) && found.Cluster.Frozen(o.Now()):

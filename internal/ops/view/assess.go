@@ -138,7 +138,7 @@ func stateOf(cl coordinator.Cluster, e coordinator.Entry, now int64) string {
 	switch {
 	case e.Absent || e.Slot.Term < 0:
 		return RecordMissing // an unreadable record says as little as none
-	case e.Slot.Lost && availability != coordinator.Free && !e.Live:
+	case e.Slot.StandsIn && availability != coordinator.Free && !e.Live:
 		return RecordMissing
 	}
 	return stateNames[availability]
