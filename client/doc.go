@@ -52,9 +52,8 @@
 // is one of Config.Addrs, written as the node advertises it (host:port). Otherwise a node of Config.Addrs passes the
 // request on. The client looks at the owner again every 10 s, and sooner if the owner fails. If the node that was asked
 // does not know whether the owner has counted a value (reason=unknown), the call fails, and is not repeated.
-//
-// # Reading the code
-//
+package client
+
 // Three types carry the package. A call is what a caller or a stock waits for. A connWorker is a goroutine that makes
 // a job of calls in Client.queue, exchanges it with a node, and settles it. A node is an address, and whether it may be
 // asked. A call is in one place: the queue, a job, or a timer of retryLater. It is delivered once, or abandoned by its
@@ -63,4 +62,3 @@
 // While calls are queued, a connWorker looks at the queue next: one that was woken, one whose timer runs, one that is
 // settling, or one that has a job. For this, a connWorker that finds no job enters Client.idle before it releases
 // Client.mu. A new call wakes an idle connWorker, but not while one is settling (Client.settling).
-package client
