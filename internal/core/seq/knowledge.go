@@ -353,7 +353,9 @@ func (k knowledge) raisedTime(now timeguard.Moment) (next record.State, due bool
 }
 
 // progress is how far a node has read what all its sequences share. It does not change: the goroutine of rounds
-// publishes a new one, and any goroutine loads it. It answers three questions, each for somebody else:
+// publishes a new one, and any goroutine loads it. A node follows changes when it has read /seq and the records that
+// changed, and compares in a new session or incarnation, when it reads all that it knows. progress answers three
+// questions, each for somebody else:
 //
 //   - Requests ask knewAllAt: the hold counts from it (S5).
 //   - Nodes that wait for this one ask comparison (S12).

@@ -91,16 +91,10 @@ func (rs *Rounds) gather(ctx context.Context, s *series, reuse bool) (v view, er
 // readMore reads what a decision needs besides the record into v: the records of templates if there is no record, else
 // the keys of requests, the record's own key, or both.
 func (rs *Rounds) readMore(ctx context.Context, v *view, w wants) error {
-	var paths []string
-	before := make([]*record.Record, len(w.templates))
-	for k, name := range w.templates {
-		paths = append(paths, record.Path(name))
-		if t := rs.issuer.find([]byte(name)); t != nil {
-			t.Mu.Lock()
-			before[k] = t.known
-			t.Mu.Unlock()
-		}
+	if len(w.templates) > 0 {
+		return rs.readTemplates(ctx, v, w.templates)
 	}
+	var paths []string
 	if w.keys != "" {
 		paths = append(paths, record.KeysPath(w.keys))
 	}
@@ -115,14 +109,33 @@ func (rs *Rounds) readMore(ctx context.Context, v *view, w wants) error {
 		return err
 	}
 	if w.secret != "" {
-		v.Secret, found = &found[len(found)-1], found[:len(found)-1]
+		v.Secret = &found[len(found)-1]
 	}
 	if w.keys != "" {
 		v.Keys = &record.Keyring{Exists: found[0].Found, Version: found[0].Stat.Version}
 		v.Keys.Entries, err = record.ParseKeys(found[0].Data)
 		return record.DamagedAt(record.KeysPath(w.keys), err)
 	}
-	for k, name := range w.templates {
+	return nil
+}
+
+// readTemplates reads the records of these names, the longest first, and notes in v the template that may create the
+// sequence. The first name counts that is a template or a family, or was a family.
+func (rs *Rounds) readTemplates(ctx context.Context, v *view, names []string) error {
+	paths, before := make([]string, len(names)), make([]*record.Record, len(names))
+	for k, name := range names {
+		paths[k] = record.Path(name)
+		if t := rs.issuer.find([]byte(name)); t != nil {
+			t.Mu.Lock()
+			before[k] = t.known
+			t.Mu.Unlock()
+		}
+	}
+	found, err := rs.issuer.cfg.Store.GetAll(ctx, paths...)
+	if err != nil {
+		return err
+	}
+	for k, name := range names {
 		if !found[k].Found {
 			continue
 		}
