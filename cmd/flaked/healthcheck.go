@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -30,13 +29,11 @@ Examples:
 // explained returns what the cause in a refusal means and what to do, after a full stop, "" for a cause that the table
 // does not have.
 func explained(reply *ids.ReplyError) string {
-	for word := range strings.FieldsSeq(reply.Line()) {
-		if cause, is := strings.CutPrefix(word, "reason="); is && view.Known(cause) {
-			p := view.Cause(cause)
-			return ". " + p.Text + adviceOf(p)
-		}
+	if !view.Known(reply.Reason()) {
+		return ""
 	}
-	return ""
+	p := view.Cause(reply.Reason())
+	return ". " + p.Text + adviceOf(p)
 }
 
 func healthcheck(c *cli.Context) error {

@@ -99,7 +99,7 @@ func serveNode(c *cli.Context, log hclog.InterceptLogger) (err error) {
 		return err
 	}
 	defer closeAll(p.listeners)
-	if p.http, err = p.listenAdmin(log); err != nil {
+	if p.http, err = p.listenAdmin(); err != nil {
 		return err
 	}
 	if p.http != nil {

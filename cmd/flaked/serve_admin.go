@@ -8,11 +8,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/hashicorp/go-hclog"
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/internal/dialog"
-	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/internal/ops/web"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/sequence"
@@ -41,24 +39,24 @@ func adminAddress(c *cli.Context) (string, error) {
 	return address, nil
 }
 
-// listenAdmin opens the admin port and stores its address in o. It returns nil if the default
+// listenAdmin opens the admin port and stores its address in p. It returns nil if the default
 // port is taken: another node on this machine may have it, and this one goes on without.
-func (o *options) listenAdmin(log hclog.Logger) (net.Listener, error) {
-	if o.admin == "" {
+func (p *process) listenAdmin() (net.Listener, error) {
+	if p.admin == "" {
 		return nil, nil
 	}
-	l, err := net.Listen("tcp", o.admin)
+	l, err := net.Listen("tcp", p.admin)
 	switch {
-	case errors.Is(err, syscall.EADDRINUSE) && !o.adminAsked:
-		log.Warn("the admin address is already in use, perhaps by another node: continuing without admin port. "+
-			"--admin HOST:PORT sets another address, --admin off disables the port", "address", o.admin)
-		o.admin = ""
+	case errors.Is(err, syscall.EADDRINUSE) && !p.adminAsked:
+		p.log.Warn("the admin address is already in use, perhaps by another node: continuing without admin port. "+
+			"--admin HOST:PORT sets another address, --admin off disables the port", "address", p.admin)
+		p.admin = ""
 		return nil, nil
 	case err != nil:
-		return nil, o.adminError(err)
+		return nil, p.adminError(err)
 	}
-	o.admin = boundTo(o.admin, l)
-	o.node.Labels.Admin = o.adminURL(advertised(o.admin, o.advertise))
+	p.admin = boundTo(p.admin, l)
+	p.node.Labels.Admin = p.adminURL(advertised(p.admin, p.advertise))
 	return l, nil
 }
 
@@ -85,18 +83,16 @@ func (o options) adminURL(addr string) string {
 // guardAdmin returns the check of tokens at the admin port, nil for none. If closed is not "", the
 // port answers only probes and metrics, and closed says why. Other machines must not get IDs or the
 // cluster's state unless the operator allows it. Probes come from other machines without a token.
-func (o options) guardAdmin(
-	guard *access.Server, log hclog.Logger,
-) (authenticate func([]byte) (*sequence.Rights, bool), closed string) {
-	authenticate = guard.Authenticate()
+func (p *process) guardAdmin() (authenticate func([]byte) (*sequence.Rights, bool), closed string) {
+	authenticate = p.access.Authenticate()
 	switch {
-	case dialog.IsLoopback(o.admin):
-	case authenticate != nil && !o.adminTLS:
-		log.Warn("the admin port does not use TLS: tokens sent to it cross the network in the clear. --tls-cert and "+
-			"--tls-key encrypt them", "address", o.admin)
-	case authenticate == nil && !o.allowOpen && !(o.adminTLS && o.guard.ClientCA != ""):
-		log.Info("the admin port can be reached from other machines: it serves only probes and /metrics. "+
-			"--token-file, --tls-client-ca, or --allow-open opens the rest", "address", o.admin)
+	case dialog.IsLoopback(p.admin):
+	case authenticate != nil && !p.adminTLS:
+		p.log.Warn("the admin port does not use TLS: tokens sent to it cross the network in the clear. --tls-cert and "+
+			"--tls-key encrypt them", "address", p.admin)
+	case authenticate == nil && !p.allowOpen && !(p.adminTLS && p.guard.ClientCA != ""):
+		p.log.Info("the admin port can be reached from other machines: it serves only probes and /metrics. "+
+			"--token-file, --tls-client-ca, or --allow-open opens the rest", "address", p.admin)
 		closed = "other machines can reach this address, so it serves only /livez, /readyz and /metrics. For the " +
 			"rest, give the node tokens (--token-file FILE), require client certificates (--tls-cert, --tls-key and " +
 			"--tls-client-ca), add --allow-open if you trust the network, or use an --admin address on 127.0.0.1"
@@ -109,7 +105,7 @@ func (p *process) adminServer(server *lineproto.Server) *web.Server {
 	cfg := web.Of(p.running)
 	cfg.Counters, cfg.Reserve, cfg.Events, cfg.Logger = server.Counters, server.Reserve, p.events, p.log
 	if p.admin != "" {
-		cfg.Authenticate, cfg.Closed = p.guardAdmin(p.access, p.log)
+		cfg.Authenticate, cfg.Closed = p.guardAdmin()
 		cfg.Loopback = dialog.IsLoopback(p.admin) && !p.allowOpen
 	}
 	if p.adminTLS {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"net"
 	"strings"
 	"testing"
@@ -10,6 +11,10 @@ import (
 
 	"github.com/flaked/flaked/internal/ops/access"
 )
+
+func logTo(w io.Writer) hclog.InterceptLogger {
+	return hclog.NewInterceptLogger(&hclog.LoggerOptions{Output: w})
+}
 
 // A node needs the admin port that was asked for, but goes on without the default one.
 func TestTakenDefaultAdminPortIsSkipped(t *testing.T) {
@@ -35,8 +40,8 @@ func TestTakenDefaultAdminPortIsSkipped(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var log bytes.Buffer
-			o := row.o
-			l, err := o.listenAdmin(hclog.New(&hclog.LoggerOptions{Output: &log}))
+			p := &process{options: row.o, log: logTo(&log)}
+			l, err := p.listenAdmin()
 			if l != nil {
 				defer l.Close()
 			}
@@ -49,12 +54,12 @@ func TestTakenDefaultAdminPortIsSkipped(t *testing.T) {
 			}
 			if row.open != "" { // with the port that was given for 0
 				_, port, _ := net.SplitHostPort(l.Addr().String())
-				if o.node.Labels.Admin != row.open+port || !strings.HasSuffix(o.admin, ":"+port) ||
-					!strings.HasSuffix(o.adminHint(), o.adminURL(o.admin)) {
-					t.Errorf("it is at %q, in the record at %q. %s", o.admin, o.node.Labels.Admin, o.adminHint())
+				if p.node.Labels.Admin != row.open+port || !strings.HasSuffix(p.admin, ":"+port) ||
+					!strings.HasSuffix(p.adminHint(), p.adminURL(p.admin)) {
+					t.Errorf("it is at %q, in the record at %q. %s", p.admin, p.node.Labels.Admin, p.adminHint())
 				}
-			} else if err == nil && o.admin != "" {
-				t.Errorf("it is at %q", o.admin)
+			} else if err == nil && p.admin != "" {
+				t.Errorf("it is at %q", p.admin)
 			}
 		})
 	}
@@ -86,11 +91,12 @@ func TestPublicAdminPortIsRestricted(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var log bytes.Buffer
-			o := options{admin: row.addr, allowOpen: row.allowOpen, adminTLS: strings.HasPrefix(row.name, "by TLS")}
+			p := &process{access: guard(row.token), log: logTo(&log), options: options{
+				admin: row.addr, allowOpen: row.allowOpen, adminTLS: strings.HasPrefix(row.name, "by TLS")}}
 			if strings.HasSuffix(row.name, "a certificate") {
-				o.guard.ClientCA = "customers.pem"
+				p.guard.ClientCA = "customers.pem"
 			}
-			authenticate, closed := o.guardAdmin(guard(row.token), hclog.New(&hclog.LoggerOptions{Output: &log}))
+			authenticate, closed := p.guardAdmin()
 			if (authenticate != nil) != row.asks || (closed != "") != row.closed {
 				t.Errorf("asks for a token: %v; closed: %q", authenticate != nil, closed)
 			}
