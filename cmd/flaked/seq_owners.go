@@ -18,8 +18,8 @@ func ownerRows(d view.SequenceReport, now time.Time) (rows textTable) {
 	switch {
 	case d.LeaseMs == 0, d.DeletedMs != nil:
 		return nil
-	case d.Sections > 0:
-		rows.add("sections", strconv.Itoa(d.Sections))
+	case d.KnownSections > 0:
+		rows.add("sections", strconv.Itoa(d.KnownSections))
 	case d.Owner == "":
 		rows.add("owner", "none: the next request makes a node the owner")
 	default:

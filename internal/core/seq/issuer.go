@@ -439,9 +439,9 @@ func (i *Issuer) List(prefix []byte, rights *sequence.Rights) (lines []string) {
 // describe returns the line of SEQ. Mu is held.
 func (s *series) describe(name string) string {
 	r := s.known
-	return fmt.Sprintf("name=%s mode=%s start=%d increment=%d max=%d used_percent=%.1f taken=%d map=%s %s",
-		name, r.Mode, r.Start, r.Increment, r.Max, 100*r.Used(r.Next), max(r.Next, s.highest), r.MapName(),
-		s.mode.Report(new(mode.Use)))
+	return fmt.Sprintf("name=%s mode=%s start=%d increment=%d max=%d used_percent=%.1f taken=%d salt=%d scatter=%d %s",
+		name, r.Mode, r.Start, r.Increment, r.Max, 100*r.Used(r.Next), max(r.Next, s.highest), r.Salt,
+		r.Scatter, s.mode.Report(new(mode.Use)))
 }
 
 // catalog is the sequences that a node knows. Any goroutine may call it.

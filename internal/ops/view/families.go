@@ -38,7 +38,7 @@ func nodeFamily(name string, sections []SequenceReport, st record.State) Sequenc
 	}
 	r.Owner, r.Address, r.Sections = "", "", count // each section has its own owner
 	d := report(name, r, st)
-	d.State, d.Why, d.Sections, d.Term, d.AtNode = state, why, count, r.Term, &at
+	d.State, d.Why, d.KnownSections, d.Term, d.AtNode = state, why, count, r.Term, &at
 	return d
 }
 

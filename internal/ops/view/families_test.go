@@ -67,7 +67,7 @@ func TestSectionsAreOneFamily(t *testing.T) {
 	if r := f.Record; r.Next != 1000 || r.Term != 3 || r.Kind() != record.Family || r.Owner+r.Address != "" {
 		t.Errorf("%+v", r)
 	}
-	if f.Held != 9 || f.PerSecond != 6 || f.Passed != 15 || f.Lapses != 3 || f.OwnedSections != 1 || f.Sections != 3 ||
+	if f.Held != 9 || f.PerSecond != 6 || f.Passed != 15 || f.Lapses != 3 || f.OwnedSections != 1 || f.KnownSections != 3 ||
 		f.Taken != 1000 || f.Next != nil || f.Term != 3 || f.Owner != "" || f.State != SeqExhausted ||
 		f.Why != "1 of 3 sections" || f.Refusal != record.NoOwner {
 		t.Errorf("%+v", f)

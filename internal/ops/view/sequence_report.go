@@ -62,9 +62,9 @@ type SequenceReport struct {
 	// Family is that of a section, and Section its number.
 	Family  string `json:"family,omitempty"`
 	Section *int   `json:"section,omitempty"`
-	// Sections is the number of sections of a family that are known. BySection are they, in ZooKeeper's report only.
-	Sections  int             `json:"sections,omitempty"`
-	BySection []SectionReport `json:"by_section,omitempty"`
+	// KnownSections is the number of sections of a family that are known. BySection are they, in ZooKeeper's report only.
+	KnownSections int             `json:"known_sections,omitempty"`
+	BySection     []SectionReport `json:"by_section,omitempty"`
 
 	ID          string `json:"id"`
 	Incarnation int64  `json:"incarnation"`
@@ -137,7 +137,7 @@ func RecordedReport(n record.Named, st record.State, now int64) SequenceReport {
 		sections = append(sections, s)
 	}
 	if len(sections) > 0 {
-		d.State, d.Why, d.Sections = together(sections)
+		d.State, d.Why, d.KnownSections = together(sections)
 	}
 	if missing := n.Record.Sections - len(n.Sections); missing > 0 && n.Record.Kind() == record.Family {
 		d.State, d.Why = SeqDamaged, OfSections(missing, n.Record.Sections)+" missing in ZooKeeper"

@@ -226,8 +226,8 @@ func (d *SequenceReport) wrong() WrongSequence {
 	case sequencesUnserved.Cause, sequencesNoOwner.Cause:
 		w.Why = string(d.Refusal)
 	case sequencesOwnerGone.Cause:
-		if w.Why = Clean(d.Record.Address); d.Sections > 0 {
-			w.Why = OfSections(d.gone(), d.Sections)
+		if w.Why = Clean(d.Record.Address); d.KnownSections > 0 {
+			w.Why = OfSections(d.gone(), d.KnownSections)
 		}
 	}
 	return w

@@ -84,8 +84,8 @@ func writer(d *view.SequenceReport) string {
 	switch {
 	case !d.Record.Mode.Owned():
 		return by
-	case d.Sections > 0:
-		by = "this node owns " + view.OfSections(d.OwnedSections, d.Sections)
+	case d.KnownSections > 0:
+		by = "this node owns " + view.OfSections(d.OwnedSections, d.KnownSections)
 	case d.Owner == "":
 		by = "no owner"
 	default:

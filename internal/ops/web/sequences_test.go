@@ -3,6 +3,8 @@ package web
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"math"
 	"regexp"
 	"strings"
@@ -134,7 +136,7 @@ func TestSequenceRoutes(t *testing.T) {
 			`"lease_ms":3000,...,"owner":"unknown",...,"term":1,"family":"msg:*","section":0,...,"held":"29",...` +
 			`"owned_sections":1}`},
 		{"GET", "/v1/sequences?prefix=msg", 200, `{"sequences":[{"name":"msg:*","state":"family",...` +
-			`"lease_ms":3000,...,"term":1,"sections":...,"id":...,"held":"29",...,"owned_sections":1}]}`},
+			`"lease_ms":3000,...,"term":1,"known_sections":...,"id":...,"held":"29",...,"owned_sections":1}]}`},
 		{"GET", "/v1/sequences/msg:*", 404, `{"error":{"code":"ERR","text":"reason=no-sequence ...`},
 		{"GET", "/v1/sequences/invoice", 200, `{"name":"invoice",...,"mode":"strict",...,"taken":"7",...,"held":"0","values_per_second":...}`},
 		{"GET", "/v1/sequences/a/b", 200, `{"name":"a/b",...,"mode":"segment",...,"start":"5",...`},
@@ -160,6 +162,48 @@ func TestSequenceRoutes(t *testing.T) {
 		{"HEAD", "/v1/sequences/order", 200, ""},
 		{"POST", "/v1/sequences/order/next", 200, `{"name":"order","values":["15"]}`}, // refused requests took nothing
 	})
+}
+
+// SEQ and the report over HTTP have one word and one value for each quantity.
+func TestSEQHasTheWordsOfTheReport(t *testing.T) {
+	is := issuer(t)
+	addr, _ := start(t, Config{Issuer: is})
+	line := func(name string) string {
+		text, err := is.Show(new(sequence.Wait), []byte(name), func() {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+	for _, name := range []string{"order", "eights", "hidden", "invoice", "ticks", "msg:alice"} {
+		do(t, "POST", "http://"+addr+"/v1/sequences/"+name+"/next?n=3")
+		said, doc := line(name), map[string]any{}
+		for range 100 { // until the node does nothing in between
+			_, _, body := do(t, "GET", "http://"+addr+"/v1/sequences/"+name)
+			if err := json.Unmarshal([]byte(body), &doc); err != nil {
+				t.Fatal(err)
+			}
+			before := said
+			if said = line(name); said == before {
+				break
+			}
+		}
+		for field := range strings.FieldsSeq(said) {
+			word, want, _ := strings.Cut(field, "=")
+			got, has := doc[word]
+			switch {
+			case word == "sections": // only SEQ knows how many there are
+			case word == "owner" && want == "-" && got == "unknown": // the test's node has no address
+			case !has && want == "0": // missing if 0
+			case word == "used_percent":
+				if fmt.Sprintf("%.1f", got) != want {
+					t.Errorf("%s: %s: %v, want %s", name, word, got, want)
+				}
+			case fmt.Sprint(got) != want && fmt.Sprintf("%.0f", got) != want:
+				t.Errorf("%s: %s: %v, want %s", name, word, got, want)
+			}
+		}
+	}
 }
 
 // A token that includes one sequence shows nothing of the others, not even whether they exist.
