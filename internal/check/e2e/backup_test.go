@@ -104,7 +104,7 @@ func TestAForgottenNodeIsHeard(t *testing.T) {
 	id := b.Start().Ready().Identity()
 	invoice.From(b, 50)
 	met := func() bool {
-		doc, err := a.Ask("STATUS")
+		doc, err := a.Ask("STATUS peers")
 		return err == nil && strings.Contains(doc, `"peers":[{"node":"`+id.UUID+`"`)
 	}
 	a.Until("it has met the other node", met)

@@ -67,7 +67,8 @@ type journalFile struct {
 // held is what the next process may issue of a sequence.
 type held struct {
 	Name string `json:"name"`
-	// ID and Incarnation are those of the record when the last block was taken. Last is that block.
+	// ID and Incarnation are those of the record when the last block was taken. Last is that block, without what was
+	// given back of it: see below.
 	ID          string            `json:"id"`
 	Incarnation int64             `json:"incarnation"`
 	Last        positions.Block   `json:"last"`
@@ -520,15 +521,20 @@ func (rs *Rounds) saveRests(rests []rest) error {
 	return rs.inTime(func() error { return rs.issuer.writeJournal(all, node, rs.issuer.progress.Load().knewAllAt) })
 }
 
-// below returns the part of h below p.
+// below returns the part of h below p. If nothing is left of the last block, another node may give the block before
+// it back. Then the next position falls, but never below what this node keeps. So an empty last block ends there.
 func (h held) below(p int64) held {
-	h.Last.End = min(h.Last.End, p)
 	var blocks []positions.Block
 	for _, b := range h.Blocks {
 		if b.End = min(b.End, p); b.Len() > 0 {
 			blocks = append(blocks, b)
 		}
 	}
-	h.Blocks = blocks
+	h.Last.End, h.Blocks = min(h.Last.End, p), blocks
+	//mutant:s33-claims-what-is-given-back by TestJournalClaimsNoBlockThatWasGivenBack -> if false {
+	if h.Last.Len() <= 0 && len(blocks) > 0 {
+		end := blocks[len(blocks)-1].End
+		h.Last = positions.Block{First: end, End: end}
+	}
 	return h
 }

@@ -1,6 +1,7 @@
 package seq
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -136,5 +137,39 @@ func TestJournalRaisesBesideADamagedRecord(t *testing.T) {
 	s.run(4 * time.Second)
 	if next := s.view("order").Record.Next; next < 500_010 || a.is.issuer.Followed().Compares {
 		t.Errorf("the next position is %d, and the node says %s", next, told(a.is.issuer.Followed()))
+	}
+}
+
+// A node gives a whole block back, and keeps values of the block before. Then another node gives the rest of its block
+// back, which lies between the two. So the next position falls below the block in the journal, and nothing was lost.
+func TestJournalClaimsNoBlockThatWasGivenBack(t *testing.T) {
+	s, a := newJournaled(t)
+	b := s.node()
+	stop := func(n *actor) {
+		if err := n.is.giveBack(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	next := func() int64 { return s.view("order").Record.Next }
+	b.ask("order", 1, false).first() // a block between those of a
+	between := next()
+	for next() == between {
+		a.ask("order", 1, false).first()
+	}
+	s.run(5 * time.Second) // it is quiet
+	stop(a)
+	if next() != between {
+		t.Fatalf("the next position is %d, not %d", next(), between)
+	}
+	a.again(true)
+	a.ask("order", 1, false).first()
+	stop(b)
+	if next() >= between {
+		t.Fatalf("the next position is %d, not below %d", next(), between)
+	}
+	a.again(true) // after kill -9
+	a.ask("order", 1, false).first()
+	if len(a.reports) > 0 {
+		t.Errorf("a loss was reported: %v", a.reports)
 	}
 }

@@ -255,7 +255,7 @@ func (s *segment) Drop() { _, _ = s.takeRest() }
 func (s *segment) takeRest() (rest record.Remainder, ok bool) {
 	tail := s.stock.Tail()
 	s.stock.Drop()
-	ok = len(s.attempts) == 0 && tail.Len() > 0 && tail.End == s.lastBlock.End
+	ok = len(s.attempts) == 0 && s.Used() && tail.Len() > 0 && tail.End == s.lastBlock.End
 	s.lastBlock, s.attempts, s.unread = positions.Block{}, nil, false
 	return record.Remainder{ID: s.known.ID, Incarnation: s.lastIncarnation, Block: tail}, ok
 }
