@@ -66,7 +66,7 @@ func (c *Client) assign(w *connWorker) (ready bool, wait time.Duration) {
 // nextJob gives connWorker w a job for the call at the head of the queue. It returns false if there is none. If wait is
 // not 0, calls are queued that can be tried again after it. The caller holds mu.
 func (c *Client) nextJob(w *connWorker, now time.Time) (ready bool, wait time.Duration) {
-	// pick chooses the node for the head. fill must not find the head ended, and give the node to a call that it refused.
+	// pick chooses the node for the head. fill must not drop the head, and give the next call to a node that refused it.
 	for len(c.queue) > 0 && c.queue[0].endsInQueue(now) {
 		c.queue = c.queue[1:]
 	}
