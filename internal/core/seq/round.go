@@ -330,8 +330,8 @@ func (rs *Rounds) goOnAlone() {
 const startsIn = 100 * time.Millisecond
 
 // hasFollowed notes that the node knows all changes that /seq had when it was read. sent is when that read was sent, ns of
-// AtMost. It follows no sync, so the server may lag behind by a moment. Operators hear of it only when the witness file
-// has the changes: otherwise ZooKeeper and all processes could lose them at once.
+// AtMost. No sync came before, so the server may have lagged behind. Operators hear of the changes only when the witness
+// file has them: otherwise ZooKeeper and all processes could lose them at once.
 func (rs *Rounds) hasFollowed(sent int64) {
 	f := following{session: rs.session, state: rs.known.seq().state}
 	f.Change = coordinator.Change{Number: f.state.Changes, Incarnation: rs.known.incarnation}
