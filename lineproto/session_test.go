@@ -15,8 +15,6 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// TestBatch: a GET n is answered with n lines, however many reservations it takes and
-// whatever their shapes.
 // A node that has just started does not know yet whether its cluster stays.
 func TestStartingNodeIsOfNoCluster(t *testing.T) {
 	s := newTestServer(t, Config{Backend: &fakeBackend{starting: true}})
@@ -30,6 +28,8 @@ func TestStartingNodeIsOfNoCluster(t *testing.T) {
 	}
 }
 
+// TestBatch: a GET n is answered with n lines, however many reservations it takes and
+// whatever their shapes.
 func TestBatch(t *testing.T) {
 	for _, tc := range []struct {
 		name string
