@@ -60,7 +60,7 @@ func TestBenchEndsAtTheClusterOfTheFirstConnection(t *testing.T) {
 		}
 		return count(line)
 	})
-	r := call(t, "", "bench", "--addr", addr, "--conns", "1", "--warmup", "0s", "--duration", "300ms")
+	r := call(t, "", "bench", "--addr", addr, "--conns", "1", "--warmup", "0s", "--duration", "1s")
 	r.wants(t, exitFailure, "WRONGNODE ", "WRONGNODE: "+addr+" answered -WRONGNODE reason=other-cluster this node belongs to cluster "+
 		"other (uuid-of-other), not to prod (uuid-of-prod). Correct the addresses: --addr")
 	if asked != 5 {
