@@ -95,19 +95,25 @@ func (x *at) write() {
 	if !gives(x) {
 		return
 	}
-	from, all := x.int("next"), x.w.blocks[x.word("id")]
-	for _, b := range all {
-		if b.node != x.node() || b.given || b.end <= from {
-			continue
+	from := x.int("next")
+	x.cut(from)
+	for _, b := range x.w.blocks[x.word("id")] {
+		if b.node == x.node() && !b.given && b.first >= from {
+			b.given, b.line = true, x.Line
 		}
-		if b.first < from {
-			rest := *b
-			rest.end, b.first = from, from
-			all = append(all, &rest)
-		}
-		b.given, b.line = true, x.Line
 	}
-	x.w.blocks[x.word("id")] = all
+}
+
+// cut makes two of each block of the node that has positions on both sides of p.
+func (x *at) cut(p int64) {
+	id := x.word("id")
+	for _, b := range x.w.blocks[id] {
+		if b.node == x.node() && b.first < p && p < b.end {
+			rest := *b
+			rest.first, b.end = p, p
+			x.w.blocks[id] = append(x.w.blocks[id], &rest)
+		}
+	}
 }
 
 func (x *at) block() {
@@ -178,11 +184,13 @@ func aboveBound(x *at) bool {
 
 func heldBefore(x *at) bool { return x.ranges(x.covered) }
 
-// resume holds again what a journal has, also what could not be given back.
+// resume holds again what a journal has, also what could not be given back, and nothing else of the same block.
 func (x *at) resume() {
 	x.ranges(func(first, end int64) bool {
+		x.cut(first)
+		x.cut(end)
 		for _, b := range x.w.blocks[x.word("id")] {
-			if b.node == x.node() && max(first, b.first) < min(end, b.end) {
+			if b.node == x.node() && first <= b.first && b.end <= end {
 				b.given = false
 			}
 		}

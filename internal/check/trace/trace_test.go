@@ -145,3 +145,33 @@ func TestOldStateThatWasPutBack(t *testing.T) {
 		}
 	}
 }
+
+// A node gave back 20 to 40 of its block. It took 20 to 25 again, and its next process resumed 22 to 25: 25 to 40 is
+// still anybody's.
+func TestWhatWasGivenBackIsHeldOnlyWhereItIsResumed(t *testing.T) {
+	x := &at{w: &world{blocks: map[string][]*block{}}, process: &process{}}
+	step := func(text string) {
+		x.Line = parse("a", text)
+		switch {
+		case strings.Contains(text, "next="):
+			x.write()
+		case strings.Contains(text, "blocks="):
+			x.resume()
+		default:
+			x.block()
+		}
+	}
+	x.process.node, x.process.writes = newNode("a"), map[string]*Line{}
+	step("boot=1 run=a1 step=block id=i inc=0 first=0 end=40")
+	step("boot=2 run=a1 step=writes id=i inc=0 first=0 end=0 next=20 was_next=40 nonce=n owner= was_owner=")
+	step("boot=3 run=a2 step=block id=i inc=0 first=20 end=25")
+	step("boot=4 run=a3 step=resumes id=i blocks=22-25")
+	for _, row := range []struct {
+		first, end int64
+		free       bool
+	}{{0, 20, false}, {19, 20, false}, {24, 25, false}, {25, 40, true}, {25, 26, true}} {
+		if free := x.unheld(row.first, row.end, nil); free != row.free {
+			t.Errorf("%d to %d: free %v, want %v", row.first, row.end, free, row.free)
+		}
+	}
+}
