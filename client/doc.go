@@ -54,10 +54,10 @@
 // does not know whether the owner has counted a value (reason=unknown), the call fails, and is not repeated.
 package client
 
-// Three types carry the package. A call is what a caller or a stock waits for. A connWorker is a goroutine that makes
-// a job of calls in Client.queue, exchanges it with a node, and settles it. A node is an address, and whether it may be
-// asked. A call is in one place: the queue, a job, or a timer of retryLater. It is delivered once, or abandoned by its
-// caller.
+// Read three types first. A call asks for IDs or values, for a caller or for a stock. A connWorker is a goroutine. It
+// takes calls from Client.queue as one job, sends the job to a node, and settles the calls by its reply. A node is an
+// address, and whether it may be asked. A call is in one place: the queue, a job, or a timer of retryLater. It is
+// delivered once, or its caller has left.
 //
 // While calls are queued, a connWorker looks at the queue next: one that was woken, one whose timer runs, one that is
 // settling, or one that has a job. For this, a connWorker that finds no job enters Client.idle before it releases

@@ -43,7 +43,7 @@ func maxNamesFlag(fallback string) cli.Flag {
 		DefaultText: fallback}
 }
 
-// defaultSupply is how long the values that a node takes at once should last.
+// defaultSupply is the supply of a sequence without --hold, and the least one with it.
 const defaultSupply = 15 * time.Minute
 
 // changeSettings writes the settings that the command line gives into s.

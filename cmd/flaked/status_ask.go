@@ -134,7 +134,7 @@ func (a *asker) askWorkers(ctx context.Context, ours view.ClusterReport, workers
 	}
 }
 
-// said is what a node has answered to STATUS.
+// said is the answer of a node to STATUS.
 type said struct {
 	doc web.Status
 	// more is the reply to a second request.

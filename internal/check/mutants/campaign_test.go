@@ -52,7 +52,7 @@ func TestCampaignCatchesMutants(t *testing.T) {
 	}
 }
 
-// campaignFinds reports whether a campaign of 40 s against binary fails with a finding. out is what it said.
+// campaignFinds runs a campaign of 40 s against binary. found: it failed with this finding. out is its output.
 func campaignFinds(
 	t *testing.T, root, binary string, seed int, finding string, flags ...string,
 ) (found bool, out string) {

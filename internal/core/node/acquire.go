@@ -222,7 +222,7 @@ func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
 	return n.granted(confirm, "registered")
 }
 
-// move is what a start does next.
+// move is the next step of a start.
 type move int
 
 const (
@@ -234,7 +234,7 @@ const (
 	moveRegister             // register with the present identity
 )
 
-// outcome is what a node has found out when it chooses its next move.
+// outcome is the result of an attempt. The node chooses its next move by it.
 type outcome struct {
 	// resumed: the node has tried to resume its claim. Otherwise it has only read the cluster's record.
 	resumed bool
