@@ -211,7 +211,7 @@ kubernetes: ## the Helm chart, as helm and the API server see it
 
 .PHONY: mutants
 mutants: ## take safeguards out, one at a time: the tests have to notice (minutes)
-	FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m -v ./internal/check/mutants -run MutantsAreCaught
+	FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 60m -v ./internal/check/mutants -run MutantsAreCaught
 
 # An input that fails stays in testdata/fuzz of its package, and every later `go test` runs it.
 .PHONY: fuzz
@@ -250,7 +250,7 @@ nightly: ## the slow checks: mutants, models, a campaign, fuzzing, containers, p
 	check() { printf '\n== %s\n' "$$*"; "$$@" || failed+=" [$$*]"; }
 	check $(MAKE) mutants
 	check $(MAKE) spec
-	check env FLAKED_TEST_ZK=require FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 30m ./internal/check/mutants -run CampaignCatchesMutants
+	check env FLAKED_TEST_ZK=require FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 45m ./internal/check/mutants -run CampaignCatchesMutants
 	check $(MAKE) chaos FOR=10m
 	check $(MAKE) fuzz FOR=10m
 	check $(MAKE) processors
