@@ -23,7 +23,7 @@
 // time that it has served, up to a day. Until then it can also restart without ZooKeeper.
 //
 // A Node is an ids.Source. A program that takes an ids.Source works as well with a client of a node
-// beside it (package client), and its tests take one from package ids/idstest. docs/go.md
+// beside it (package client), and its tests take one from package ids/idstest. docs/clients.md
 // has a whole program, compares the ways to get IDs, and says what happens at rolling restarts, in
 // tests, in short jobs and without a disk.
 //

@@ -77,7 +77,7 @@ func TestEveryPublicPackageHasOrRefusesAPromise(t *testing.T) {
 	if !slices.Equal(public, want) {
 		t.Errorf("the public packages are %v, and this test knows %v", public, want)
 	}
-	guide, err := os.ReadFile("../../../docs/go.md")
+	guide, err := os.ReadFile("../../../docs/clients.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestEveryPublicPackageHasOrRefusesAPromise(t *testing.T) {
 			pkg = "flaked"
 		}
 		if !strings.Contains(string(guide), "`"+pkg+"`") {
-			t.Errorf("docs/go.md does not say what package %s promises", pkg)
+			t.Errorf("docs/clients.md does not say what package %s promises", pkg)
 		}
 	}
 }

@@ -95,6 +95,26 @@ var howRun = map[string]how{
 	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181`:                  {alone: true},
 	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders`: {alone: true},
 
+	// README.md, three nodes
+	`export FLAKED_CLUSTER=walk`: {},
+	`for n in 1 2 3; do
+  bin/flaked serve --heartbeat 1s --name ids-$n --listen 127.0.0.1:771$n --admin 127.0.0.1:781$n \
+    --state-dir /tmp/walk/ids-$n >/tmp/walk/ids-$n.log 2>&1 &
+  echo $! >/tmp/walk/ids-$n.pid
+done`: {},
+	`for n in 1 2 3; do until bin/flaked healthcheck --addr 127.0.0.1:771$n; do sleep 1; done; done`: {},
+	`for n in 1 2 3; do bin/flaked get 1000 --addr 127.0.0.1:771$n; done > /tmp/walk/ids.txt`:        {},
+	`kill -9 $(cat /tmp/walk/ids-2.pid)`:                                           {},
+	`bin/flaked get --addr 127.0.0.1:7712 || bin/flaked get --addr 127.0.0.1:7713`: {prints: oneID},
+	`bin/flaked status`: {codes: []int{0, 4}, shown: titles},
+	`until bin/flaked healthcheck --addr 127.0.0.1:7712; do sleep 1; done`:                     {},
+	`for n in 1 2 3; do bin/flaked get 1000 --addr 127.0.0.1:771$n; done >> /tmp/walk/ids.txt`: {},
+	`sort /tmp/walk/ids.txt | uniq -d`:                                                         {prints: `^$`},
+	`bin/flaked get --addr 127.0.0.1:7711`:                                                     {prints: oneID},
+	`curl -s 'http://127.0.0.1:7811/readyz?verbose'`:                                           {prints: `\[\+\] worker: \d, serving(.*\n)*\[\+\] lease: .* left`},
+	`kill $(cat /tmp/walk/ids-1.pid /tmp/walk/ids-2.pid /tmp/walk/ids-3.pid)`:                  {},
+	`rm -r /tmp/walk`: {codes: []int{0, 1}}, // the nodes may still be stopping
+
 	// docs/http.md
 	`curl 'http://127.0.0.1:7610/v1/ids?n=2'`:                              {shown: shape},
 	`curl http://127.0.0.1:7610/v1/decode/2123840322550104099`:             {shown: exact},
@@ -106,21 +126,6 @@ var howRun = map[string]how{
 		prints: `workers +32\ndatacenter +3\n`},
 	`flaked doctor --config /etc/flaked.yaml`: {codes: []int{0, 1, 4},
 		prints: `(ok|warn) +zookeeper +127.0.0.1`},
-
-	// docs/start.md
-	`for n in 1 2 3; do bin/flaked get --addr 127.0.0.1:771$n; done | bin/flaked decode --addr 127.0.0.1:7711`: {
-		shown: shape,
-	},
-	`bin/flaked status`:                {codes: []int{0, 4}, shown: titles},
-	`sort /tmp/walk/ids.txt | uniq -d`: {prints: `^$`},
-	`rm -r /tmp/walk`:                  {codes: []int{0, 1}}, // the nodes may still be stopping
-	`bin/flaked get --addr 127.0.0.1:7712 || bin/flaked get --addr 127.0.0.1:7713`: {prints: oneID},
-
-	`bin/flaked get --addr 127.0.0.1:7711`:           {prints: oneID},
-	`curl -s 'http://127.0.0.1:7811/readyz?verbose'`: {prints: `\[\+\] worker: \d, serving`},
-	`bin/flaked doctor --state-dir /tmp/walk/ids-1 --listen 127.0.0.1:7711 --admin 127.0.0.1:7811 --heartbeat 1s`: {
-		codes: []int{0, 4}, prints: `state-dir .* holds worker \d of walk\. Process \d+ uses it`,
-	},
 
 	// docs/layouts.md
 	`flaked cluster init --zk zk1:2181 --layout sonyflake`: {alone: true, env: []string{"FLAKED_CLUSTER=sony"}},
@@ -224,7 +229,6 @@ var asRedis = regexp.MustCompile(`(?m)"|^\d\) |^\(error\) `)
 type settings struct {
 	name         string // the node's name; "" for vm
 	env, replace []string
-	alone        bool // it starts its own nodes, which end with the test
 }
 
 // settingsOf returns the settings for the commands of a document.
@@ -237,7 +241,7 @@ func settingsOf(doc string) settings {
 
 // special has the settings for single documents. Those of docs/operate.md are for three documents.
 var special = map[string]settings{
-	"docs/start.md": {alone: true, env: []string{"FLAKED_CONFIRM_TIME=2s"}},
+	"README.md": {env: []string{"FLAKED_CONFIRM_TIME=2s"}},
 	"docs/operate.md": {
 		name:    "ids-3",
 		env:     []string{"FLAKED_CLUSTER=orders"},

@@ -221,15 +221,14 @@ func (w *docWorld) run(c docs.Command) {
 		!strings.HasSuffix(c.Text, " --help")
 	words := strings.Fields(c.Text)
 	switch {
-	case !known && (c.Program() != "flaked" || serves) && !settingsOf(w.doc).alone:
+	case !known && (c.Program() != "flaked" || serves):
 		w.t.Errorf("%s: it is neither run nor listed: "+
 			"say in internal/check/e2e/documents_commands_test.go how it is run, or why it is not", c)
 		return
 	case serves:
 		w.runNode(c, text, how)
 		return
-	case !how.alone && !settingsOf(w.doc).alone &&
-		!slices.Contains(alone, strings.Join(words[:min(2, len(words))], " ")):
+	case !how.alone && !slices.Contains(alone, strings.Join(words[:min(2, len(words))], " ")):
 		w.asked()
 	}
 	if c.Program() == "flaked" && words[min(1, len(words)-1)] == "seq" && w.node != nil {
