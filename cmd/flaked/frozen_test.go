@@ -64,7 +64,7 @@ func settingsOfServe(t *testing.T, args ...string) (settings []string) {
 			}
 		}
 		_, err := serveOptions(c)
-		return err // docs/upgrading.md says what may be refused
+		return err // docs/operate.md says what may be refused
 	}, args...)
 	return settings
 }

@@ -50,7 +50,7 @@ func TestFrozenAPI(t *testing.T) {
 	}
 	upgrade.Names(t, "go", lines)
 	if t.Failed() {
-		t.Log("docs/upgrading.md promises that exported names stay: a change that breaks programs needs another major " +
+		t.Log("docs/operate.md promises that exported names stay: a change that breaks programs needs another major " +
 			"version. To accept a change, run: go test ./internal/check/api -run Frozen -args -freeze")
 	}
 }

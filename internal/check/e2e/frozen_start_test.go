@@ -86,7 +86,7 @@ func inherit(t *testing.T, added map[string]json.RawMessage) *heir {
 	inherits(h.node, added)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Log("docs/upgrading.md says what may change: this version must go on from what 0.1.0 has written")
+			t.Log("docs/operate.md says what may change: this version must go on from what 0.1.0 has written")
 		}
 	})
 	return h

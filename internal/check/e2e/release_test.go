@@ -15,7 +15,7 @@ import (
 	"github.com/flaked/flaked/internal/testkit/ownclock"
 )
 
-// releaseTag is the release that this version must work beside: docs/upgrading.md. Until the tag exists, the file
+// releaseTag is the release that this version must work beside: docs/operate.md. Until the tag exists, the file
 // 0.1.0/commit of package upgrade names a commit in its place.
 const releaseTag = "v0.1.0"
 

@@ -12,7 +12,7 @@ import (
 )
 
 // Nodes of the release are replaced by nodes of this version, one by one under load, and back again: the steps of
-// docs/upgrading.md.
+// docs/operate.md.
 func TestRollingUpgrade(t *testing.T) {
 	t.Parallel()
 	was := release(t)

@@ -1,4 +1,4 @@
-// Package upgrade compares this version with what releases have promised to keep: docs/upgrading.md. The directory
+// Package upgrade compares this version with what releases have promised to keep: docs/operate.md. The directory
 // testdata/names has lists of names, and testdata/0.1.0 what that release has written: a state directory, records in
 // ZooKeeper and a configuration. The tests that compare have Frozen in their names, and stand beside the code.
 //
@@ -62,13 +62,13 @@ func compare(list string, before, now []string) (complaints []string) {
 	for _, name := range before {
 		if !slices.Contains(now, name) {
 			complaints = append(complaints, fmt.Sprintf("%s: this version lacks %q, which a release has. Keep it: "+
-				"docs/upgrading.md says what may change", list, name))
+				"docs/operate.md says what may change", list, name))
 		}
 	}
 	for _, name := range now {
 		if !slices.Contains(before, name) {
 			complaints = append(complaints, fmt.Sprintf("%s: %q is new. Add it to %s/names/%s.txt, because "+
-				"docs/upgrading.md promises that later versions keep it", list, name, kept, list))
+				"docs/operate.md promises that later versions keep it", list, name, kept, list))
 		}
 	}
 	return complaints
