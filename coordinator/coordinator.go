@@ -196,7 +196,7 @@ func (c *Coordinator) correctClocks(sent timeguard.Moment, stamp int64) timeguar
 	return c.stamped
 }
 
-// Trace gets the steps of the protocol, each before it takes effect for clients: see docs/spec/README.md. about has
+// Trace gets the steps of the protocol, each before it takes effect for clients: see docs/testing.md. about has
 // names and values in turn. nil: nobody wants them. A Trace must return soon.
 type Trace func(step string, about ...any)
 

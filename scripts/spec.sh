@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Checks the models of docs/spec with Spin. First: no run within the bounds breaks a property. Then: each rule counts.
-# Without it some run breaks a property, and the shortest such run is printed. See docs/spec/README.md.
+# Without it some run breaks a property, and the shortest such run is printed. See docs/testing.md.
 #
 #   spec.sh                      everything, two checks at a time
 #   spec.sh holds MODEL BOUNDS   one check of the properties

@@ -16,7 +16,7 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// traceEnv names a file to which a node appends the steps of the protocol: see docs/spec/README.md. It is for the tests
+// traceEnv names a file to which a node appends the steps of the protocol: see docs/testing.md. It is for the tests
 // of flaked.
 const traceEnv = "FLAKED_TRACE"
 

@@ -1,5 +1,5 @@
 // Package campaign attacks a cluster of five nodes and three ZooKeeper servers at random, while clients ask for IDs and
-// values: see docs/faults.md.
+// values: see docs/testing.md.
 //
 // A machine is a node that is started again whenever it ends. It has a wall clock of its own (ownclock) and, as root, a
 // disk (faultdisk). A kind is one fault with what the node must do meanwhile. At the end a judge goes through all answers

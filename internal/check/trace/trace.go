@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Line is a step of a trace: see docs/spec/README.md.
+// Line is a step of a trace: see docs/testing.md.
 type Line struct {
 	File, Text, Step string
 	run              string
