@@ -407,7 +407,7 @@ func (rs *Rounds) giveBackRests(ctx context.Context) error {
 		if rests[k].returns == nil {
 			continue
 		}
-		again, failed := rs.commit(ctx, r.s, views[k], *r.returns)
+		again, failed := rs.round().commit(ctx, r.s, views[k], *r.returns)
 		err = errors.Join(err, failed)
 		if again || failed != nil && !errors.Is(failed, store.ErrUnreachable) { // nothing was written
 			rests[k].returns = nil
@@ -466,22 +466,23 @@ func (rs *Rounds) lookAtRests(ctx context.Context, rests []rest) (views []view, 
 	if !slices.ContainsFunc(rests, func(r rest) bool { return r.may }) {
 		return views, nil
 	}
-	cluster, joined := rs.issuer.cfg.Tenure.Cluster()
-	if rs.issuer.cfg.Store.SessionID() == 0 {
+	rs.noteConnection()
+	rd := rs.round()
+	if rd.session == 0 {
 		return views, errors.New("ZooKeeper is not connected")
 	}
-	if rs.noteSession(); !joined || rs.known.seq() == nil || rs.known.owes() || rs.unconfirmed(cluster) > 0 {
+	if !rs.shared.joined || rd.known.seq() == nil || rd.known.owes() || rd.unconfirmed() > 0 {
 		return views, errors.New("this node may not write now")
 	}
 	for k, r := range rests {
 		if !r.may {
 			continue
 		}
-		v, err := rs.look(ctx, r.s, true)
+		v, err := rd.look(ctx, r.s, true)
 		if err != nil {
 			return views, err
 		}
-		if rs.known.finding(v) != record.Good || v.Record == nil {
+		if rd.known.finding(v) != record.Good || v.Record == nil {
 			continue
 		}
 		if after, possible := v.Record.ReturnOf(r.give, v.Incarnation()); possible {

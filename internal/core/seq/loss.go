@@ -29,34 +29,34 @@ import (
 
 // report reports a loss of data, which package coordinator owns (S7).
 func (rs *Rounds) report(found string) {
-	if !rs.known.reported {
+	if !rs.shared.known.reported {
 		rs.issuer.cfg.Log.Warn("ZooKeeper may have lost data; the records of all sequences will be compared",
-			"incarnation", rs.known.incarnation, "found", found)
+			"incarnation", rs.shared.known.incarnation, "found", found)
 	}
-	rs.known.reported = true
+	rs.shared.known.reported = true
 	//mutant:s7-no-report by TestBlockThatARivalHasTakenIsDropped ->
-	rs.issuer.cfg.Tenure.ReportLoss(rs.known.incarnation, found)
+	rs.issuer.cfg.Tenure.ReportLoss(rs.shared.known.incarnation, found)
 }
 
 // follow reads /cluster and /seq, if that is due, and finds the sequences that operators have changed. followed
 // means that they were read, and show no loss of data. The first node with a confirmed worker creates /seq.
-func (rs *Rounds) follow(ctx context.Context, cluster ClusterInfo) (v view, followed bool, err error) {
-	if known := rs.known.seq(); known != nil && known.state.Cluster != cluster.UUID {
+func (rs *Rounds) follow(ctx context.Context) (v view, followed bool, err error) {
+	if known := rs.shared.known.seq(); known != nil && known.state.Cluster != rs.shared.cluster.UUID {
 		rs.forgetCluster()
 	}
-	young := rs.issuer.now()-rs.stateReadAt < int64(rs.issuer.cfg.Pulse.Apart(rs.issuer.cfg.Follow))
-	if rs.current && young && !rs.known.mustMeet(rs.issuer.cfg.Elapsed.Now(), cluster.ConfirmTime) {
+	young := rs.issuer.now()-rs.shared.stateReadAt < int64(rs.issuer.cfg.Pulse.Apart(rs.issuer.cfg.Follow))
+	if rs.shared.current && young && !rs.shared.known.mustMeet(rs.issuer.cfg.Elapsed.Now(), rs.shared.cluster.ConfirmTime) {
 		return view{}, false, nil
 	}
 	for range maxConflicts {
-		slot, sent := rs.issuer.cfg.Tenure.Slot(rs.session), rs.issuer.cfg.Elapsed.Now()
-		if v, err = rs.look(ctx, nil, false); err != nil {
+		slot, sent := rs.issuer.cfg.Tenure.Slot(rs.shared.session), rs.issuer.cfg.Elapsed.Now()
+		if v, err = rs.round().look(ctx, nil, false); err != nil {
 			return view{}, false, err
 		}
-		if err := v.Belongs(cluster.UUID); err != nil {
+		if err := v.Belongs(rs.shared.cluster.UUID); err != nil {
 			return view{}, false, err
 		}
-		followed, again, err := rs.compare(ctx, cluster, v, sent, slot)
+		followed, again, err := rs.compare(ctx, v, sent, slot)
 		if err != nil || !again {
 			return v, followed, err
 		}
@@ -68,27 +68,27 @@ func (rs *Rounds) follow(ctx context.Context, cluster ClusterInfo) (v view, foll
 // slot the node's slot then. again means that they must be read again: this node has written them, or another was
 // faster.
 func (rs *Rounds) compare(
-	ctx context.Context, cluster ClusterInfo, v view, sent timeguard.Moment, slot Slot,
+	ctx context.Context, v view, sent timeguard.Moment, slot Slot,
 ) (followed, again bool, err error) {
 	now := rs.issuer.cfg.Elapsed.Now()
-	r := rs.known.observe(v, sent, now, slot, cluster)
+	r := rs.shared.known.observe(v, sent, now, slot, rs.shared.cluster)
 	if r.entered {
-		rs.issuer.trace.Step("enters", "inc", rs.known.incarnation, "at", rs.known.entered.Boot)
+		rs.issuer.trace.Step("enters", "inc", rs.shared.known.incarnation, "at", rs.shared.known.entered.Boot)
 		rs.markChanged(nil, true)
 	}
 	switch r.kind {
 	case reportsLoss:
 		rs.report(record.ClusterPath + " or " + record.StatePath + " is missing, or older than before")
-		rs.current = false
+		rs.shared.current = false
 	case waits: // the next heartbeat wakes the Issuer
-		rs.current = false
+		rs.shared.current = false
 	case writesState:
 		return false, true, rs.writeState(ctx, v, r.write)
 	case follows:
 		rs.markChanged(r.changed, false)
-		rs.seen = v.Found
+		rs.shared.seen = v.Found
 		rs.publish(func(p *progress) { p.knowsState = true })
-		rs.current, rs.stateReadAt = true, now.Most
+		rs.shared.current, rs.shared.stateReadAt = true, now.Most
 	}
 	return r.kind == follows, false, nil
 }
@@ -102,7 +102,7 @@ func (rs *Rounds) meetAll(ctx context.Context) (err error) {
 		return err
 	}
 	rs.markChanged(nil, true)
-	rs.known.meet()
+	rs.shared.known.meet()
 	return nil
 }
 
@@ -139,12 +139,12 @@ func (rs *Rounds) meetMore(ctx context.Context) (all bool, err error) {
 // toPutBack returns the number of records that the node knows and has not compared in this incarnation. Those that it
 // still lacks when it has met all cannot be used.
 func (rs *Rounds) toPutBack() (n int) {
-	if rs.known.hasSettled() {
+	if rs.shared.known.hasSettled() {
 		return 0
 	}
 	for _, s := range rs.issuer.list() {
 		s.Mu.Lock()
-		if s.Stale && (s.known != nil || s.journaled != nil) && s.incarnation < rs.known.incarnation {
+		if s.Stale && (s.known != nil || s.journaled != nil) && s.incarnation < rs.shared.known.incarnation {
 			n++
 		}
 		s.Mu.Unlock()
@@ -154,13 +154,13 @@ func (rs *Rounds) toPutBack() (n int) {
 
 // boundRounds makes rounds short while something must be done between them: leases be renewed, or others be told in
 // time that the node still has so many records to put back.
-func (rs *Rounds) boundRounds(cluster ClusterInfo, lost int) {
+func (rs *Rounds) boundRounds(lost int) {
 	rs.agenda.roundTime = longestRound
 	if rs.issuer.owners.Used() {
 		rs.agenda.roundTime = record.MinLease / 4
 	}
-	if lost > 0 && cluster.ConfirmTime > 0 {
-		rs.agenda.roundTime = min(rs.agenda.roundTime, cluster.ConfirmTime/4)
+	if lost > 0 && rs.shared.cluster.ConfirmTime > 0 {
+		rs.agenda.roundTime = min(rs.agenda.roundTime, rs.shared.cluster.ConfirmTime/4)
 	}
 }
 
@@ -168,14 +168,14 @@ func (rs *Rounds) boundRounds(cluster ClusterInfo, lost int) {
 // knowledge.tells. Nobody takes positions before the confirming time has passed since the last time: with many records
 // it takes longer than that to put them back, and the node may be the only one that knows a raised next value.
 func (rs *Rounds) tellInTime(ctx context.Context, v view, lost int) (told bool, err error) {
-	names := rs.restored.all()
-	next, due := rs.known.tells(lost, names, rs.issuer.cfg.Elapsed.Now(), rs.issuer.cfg.Follow)
+	names := rs.shared.restored.all()
+	next, due := rs.shared.known.tells(lost, names, rs.issuer.cfg.Elapsed.Now(), rs.issuer.cfg.Follow)
 	if !due {
 		return false, nil
 	}
 	err = rs.writeTimes(ctx, v, next, false)
-	if rs.known.seq().state.Changes == next.Changes { // else the next round tells it
-		rs.restored.drop(len(names))
+	if rs.shared.known.seq().state.Changes == next.Changes { // else the next round tells it
+		rs.shared.restored.drop(len(names))
 	}
 	return true, err
 }
@@ -211,7 +211,7 @@ func (rs *Rounds) writeState(ctx context.Context, v view, st record.State) error
 	if v.State != nil {
 		ops = append(ops[:1], v.SetState(st)...)
 	}
-	err := rs.issuer.cfg.Store.Multi(store.OnSession(ctx, rs.session), ops...)
+	err := rs.issuer.cfg.Store.Multi(store.OnSession(ctx, rs.shared.session), ops...)
 	if store.Outpaced(err) {
 		return nil
 	}
@@ -224,8 +224,8 @@ func (rs *Rounds) forgetCluster() {
 		s.change(func() { s.vanish(longAgoNs); s.forgotten.Store(true) })
 		return true
 	})
-	rs.known, rs.agenda.unmet, rs.current, rs.seen = knowsNothing(), nil, false, record.Found{}
-	rs.restored.drop(len(rs.restored.all()))
+	rs.shared.known, rs.agenda.unmet, rs.shared.current, rs.shared.seen = knowsNothing(), nil, false, record.Found{}
+	rs.shared.restored.drop(len(rs.shared.restored.all()))
 	rs.publish(func(p *progress) { *p = noProgress() })
 }
 
@@ -251,10 +251,10 @@ func (s *series) mark(told bool) {
 
 // raiseTime raises the sequence time, if that is due. v is what was read of /cluster and /seq in this round. If another
 // write was faster, the next round sees it.
-func (rs *Rounds) raiseTime(ctx context.Context, cluster ClusterInfo, v view) error {
-	next, due := rs.known.raisedTime(rs.issuer.cfg.Elapsed.Now())
-	slot := rs.issuer.cfg.Tenure.Slot(rs.session)
-	if !due || !slot.mayTake() || rs.putBackLeft(cluster) > 0 {
+func (rs *Rounds) raiseTime(ctx context.Context, v view) error {
+	next, due := rs.shared.known.raisedTime(rs.issuer.cfg.Elapsed.Now())
+	slot := rs.issuer.cfg.Tenure.Slot(rs.shared.session)
+	if !due || !slot.mayTake() || rs.round().putBackLeft() > 0 {
 		return nil
 	}
 	return rs.writeTimes(ctx, v, next, true, slot.check())
@@ -265,10 +265,10 @@ func (rs *Rounds) raiseTime(ctx context.Context, cluster ClusterInfo, v view) er
 func (rs *Rounds) writeTimes(ctx context.Context, v view, next record.State, sure bool, checks ...store.Op) error {
 	sent := rs.issuer.cfg.Elapsed.Now()
 	ops := append(append(v.SetState(next), v.CheckCluster()), checks...)
-	err := rs.issuer.cfg.Store.Multi(store.OnSession(ctx, rs.session), ops...)
+	err := rs.issuer.cfg.Store.Multi(store.OnSession(ctx, rs.shared.session), ops...)
 	if err == nil {
 		read := reading{next.Time, sent, v.leader}
-		rs.known.learn(next, read, rs.issuer.cfg.Elapsed.Now(), sure)
+		rs.shared.known.learn(next, read, rs.issuer.cfg.Elapsed.Now(), sure)
 	}
 	if store.Outpaced(err) {
 		return nil
@@ -312,9 +312,9 @@ func (rs *Rounds) putAllAboveJournal(ctx context.Context, v view) error {
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(rs.issuer.cfg.Parallel)
-	began, left := rs.issuer.now(), false
+	rd, began, left := rs.round(), rs.issuer.now(), false
 	for _, s := range rs.issuer.list() {
-		if v.State == nil || !s.comparesJournal(rs.known.incarnation) {
+		if v.State == nil || !s.comparesJournal(rs.shared.known.incarnation) {
 			continue
 		}
 		left = true // the next round sees what was done in this one
@@ -323,7 +323,7 @@ func (rs *Rounds) putAllAboveJournal(ctx context.Context, v view) error {
 				rs.issuer.Wake()
 				return nil
 			}
-			return rs.putOneAboveJournal(ctx, s)
+			return rd.putOneAboveJournal(ctx, s)
 		})
 	}
 	rs.issuer.journal.comparing.Store(left)
@@ -342,26 +342,26 @@ func (s *series) comparesJournal(incarnation int64) bool {
 	return s.journaled != nil && s.known == nil && s.incarnation < incarnation
 }
 
-func (rs *Rounds) putOneAboveJournal(ctx context.Context, s *series) error {
-	v, err := rs.look(ctx, s, true)
+func (rd round) putOneAboveJournal(ctx context.Context, s *series) error {
+	v, err := rd.look(ctx, s, true)
 	//mutant:s35-damaged by TestJournalRaisesBesideADamagedRecord -> if false {
 	if errors.Is(err, record.ErrDamaged) || errors.Is(err, record.ErrUnknownMode) { // nobody takes positions of it
 		s.Mu.Lock()
-		s.incarnation = rs.known.incarnation
+		s.incarnation = rd.known.incarnation
 		s.Mu.Unlock()
 		return nil
 	}
-	if err != nil || v.State == nil || rs.known.finding(v) != record.Good { // the next round sees it
+	if err != nil || v.State == nil || rd.known.finding(v) != record.Good { // the next round sees it
 		return err
 	}
 	s.Mu.Lock()
-	st, err := s.putAboveJournal(v, rs.issuer.cfg.Nonce(), rs.issuer.cfg.By)
+	st, err := s.putAboveJournal(v, rd.issuer.cfg.Nonce(), rd.issuer.cfg.By)
 	if err == nil && st.kind == noStep {
 		s.incarnation = v.Incarnation()
 	}
 	s.Mu.Unlock()
 	if err == nil && st.kind != noStep {
-		_, err = rs.commit(ctx, s, v, st) // the next round sees whether it was made
+		_, err = rd.commit(ctx, s, v, st) // the next round sees whether it was made
 	}
 	return err
 }

@@ -191,10 +191,9 @@ func TestFamilyIsReadBeforeItsSections(t *testing.T) {
 		s := newStage(t)
 		a, b := s.node(), s.node()
 		s.newerFamily(a, b)
-		joined, _ := b.Cluster()
 		b.calls = func(c memzk.Call) memzk.Fault {
 			// before, it would wait for the lease of an owner that it does not know (O8)
-			if left := b.is.putBackLeft(joined); inARound && c.Touches(record.Path(record.SectionName("f:*", was))) && left > 0 &&
+			if left := b.is.round().putBackLeft(); inARound && c.Touches(record.Path(record.SectionName("f:*", was))) && left > 0 &&
 				left < 3*time.Second {
 				s.now += left.Milliseconds() + 1
 			}

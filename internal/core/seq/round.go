@@ -21,12 +21,12 @@ import (
 
 // Rounds keep an Issuer: they follow the changes of operators, take blocks, and do all other I/O. One goroutine calls
 // Recall and then Run, and nobody else reaches what stands here: an Issuer has no way to it. The goroutines that work on
-// series in a round only read known, session, and spread and roundTime of the agenda, while Round waits for them.
+// series in a round have a copy of what they need: see round.
 type Rounds struct {
 	issuer *Issuer // that they keep
 	agenda agenda
-	followedState
-	saves
+	shared shared
+	saver  saver
 	// sawLeaving is the value of owners.IsLeaving at the last call of keepPlace.
 	sawLeaving bool
 	// unlisted: ZooKeeper refuses the list of nodes that may own sections.
@@ -39,9 +39,12 @@ type Rounds struct {
 	quotaToldAt atomic.Int64
 }
 
-// followedState is what rounds know of /cluster and /seq, and what the others know of this node.
-type followedState struct {
+// shared is what rounds know of the cluster, of /cluster and of /seq, and what the others know of this node.
+type shared struct {
 	known knowledge
+	// cluster is the one that the node has joined, at the begin of the present round. joined is false before.
+	cluster ClusterInfo
+	joined  bool
 	// session is the present connection to ZooKeeper, 0: none.
 	session int64
 	// current: this session has followed /seq, and nothing since has shown a loss of data. Else Round must read it before
@@ -71,13 +74,13 @@ type agenda struct {
 
 func newRounds(of *Issuer) *Rounds {
 	rs := &Rounds{issuer: of}
-	rs.known, rs.agenda.roundTime = knowsNothing(), longestRound
+	rs.shared.known, rs.agenda.roundTime = knowsNothing(), longestRound
 	rs.issuer.progress.Store(new(noProgress()))
 	rs.quotaToldAt.Store(longAgoNs)
-	rs.beside = rs.writing.Go
-	rs.keep = func(Witness) error { return nil }
+	rs.saver.beside = rs.writing.Go
+	rs.saver.keep = func(Witness) error { return nil }
 	if dir := of.cfg.Dir; dir != nil {
-		rs.keep = func(w Witness) error { return saveWitness(dir, w) }
+		rs.saver.keep = func(w Witness) error { return saveWitness(dir, w) }
 	}
 	return rs
 }
@@ -192,43 +195,43 @@ func (rs *Rounds) inTime(f func() error) error {
 // Round does what is due: it follows the changes of operators, puts back what ZooKeeper has lost, and takes blocks. It
 // returns an error of the store, after which the next Round tries again.
 func (rs *Rounds) Round(ctx context.Context) (err error) {
-	cluster, joined := rs.begin()
+	rs.begin()
 	defer func() { rs.end(err) }()
 	switch {
-	case !joined:
+	case !rs.shared.joined:
 		return nil
-	case rs.session == 0:
+	case rs.shared.session == 0:
 		return store.ErrUnreachable
 	}
 	sent := rs.issuer.now()
-	v, followed, err := rs.follow(ctx, cluster)
+	v, followed, err := rs.follow(ctx)
 	if err != nil {
 		return err
 	}
-	if !rs.current || rs.known.owes() { // ZooKeeper has lost /seq, or the node may not create it yet
-		return rs.waitForState(ctx, cluster, v)
+	if !rs.shared.current || rs.shared.known.owes() { // ZooKeeper has lost /seq, or the node may not create it yet
+		return rs.waitForState(ctx, v)
 	}
 	current := followed // v has /seq as it is
 	if followed {       // at each heartbeat only: it looks at all series
-		told, err := rs.tellAndMeet(ctx, cluster, v)
+		told, err := rs.tellAndMeet(ctx, v)
 		if err != nil {
 			return err
 		}
 		current = !told
 	}
-	if err := rs.keepPlace(ctx, cluster, followed); err != nil {
+	if err := rs.keepPlace(ctx, followed); err != nil {
 		return err
 	}
 	met, err := rs.meetMore(ctx)
 	if err != nil {
 		return err
 	}
-	due, err := rs.renewTogether(ctx, cluster, rs.due(cluster, followed))
+	due, err := rs.renewTogether(ctx, rs.due(followed))
 	complete := false
 	if err != nil {
 		rs.agenda.unfinished = true // the next round must find what this one has not come to
 	} else {
-		complete, err = rs.workAll(ctx, cluster, due)
+		complete, err = rs.workAll(ctx, due)
 	}
 	if err != nil || !current {
 		return err
@@ -242,24 +245,23 @@ func (rs *Rounds) Round(ctx context.Context) (err error) {
 	if met && complete && !slices.ContainsFunc(rs.issuer.list(), (*series).isStale) {
 		rs.hasFollowed(sent)
 	}
-	return rs.raiseTime(ctx, cluster, v)
+	return rs.raiseTime(ctx, v)
 }
 
-// begin takes over what has come since the last round. joined is false if the node has no worker: then nothing more is
-// due.
-func (rs *Rounds) begin() (cluster ClusterInfo, joined bool) {
+// begin takes over what has come since the last round.
+func (rs *Rounds) begin() {
 	// Also if there is nothing that this round may do for them.
 	for _, s := range rs.issuer.alarms.rings(rs.issuer.now()) {
 		if !s.rung {
 			s.rung, rs.agenda.rung = true, append(rs.agenda.rung, s)
 		}
 	}
-	rs.noteSession()
+	rs.noteConnection()
 	rs.endSave()
-	cluster, joined = rs.issuer.cfg.Tenure.Cluster()
+	cluster := rs.shared.cluster
 	rs.agenda.connected = int64(cluster.Nodes)
 	rs.issuer.owners.Join(cluster.UUID)
-	if joined {
+	if rs.shared.joined {
 		if rs.resume(cluster) {
 			rs.issuer.cfg.Log.Warn("dropped the values that an earlier process held: the journal is older than the " +
 				"state file, or of another node")
@@ -267,7 +269,6 @@ func (rs *Rounds) begin() (cluster ClusterInfo, joined bool) {
 	} else {
 		rs.refuseAll(mode.Confirming(startsIn))
 	}
-	return cluster, joined
 }
 
 // end forgets names that nobody needs. If the round has failed, it refuses the requests that wait, and if that was for
@@ -294,22 +295,22 @@ func (rs *Rounds) forget() {
 }
 
 // waitForState does what can be done before the node knows /seq in this incarnation.
-func (rs *Rounds) waitForState(ctx context.Context, cluster ClusterInfo, v view) (err error) {
-	if rs.known.seq() == nil {
+func (rs *Rounds) waitForState(ctx context.Context, v view) (err error) {
+	if rs.shared.known.seq() == nil {
 		//mutant:s35-late by TestJournalRaisesTheRecord ->
 		err = rs.putAllAboveJournal(ctx, v)
 	}
-	rs.refuseAll(mode.Confirming(max(rs.unconfirmed(cluster), time.Second)))
+	rs.refuseAll(mode.Confirming(max(rs.round().unconfirmed(), time.Second)))
 	return err
 }
 
 // tellAndMeet tells the others what the node still puts back, and begins to read all records again when nobody puts any
 // back any more. told: /seq is no longer as v has it.
-func (rs *Rounds) tellAndMeet(ctx context.Context, cluster ClusterInfo, v view) (told bool, err error) {
+func (rs *Rounds) tellAndMeet(ctx context.Context, v view) (told bool, err error) {
 	lost := rs.toPutBack()
-	rs.boundRounds(cluster, lost)
+	rs.boundRounds(lost)
 	told, err = rs.tellInTime(ctx, v, lost)
-	if err == nil && rs.known.mustMeet(rs.issuer.cfg.Elapsed.Now(), cluster.ConfirmTime) {
+	if err == nil && rs.shared.known.mustMeet(rs.issuer.cfg.Elapsed.Now(), rs.shared.cluster.ConfirmTime) {
 		err = rs.meetAll(ctx)
 	}
 	return told, err
@@ -333,10 +334,10 @@ const startsIn = 100 * time.Millisecond
 // AtMost. No sync came before, so the server may have lagged behind. Operators hear of the changes only when the witness
 // file has them: otherwise ZooKeeper and all processes could lose them at once.
 func (rs *Rounds) hasFollowed(sent int64) {
-	f := following{session: rs.session, state: rs.known.seq().state}
-	f.Change = coordinator.Change{Number: f.state.Changes, Incarnation: rs.known.incarnation}
+	f := following{session: rs.shared.session, state: rs.shared.known.seq().state}
+	f.Change = coordinator.Change{Number: f.state.Changes, Incarnation: rs.shared.known.incarnation}
 	//mutant:s36-follows-before by TestFollowedCountsForOneSession -> settled := true
-	settled := rs.known.hasSettled() // else it has not read all records again since the loss (S36)
+	settled := rs.shared.known.hasSettled() // else it has not read all records again since the loss (S36)
 	rs.publish(func(p *progress) {
 		p.compared = &f
 		if settled {
@@ -351,18 +352,19 @@ func (rs *Rounds) hasFollowed(sent int64) {
 	}
 	rs.saveWitnessIfDue(f)
 	//mutant:s25-before-the-disk by TestWitnessOnADiskThatHangs -> if true {
-	if f.isIn(rs.savedAs) { // the disk has it (S25)
+	if f.isIn(rs.saver.savedAs) { // the disk has it (S25)
 		rs.publish(func(p *progress) { p.saved = &f })
 	}
 }
 
-// noteSession notes a new connection to ZooKeeper, which may have lost the last writes (S12).
-func (rs *Rounds) noteSession() {
-	if session := rs.issuer.cfg.Store.SessionID(); session != rs.session {
-		rs.session, rs.current = session, false
+// noteConnection notes a new connection to ZooKeeper, which may have lost the last writes (S12), and the cluster.
+func (rs *Rounds) noteConnection() {
+	if session := rs.issuer.cfg.Store.SessionID(); session != rs.shared.session {
+		rs.shared.session, rs.shared.current = session, false
 		//mutant:s12-new-session by TestNewSessionReadsAllRecordsAgain ->
 		rs.markChanged(nil, true)
 	}
+	rs.shared.cluster, rs.shared.joined = rs.issuer.cfg.Tenure.Cluster()
 }
 
 // refuseAll refuses the requests that wait, of all sequences. Those that wait only for the disk wait on: see await.
@@ -382,12 +384,12 @@ const longestRound = mode.Patience / 2
 
 // workAll works on each series that needs it, several at a time, and reports a loss of data. It ends early if
 // the time is over, if ZooKeeper fails, or if it has lost data. The next round goes on. complete is false then.
-func (rs *Rounds) workAll(ctx context.Context, cluster ClusterInfo, due []*series) (complete bool, err error) {
+func (rs *Rounds) workAll(ctx context.Context, due []*series) (complete bool, err error) {
 	var group errgroup.Group
 	group.SetLimit(rs.issuer.cfg.Parallel)
 	var lost atomic.Pointer[lostError]
 	var early atomic.Bool
-	began := rs.issuer.now()
+	rd, began := rs.round(), rs.issuer.now()
 	begin := func(s *series) {
 		group.Go(func() error {
 			if early.Load() || rs.issuer.now()-began >= int64(rs.agenda.roundTime) {
@@ -395,7 +397,7 @@ func (rs *Rounds) workAll(ctx context.Context, cluster ClusterInfo, due []*serie
 				s.wakeWaiting() // the requests see whether they have waited too long
 				return nil
 			}
-			err := rs.work(ctx, cluster, s)
+			err := rd.work(ctx, s)
 			var sign *lostError
 			switch {
 			case errors.As(err, &sign):
@@ -428,7 +430,7 @@ func (rs *Rounds) workAll(ctx context.Context, cluster ClusterInfo, due []*serie
 	rs.agenda.unfinished = early.Load()
 	sign := lost.Load()
 	if sign != nil {
-		rs.current = false // the next round reads /cluster and /seq first
+		rs.shared.current = false // the next round reads /cluster and /seq first
 	}
 	switch {
 	case sign != nil && !sign.later:
@@ -467,7 +469,7 @@ func (rs *Rounds) unusable(s *series, err error) {
 
 // due returns the series that need work, those first that requests wait for. It looks at all series after /seq
 // was read, and if the last round has left some. Otherwise it looks at those that requests have asked for.
-func (rs *Rounds) due(cluster ClusterInfo, read bool) (due []*series) {
+func (rs *Rounds) due(read bool) (due []*series) {
 	all := rs.agenda.rung
 	rs.agenda.rung = nil
 	for _, s := range all {
@@ -485,13 +487,14 @@ func (rs *Rounds) due(cluster ClusterInfo, read bool) (due []*series) {
 		}
 		rs.agenda.spread = spread(used, rs.agenda.connected)
 	}
-	e := rs.situation(cluster, rs.issuer.cfg.Elapsed.Now())
+	rd := rs.round()
+	e := rd.situation(rs.issuer.cfg.Elapsed.Now())
 	var by [mode.Awaited + 1][]*series
 	for _, s := range all {
 		u := s.urgency(e)
 		by[u] = append(by[u], s)
 		if u == mode.Idle {
-			rs.nextAlarm(s)
+			rd.nextAlarm(s)
 		}
 	}
 	// Those that are cut off here are due again at the next heartbeat.
@@ -569,8 +572,8 @@ func (a *alarms) arm(now int64, most time.Duration) time.Duration {
 }
 
 // nextAlarm makes Round look at a series when it must.
-func (rs *Rounds) nextAlarm(s *series) {
-	now := rs.issuer.now()
+func (rd round) nextAlarm(s *series) {
+	now := rd.issuer.now()
 	s.Mu.Lock()
 	next := alarm{s.DueAt, s.DueAt}
 	switch {
@@ -588,7 +591,7 @@ func (rs *Rounds) nextAlarm(s *series) {
 	// One of them may be 0 or past, and does not count. Of two that do, set keeps the earlier one.
 	for _, one := range []alarm{next, {slowAt, slowAt}} {
 		if one.at > now {
-			rs.issuer.alarms.set(s, one)
+			rd.issuer.alarms.set(s, one)
 		}
 	}
 }

@@ -71,11 +71,11 @@ func TestWaitReturnsAfterTheLastWrite(t *testing.T) {
 		a := s.node()
 		is := a.is
 		dir := &hangingDir{hangs: make(chan struct{}, 1), goOn: make(chan struct{})}
-		is.beside = is.writing.Go
-		is.keep = func(w Witness) error { return saveWitness(dir, w) }
-		is.savedAs, is.saveBeganAt = nil, 0
+		is.saver.beside = is.writing.Go
+		is.saver.keep = func(w Witness) error { return saveWitness(dir, w) }
+		is.saver.savedAs, is.saver.saveBeganAt = nil, 0
 		s.run(time.Second)
-		if is.saveWitnessIfDue(following{state: record.State{Jumped: 1}}); is.saving == nil {
+		if is.saveWitnessIfDue(following{state: record.State{Jumped: 1}}); is.saver.saving == nil {
 			t.Fatal("nothing is written")
 		}
 		<-dir.hangs

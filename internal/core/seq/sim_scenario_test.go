@@ -187,7 +187,7 @@ func (h *history) putBackLate() {
 	}
 	h.note("by hand: next position of %s is %d", name, p)
 	for _, n := range []*simNode{gone, x} {
-		n.is.current = false
+		n.is.shared.current = false
 		n.round()
 	}
 	for range 12 {

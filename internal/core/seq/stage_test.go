@@ -132,7 +132,7 @@ func (a *actor) restart() {
 		Elapsed:  timeguard.NewElapsed(a.Machine),
 		Parallel: 1, Address: a.address, Pass: a.pass,
 	})
-	a.is.beside = func(f func()) { f() }
+	a.is.saver.beside = func(f func()) { f() }
 	a.goes = a.is.issuer.owners.Beside
 	a.is.issuer.owners.Beside = func(f func()) { a.flights = append(a.flights, f) }
 	a.is.issuer.owners.Each = oneByOne
@@ -222,7 +222,7 @@ func (s *stage) raise(known int64) {
 }
 
 // noteLoss makes the node's heartbeat notice a loss of data.
-func (a *actor) noteLoss() { a.raise(max(0, a.is.known.incarnation)) }
+func (a *actor) noteLoss() { a.raise(max(0, a.is.shared.known.incarnation)) }
 
 // Slot puts the slot back if ZooKeeper has lost it, as the next heartbeat does.
 func (a *actor) Slot(int64) Slot {

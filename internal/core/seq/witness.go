@@ -39,7 +39,7 @@ type Witness struct {
 // witness returns what the node knows now. ok is false if it has not settled since ZooKeeper lost data (S36), or has not
 // compared all records.
 func (rs *Rounds) witness() (w Witness, ok bool) {
-	k := rs.known
+	k := rs.shared.known
 	//mutant:s36-remembers-before by TestFollowedCountsForOneSession -> if k.seq() == nil {
 	if !k.hasSettled() {
 		return Witness{}, false
@@ -75,8 +75,8 @@ func (rs *Rounds) witness() (w Witness, ok bool) {
 // after a loss of data covers the blocks that it lacks.
 const saveEvery = time.Minute
 
-// saves are the writes of the witness file.
-type saves struct {
+// saver is what rounds know of the writes of the witness file.
+type saver struct {
 	// keep writes the witness file. Without a state directory it does nothing. beside calls it in another goroutine.
 	keep   func(Witness) error
 	beside func(func())
@@ -95,7 +95,7 @@ type saving struct {
 
 // saveWitnessIfDue begins to write the witness file, unless it has f and is young, or is being written.
 func (rs *Rounds) saveWitnessIfDue(f following) {
-	if rs.saving != nil || f.isIn(rs.savedAs) && rs.issuer.now()-rs.saveBeganAt < int64(saveEvery) {
+	if rs.saver.saving != nil || f.isIn(rs.saver.savedAs) && rs.issuer.now()-rs.saver.saveBeganAt < int64(saveEvery) {
 		return
 	}
 	w, ok := rs.witness()
@@ -103,9 +103,9 @@ func (rs *Rounds) saveWitnessIfDue(f following) {
 		return
 	}
 	s := &saving{f, make(chan error, 1)}
-	rs.saving, rs.saveBeganAt = s, rs.issuer.now()
-	rs.beside(func() {
-		s.ended <- rs.keep(w)
+	rs.saver.saving, rs.saver.saveBeganAt = s, rs.issuer.now()
+	rs.saver.beside(func() {
+		s.ended <- rs.saver.keep(w)
 		rs.issuer.Wake()
 	})
 	rs.endSave()
@@ -113,19 +113,19 @@ func (rs *Rounds) saveWitnessIfDue(f following) {
 
 // endSave takes over the result of a write of the witness file that has ended.
 func (rs *Rounds) endSave() {
-	if rs.saving == nil || len(rs.saving.ended) == 0 {
+	if rs.saver.saving == nil || len(rs.saver.saving.ended) == 0 {
 		return
 	}
-	s, err := rs.saving, <-rs.saving.ended
-	rs.saving = nil
+	s, err := rs.saver.saving, <-rs.saver.saving.ended
+	rs.saver.saving = nil
 	if err != nil {
 		rs.issuer.cfg.Log.Warn("sequences: could not save what this node knows of the records, "+
 			"so it does not report the changes that it has followed", "error", err)
 		return
 	}
-	rs.savedAs = &s.as
-	k, as := rs.known.seq(), s.as // nil: the node has joined another cluster meanwhile
-	if k != nil && as.session == rs.session && as.Incarnation == rs.known.incarnation && as.jumpedWith(k.state) {
+	rs.saver.savedAs = &s.as
+	k, as := rs.shared.known.seq(), s.as // nil: the node has joined another cluster meanwhile
+	if k != nil && as.session == rs.shared.session && as.Incarnation == rs.shared.known.incarnation && as.jumpedWith(k.state) {
 		rs.publish(func(p *progress) { p.saved = &s.as })
 	}
 }
@@ -134,7 +134,7 @@ func (rs *Rounds) endSave() {
 // worker back, so it waits for limits.Round at most.
 func (rs *Rounds) saveLast() {
 	w, ok := rs.witness()
-	before := rs.saving
+	before := rs.saver.saving
 	err := rs.inTime(func() error {
 		if before != nil {
 			<-before.ended
@@ -142,7 +142,7 @@ func (rs *Rounds) saveLast() {
 		if !ok {
 			return rs.saveMet()
 		}
-		return rs.keep(w)
+		return rs.saver.keep(w)
 	})
 	if err != nil {
 		rs.issuer.cfg.Log.Warn("sequences: could not save what this node knows of the records", "error", err)
@@ -160,7 +160,7 @@ func (rs *Rounds) saveMet() error {
 		return nil
 	}
 	w.Met = rs.issuer.cfg.Met()
-	return rs.keep(w)
+	return rs.saver.keep(w)
 }
 
 // remember takes over what an earlier process of this node has saved. It must be called before Round.
@@ -171,7 +171,7 @@ func (rs *Rounds) remember(w Witness) {
 	if w.Entered != nil {
 		w.Entered = new(since(*w.Entered))
 	}
-	rs.known = recalled(w, rs.issuer.cfg.Elapsed.AtLeast())
+	rs.shared.known = recalled(w, rs.issuer.cfg.Elapsed.AtLeast())
 	rs.publish(func(p *progress) { p.knowsState = true })
 	for _, name := range slices.Sorted(maps.Keys(w.Records)) {
 		s := rs.issuer.named(name) // a request may have asked for it already

@@ -15,46 +15,63 @@ import (
 
 // The I/O of a round for one series, or for many sections together.
 
+// round is what one round knows when it works on series. It is a copy: nothing of it changes while goroutines use it, and
+// they reach nothing else of Rounds.
+type round struct {
+	issuer   *Issuer
+	cluster  ClusterInfo
+	known    knowledge
+	session  int64
+	spread   time.Duration // see the function spread
+	restored *restored     // the only part that a goroutine changes
+}
+
+// round returns what the goroutine of Rounds knows now.
+func (rs *Rounds) round() round {
+	sh := &rs.shared
+	return round{rs.issuer, sh.cluster, sh.known, sh.session, rs.agenda.spread, &sh.restored}
+}
+
 // maxConflicts is the number of tries in one round. Usually a try fails because another node is faster. One that ends
 // with errReadBefore or mode.ErrNotSent, or with a step after which another one is due, counts as well.
 const maxConflicts = 3
 
 // work does what is due for a series: it reads all that the decision needs, decides, and makes one write. It does so
 // again if another write was faster, or if that one put back or created what the next one needs.
-func (rs *Rounds) work(ctx context.Context, cluster ClusterInfo, s *series) error {
+func (rd round) work(ctx context.Context, s *series) error {
 	for tries := range maxConflicts {
-		sent := rs.issuer.cfg.Elapsed.Now()
-		v, err := rs.gather(ctx, s, tries == 0) // a write that failed leaves nothing to reuse
+		sent := rd.issuer.cfg.Elapsed.Now()
+		v, err := rd.gather(ctx, s, tries == 0) // a write that failed leaves nothing to reuse
 		if err != nil {
 			return err
 		}
-		st, err := s.decide(v, rs.situation(cluster, sent))
+		st, err := s.decide(v, rd.situation(sent))
 		if errors.Is(err, errReadBefore) {
 			continue
 		}
 		if err != nil || st.kind == noStep {
-			rs.nextAlarm(s)
+			rd.nextAlarm(s)
 			return err
 		}
-		if again, err := rs.commit(ctx, s, v, st); err != nil || !again {
+		if again, err := rd.commit(ctx, s, v, st); err != nil || !again {
 			return err
 		}
 	}
-	rs.pauseSeries(s)
+	rd.pauseSeries(s)
 	return nil
 }
 
 // situation returns what a decision goes by besides the records. sent is when these were read, or now if none were.
-func (rs *Rounds) situation(cluster ClusterInfo, sent timeguard.Moment) mode.Situation {
-	unconfirmed := rs.unconfirmed(cluster)
+func (rd round) situation(sent timeguard.Moment) mode.Situation {
+	unconfirmed := rd.unconfirmed()
 	//mutant:s36-takes-before by TestFamilyIsReadBeforeItsSections -> if false {
-	if !rs.known.hasSettled() { // the confirming time has ended in the middle of this round
+	if !rd.known.hasSettled() { // the confirming time has ended in the middle of this round
 		unconfirmed = max(unconfirmed, time.Millisecond)
 	}
 	return mode.Situation{
-		At: sent.Most, Least: sent.Least, Now: rs.known.now(sent.Least),
-		Unconfirmed: unconfirmed, Spread: rs.agenda.spread,
-		Volatile: !rs.issuer.outlasts(), Nonce: rs.issuer.cfg.Nonce(), By: rs.issuer.cfg.By, Session: rs.session,
+		At: sent.Most, Least: sent.Least, Now: rd.known.now(sent.Least),
+		Unconfirmed: unconfirmed, Spread: rd.spread,
+		Volatile: !rd.issuer.outlasts(), Nonce: rd.issuer.cfg.Nonce(), By: rd.issuer.cfg.By, Session: rd.session,
 	}
 }
 
@@ -64,18 +81,18 @@ func (rs *Rounds) situation(cluster ClusterInfo, sent timeguard.Moment) mode.Sit
 // With reuse, gather reads no record if the last write of the series has left one in this session, and /seq was not
 // read in a later state since. If ZooKeeper has changed all the same, the next write fails, because versions only grow
 // within a session.
-func (rs *Rounds) gather(ctx context.Context, s *series, reuse bool) (v view, err error) {
+func (rd round) gather(ctx context.Context, s *series, reuse bool) (v view, err error) {
 	s.Mu.Lock()
 	if reuse && !s.Stale { // a new session makes all records stale
 		v.View = s.Last
 	}
 	s.Mu.Unlock()
-	if v.State == nil || rs.known.finding(v) != record.Good { // not record.Lost: a view from before shows no loss
-		if v, err = rs.look(ctx, s, false); err != nil {
+	if v.State == nil || rd.known.finding(v) != record.Good { // not record.Lost: a view from before shows no loss
+		if v, err = rd.look(ctx, s, false); err != nil {
 			return view{}, err
 		}
 	}
-	switch rs.known.finding(v) {
+	switch rd.known.finding(v) {
 	case record.Lost:
 		return view{}, &lostError{reason: record.ClusterPath + " or " + record.StatePath + " is missing, or older than before"}
 	case record.Later:
@@ -84,15 +101,15 @@ func (rs *Rounds) gather(ctx context.Context, s *series, reuse bool) (v view, er
 	if v.State == nil { // nobody has put it back in this incarnation yet: a node that stops may ask so early
 		return view{}, &lostError{later: true}
 	}
-	err = rs.readMore(ctx, &v, s.wants(v, rs.issuer.now())) // fills in v, so it is no part of the return statement
+	err = rd.readMore(ctx, &v, s.wants(v, rd.issuer.now())) // fills in v, so it is no part of the return statement
 	return v, err
 }
 
 // readMore reads what a decision needs besides the record into v: the records of templates if there is no record, else
 // the keys of requests, the record's own key, or both.
-func (rs *Rounds) readMore(ctx context.Context, v *view, w wants) error {
+func (rd round) readMore(ctx context.Context, v *view, w wants) error {
 	if len(w.templates) > 0 {
-		return rs.readTemplates(ctx, v, w.templates)
+		return rd.readTemplates(ctx, v, w.templates)
 	}
 	var paths []string
 	if w.keys != "" {
@@ -104,7 +121,7 @@ func (rs *Rounds) readMore(ctx context.Context, v *view, w wants) error {
 	if len(paths) == 0 {
 		return nil
 	}
-	found, err := rs.issuer.cfg.Store.GetAll(ctx, paths...)
+	found, err := rd.issuer.cfg.Store.GetAll(ctx, paths...)
 	if err != nil {
 		return err
 	}
@@ -121,17 +138,17 @@ func (rs *Rounds) readMore(ctx context.Context, v *view, w wants) error {
 
 // readTemplates reads the records of these names, the longest first, and notes in v the template that may create the
 // sequence. The first name counts that is a template or a family, or was a family.
-func (rs *Rounds) readTemplates(ctx context.Context, v *view, names []string) error {
+func (rd round) readTemplates(ctx context.Context, v *view, names []string) error {
 	paths, before := make([]string, len(names)), make([]*record.Record, len(names))
 	for k, name := range names {
 		paths[k] = record.Path(name)
-		if t := rs.issuer.find([]byte(name)); t != nil {
+		if t := rd.issuer.find([]byte(name)); t != nil {
 			t.Mu.Lock()
 			before[k] = t.known
 			t.Mu.Unlock()
 		}
 	}
-	found, err := rs.issuer.cfg.Store.GetAll(ctx, paths...)
+	found, err := rd.issuer.cfg.Store.GetAll(ctx, paths...)
 	if err != nil {
 		return err
 	}
@@ -142,14 +159,14 @@ func (rs *Rounds) readTemplates(ctx context.Context, v *view, names []string) er
 		if r, err := record.Parse(found[k].Data); err != nil {
 			return record.DamagedAt(record.Path(name), err)
 		} else if r.Kind() == record.Family { // the requests that wait find it when they look again
-			rs.issuer.families.know(name, &r)
-			rs.issuer.named(name).mark(true)
+			rd.issuer.families.know(name, &r)
+			rd.issuer.named(name).mark(true)
 			return nil
 			//mutant:s22-name-of-a-deleted-family by TestTemplateCreatesNoNameOfADeletedFamily -> } else if false {
 		} else if r.Sections > 0 { // a family that was deleted has issued values of this name
 			return nil
 		} else if r.Kind() == record.Template {
-			v.template = &template{rs.issuer.named(name), r, found[k].Stat.Version, before[k]}
+			v.template = &template{rd.issuer.named(name), r, found[k].Stat.Version, before[k]}
 			return nil
 		}
 	}
@@ -157,72 +174,72 @@ func (rs *Rounds) readTemplates(ctx context.Context, v *view, names []string) er
 }
 
 // pauseSeries lets a round that comes a little later try again.
-func (rs *Rounds) pauseSeries(s *series) {
+func (rd round) pauseSeries(s *series) {
 	s.Mu.Lock()
 	most := mode.Backoff(s.Conflicts)
 	if s.mode != nil {
-		most = s.mode.Pause(rs.issuer.now())
+		most = s.mode.Pause(rd.issuer.now())
 	}
 	s.Conflicts++
 	s.Mu.Unlock()
-	rs.pauseUpTo(s, most)
+	rd.pauseUpTo(s, most)
 }
 
 // pauseUpTo makes the rounds leave a series alone for a random time.
-func (rs *Rounds) pauseUpTo(s *series, most time.Duration) {
-	until := rs.issuer.now() + int64(rs.issuer.cfg.Retry(most))
+func (rd round) pauseUpTo(s *series, most time.Duration) {
+	until := rd.issuer.now() + int64(rd.issuer.cfg.Retry(most))
 	s.Mu.Lock()
 	s.PausedUntil = until
 	s.Mu.Unlock()
-	rs.issuer.alarms.set(s, alarm{until, until})
+	rd.issuer.alarms.set(s, alarm{until, until})
 }
 
 // unconfirmed returns the time left until this node may take positions, 0 if it may (S9, S11, S12). In a new
 // incarnation it waits for the confirming time: in that time, nodes put back what they know better, or tell that they
 // need longer. A next value that was raised and a sequence that was created again are not covered by the skip after a
 // loss.
-func (rs *Rounds) unconfirmed(cluster ClusterInfo) time.Duration {
-	left := rs.putBackLeft(cluster)
-	slot := rs.issuer.cfg.Tenure.Slot(rs.session)
+func (rd round) unconfirmed() time.Duration {
+	left := rd.putBackLeft()
+	slot := rd.issuer.cfg.Tenure.Slot(rd.session)
 	if slot.Path == "" {
-		return max(left, rs.issuer.cfg.Follow)
+		return max(left, rd.issuer.cfg.Follow)
 	}
 	//mutant:s11-no-wait-after-a-gap by seqsim -> return left
 	return max(left, slot.Wait)
 }
 
 // putBackLeft returns the time for which other nodes may still put back what they know better (S9).
-func (rs *Rounds) putBackLeft(cluster ClusterInfo) time.Duration {
-	return rs.known.putBackLeft(rs.issuer.cfg.Elapsed.Now(), cluster.ConfirmTime)
+func (rd round) putBackLeft() time.Duration {
+	return rd.known.putBackLeft(rd.issuer.cfg.Elapsed.Now(), rd.cluster.ConfirmTime)
 }
 
 // look reads /cluster, /seq and the record of a series. If s is nil it reads the node's slot instead, which shows when
 // ZooKeeper's leader has stamped the last heartbeat. look reads again after a sync if the first look seems to show a
 // loss of data, or if an outcome must be known: a server may lag behind.
-func (rs *Rounds) look(ctx context.Context, s *series, synced bool) (view, error) {
+func (rd round) look(ctx context.Context, s *series, synced bool) (view, error) {
 	var known *record.Record
 	paths, slots := []string{record.ClusterPath, record.StatePath}, 0
-	if slot := rs.issuer.cfg.Tenure.Slot(rs.session); s == nil && slot.Path != "" {
+	if slot := rd.issuer.cfg.Tenure.Slot(rd.session); s == nil && slot.Path != "" {
 		paths, slots = append(paths, slot.Path), 1
 	}
 	if s != nil {
 		s.Mu.Lock()
 		known, paths = s.known, append(paths, record.Path(s.Name))
-		synced = synced || s.unsure() || s.journaled != nil || rs.known.incarnation > s.incarnation
+		synced = synced || s.unsure() || s.journaled != nil || rd.known.incarnation > s.incarnation
 		s.Mu.Unlock()
 	}
 	for reads := 1; ; reads++ {
 		if synced {
-			if err := rs.issuer.cfg.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
+			if err := rd.issuer.cfg.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 				return view{}, err
 			}
 		}
-		sent := rs.issuer.now()
-		found, err := rs.issuer.cfg.Store.GetAll(ctx, paths...)
+		sent := rd.issuer.now()
+		found, err := rd.issuer.cfg.Store.GetAll(ctx, paths...)
 		if err != nil {
 			return view{}, err
 		}
-		v := view{before: known, View: mode.View{SentAt: sent, AnsweredAt: rs.issuer.cfg.Elapsed.Now()}}
+		v := view{before: known, View: mode.View{SentAt: sent, AnsweredAt: rd.issuer.cfg.Elapsed.Now()}}
 		if v.Found, err = record.ParseFound(found[:len(paths)-slots]); err != nil {
 			return view{}, err
 		}
@@ -230,7 +247,7 @@ func (rs *Rounds) look(ctx context.Context, s *series, synced bool) (view, error
 		for _, slot := range found[len(paths)-slots:] {
 			v.leader = max(v.leader, slot.Stat.Mtime)
 		}
-		if rs.known.finding(v) == record.Good && v.State != nil && record.Compare(v.Record, known, v.State.Purged) != record.Lost {
+		if rd.known.finding(v) == record.Good && v.State != nil && record.Compare(v.Record, known, v.State.Purged) != record.Lost {
 			return v, nil
 		}
 		// twice, because GetAll is not atomic: a purge may have come between /seq and the record
@@ -243,8 +260,8 @@ func (rs *Rounds) look(ctx context.Context, s *series, synced bool) (view, error
 
 // commit makes the write of a step, in the session in which v was read. again means that it was not made, because
 // another one was faster or the node may not take positions now, or that the series needs another step.
-func (rs *Rounds) commit(ctx context.Context, s *series, v view, st step) (again bool, err error) {
-	begun, ops, slot := rs.issuer.now(), v.Checks(), rs.issuer.cfg.Tenure.Slot(rs.session)
+func (rd round) commit(ctx context.Context, s *series, v view, st step) (again bool, err error) {
+	begun, ops, slot := rd.issuer.now(), v.Checks(), rd.issuer.cfg.Tenure.Slot(rd.session)
 	// A transaction that takes positions needs four records unchanged (S10): two that v.Checks names, the
 	// node's slot, and the sequence's own record, which st.ops write at the version that was read.
 	if st.kind != restoreStep {
@@ -255,25 +272,25 @@ func (rs *Rounds) commit(ctx context.Context, s *series, v view, st step) (again
 		}
 	}
 	if err == nil && len(st.dirs) > 0 {
-		err = rs.issuer.cfg.Store.EnsureRoot(ctx, st.dirs...)
+		err = rd.issuer.cfg.Store.EnsureRoot(ctx, st.dirs...)
 	}
 	sent := err == nil
 	if sent {
 		if st.kind == restoreStep { // also if the outcome is not known
-			rs.restored.add(s.Name)
+			rd.restored.add(s.Name)
 		}
 		if st.kind == takeStep {
-			rs.traceWrite(s, v.View, st.Write, slot)
+			rd.traceWrite(s, v.View, st.Write, slot)
 		}
-		err = rs.issuer.cfg.Store.Multi(store.OnSession(ctx, rs.session), append(ops, st.ops...)...)
+		err = rd.issuer.cfg.Store.Multi(store.OnSession(ctx, rd.session), append(ops, st.ops...)...)
 	}
 	switch {
 	case st.kind == takeStep && !sent:
-		rs.wrote(s, v.View, st.Write, begun, mode.ErrNotSent) // its requests go on waiting
+		rd.wrote(s, v.View, st.Write, begun, mode.ErrNotSent) // its requests go on waiting
 	case st.kind == takeStep:
-		rs.wrote(s, v.View, st.Write, begun, err)
+		rd.wrote(s, v.View, st.Write, begun, err)
 	case err == nil && st.done != nil:
-		st.done(rs.issuer.cfg.Log)
+		st.done(rd.issuer.cfg.Log)
 	}
 	if mode.NotMade(err) {
 		return true, nil
@@ -291,8 +308,8 @@ type noRoomError struct{ error }
 func (e noRoomError) Unwrap() error { return e.error }
 
 // wrote ends a write of a mode.
-func (rs *Rounds) wrote(s *series, v mode.View, t mode.Write, sent int64, err error) {
-	now := rs.issuer.now()
+func (rd round) wrote(s *series, v mode.View, t mode.Write, sent int64, err error) {
+	now := rd.issuer.now()
 	if errors.Is(err, store.ErrQuota) {
 		err = mode.ErrNotSent // it was not made. overQuota refuses the requests
 	}
@@ -300,19 +317,19 @@ func (rs *Rounds) wrote(s *series, v mode.View, t mode.Write, sent int64, err er
 	//mutant:s26-before-zookeeper by seqsim -> woken, leaveUpTo := s.mode.Wrote(t, v, sent, now, nil)
 	woken, leaveUpTo := s.mode.Wrote(t, v, sent, now, err)
 	s.Mu.Unlock()
-	rs.nextAlarm(s)
+	rd.nextAlarm(s)
 	//mutant:strict-makes-no-pause by TestStrictSequenceIsLeftToOthersAfterAWrite -> if leaveUpTo < 0 {
 	if leaveUpTo > 0 {
-		rs.pauseUpTo(s, leaveUpTo)
+		rd.pauseUpTo(s, leaveUpTo)
 	}
 	mode.WakeAll(woken)
 }
 
 // traceWrite traces a write that is about to be sent over what was read: one that takes a block, gives positions back,
 // or changes the owner. The writes of a strict sequence are no steps, because each is an answer.
-func (rs *Rounds) traceWrite(s *series, v mode.View, t mode.Write, slot Slot) {
+func (rd round) traceWrite(s *series, v mode.View, t mode.Write, slot Slot) {
 	r, was := t.Record, v.Record
-	if rs.issuer.trace == nil || was == nil || r.Mode == record.Strict || r.Next == was.Next && r.Owner == was.Owner {
+	if rd.issuer.trace == nil || was == nil || r.Mode == record.Strict || r.Next == was.Next && r.Owner == was.Owner {
 		return
 	}
 	about := []any{
@@ -328,7 +345,7 @@ func (rs *Rounds) traceWrite(s *series, v mode.View, t mode.Write, slot Slot) {
 		about = append(about, m.Traced()...)
 	}
 	s.Mu.Unlock()
-	rs.issuer.trace.Step("writes", about...)
+	rd.issuer.trace.Step("writes", about...)
 }
 
 // renewalsInOne is the most records that one transaction renews.
@@ -336,17 +353,17 @@ const renewalsInOne = 100
 
 // renewTogether makes the writes of the sections among due that this node owns, many in one transaction. It returns the
 // series that need a round of their own: a record has changed, or a request waits.
-func (rs *Rounds) renewTogether(ctx context.Context, cluster ClusterInfo, due []*series) (rest []*series, err error) {
+func (rs *Rounds) renewTogether(ctx context.Context, due []*series) (rest []*series, err error) {
 	var leased []*series
 	for _, s := range due {
-		if s.renewsTogether(rs.session) {
+		if s.renewsTogether(rs.shared.session) {
 			leased = append(leased, s)
 		} else {
 			rest = append(rest, s)
 		}
 	}
 	for some := range slices.Chunk(leased, renewalsInOne) {
-		failed, err := rs.renew(ctx, cluster, some)
+		failed, err := rs.renew(ctx, some)
 		if err != nil {
 			return append(rest, leased...), err
 		}
@@ -372,14 +389,15 @@ type renewal struct {
 
 // renew makes the writes of some sections in one transaction. If that fails because something has changed, it reads
 // /cluster and /seq and tries again, and then returns the sections.
-func (rs *Rounds) renew(ctx context.Context, cluster ClusterInfo, some []*series) (failed []*series, err error) {
+func (rs *Rounds) renew(ctx context.Context, some []*series) (failed []*series, err error) {
 	for range 2 {
-		all := rs.planRenewals(cluster, some)
+		rd := rs.round()
+		all := rs.planRenewals(rd, some)
 		if len(all) == 0 {
 			return nil, nil
 		}
-		slot, sent := rs.issuer.cfg.Tenure.Slot(rs.session), rs.issuer.now()
-		ops := append(rs.seen.Checks(), slot.check())
+		slot, sent := rs.issuer.cfg.Tenure.Slot(rd.session), rs.issuer.now()
+		ops := append(rs.shared.seen.Checks(), slot.check())
 		var err error
 		for _, r := range all {
 			ops = append(ops, r.t.ops...)
@@ -389,37 +407,37 @@ func (rs *Rounds) renew(ctx context.Context, cluster ClusterInfo, some []*series
 		}
 		if err == nil {
 			for _, r := range all {
-				rs.traceWrite(r.s, r.v, r.t.Write, slot)
+				rd.traceWrite(r.s, r.v, r.t.Write, slot)
 			}
-			err = rs.issuer.cfg.Store.Multi(store.OnSession(ctx, rs.session), ops...)
+			err = rs.issuer.cfg.Store.Multi(store.OnSession(ctx, rd.session), ops...)
 		}
 		for _, r := range all {
-			rs.wrote(r.s, r.v, r.t.Write, sent, err)
+			rd.wrote(r.s, r.v, r.t.Write, sent, err)
 		}
 		if !mode.NotMade(err) {
 			return nil, err
 		}
-		v, err := rs.look(ctx, nil, false)
-		if err != nil || rs.known.finding(v) != record.Good || v.State == nil {
+		v, err := rd.look(ctx, nil, false)
+		if err != nil || rd.known.finding(v) != record.Good || v.State == nil {
 			return some, err
 		}
-		rs.seen = v.Found
+		rs.shared.seen = v.Found
 	}
 	return some, nil
 }
 
 // planRenewals returns the writes that are due.
-func (rs *Rounds) planRenewals(cluster ClusterInfo, some []*series) (all []renewal) {
-	e := rs.situation(cluster, rs.issuer.cfg.Elapsed.Now())
-	e.Now = max(e.Now, rs.seen.State.Time)
+func (rs *Rounds) planRenewals(rd round, some []*series) (all []renewal) {
+	e := rd.situation(rs.issuer.cfg.Elapsed.Now())
+	e.Now = max(e.Now, rs.shared.seen.State.Time)
 	for _, s := range some {
 		s.Mu.Lock()
 		if m := s.owned(); m != nil && e.At >= m.Until() {
 			m.Lapse(e.At)
 		} else if m != nil {
 			v := m.Last
-			v.Cluster, v.ClusterVersion, v.State, v.Version = rs.seen.Cluster, rs.seen.ClusterVersion, rs.seen.State,
-				rs.seen.Version
+			v.Cluster, v.ClusterVersion, v.State, v.Version = rs.shared.seen.Cluster, rs.shared.seen.ClusterVersion, rs.shared.seen.State,
+				rs.shared.seen.Version
 			if w := m.NextWrite(v, e); w != nil {
 				all = append(all, renewal{s, v, stepOf(*w, s.Name, v, e.Nonce, e.By)})
 			}
@@ -432,8 +450,8 @@ func (rs *Rounds) planRenewals(cluster ClusterInfo, some []*series) (all []renew
 // endOwnerships gives back all sections that this node owns.
 func (rs *Rounds) endOwnerships(ctx context.Context) error {
 	rs.issuer.owners.GiveAll()
-	cluster, joined := rs.issuer.cfg.Tenure.Cluster()
-	if rs.noteSession(); !joined || rs.session == 0 || rs.seen.State == nil {
+	rs.noteConnection()
+	if sh := &rs.shared; !sh.joined || sh.session == 0 || sh.seen.State == nil {
 		return nil
 	}
 	var owned []*series
@@ -445,12 +463,12 @@ func (rs *Rounds) endOwnerships(ctx context.Context) error {
 		}
 		s.Mu.Unlock()
 	}
-	rest, err := rs.renewTogether(ctx, cluster, owned)
+	rest, err := rs.renewTogether(ctx, owned)
 	if err != nil {
 		return err
 	}
 	for _, s := range rest { // records that have changed keep those that are written together with them, too
-		if err := rs.work(ctx, cluster, s); err != nil {
+		if err := rs.round().work(ctx, s); err != nil {
 			return err
 		}
 	}
@@ -458,7 +476,7 @@ func (rs *Rounds) endOwnerships(ctx context.Context) error {
 }
 
 // keepPlace follows the list of nodes at each heartbeat, and leaves it when this node gives its sections away.
-func (rs *Rounds) keepPlace(ctx context.Context, cluster ClusterInfo, followed bool) error {
+func (rs *Rounds) keepPlace(ctx context.Context, followed bool) error {
 	leaving := rs.issuer.owners.IsLeaving()
 	if !followed && leaving == rs.sawLeaving {
 		return nil
@@ -466,7 +484,7 @@ func (rs *Rounds) keepPlace(ctx context.Context, cluster ClusterInfo, followed b
 	if leaving != rs.sawLeaving {
 		rs.sawLeaving, rs.agenda.unfinished = leaving, true // all that this node owns is due
 	}
-	may := func() bool { return rs.unconfirmed(cluster) == 0 && !rs.flaps() }
+	may := func() bool { return rs.round().unconfirmed() == 0 && !rs.flaps() }
 	err := rs.issuer.owners.Meet(ctx, rs.issuer.cfg.Store, may)
 	refused := err != nil && !errors.Is(err, store.ErrUnreachable)
 	if refused && !rs.unlisted {
