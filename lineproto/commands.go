@@ -35,8 +35,8 @@ type command struct {
 	// inRESP replaces the row in RESP if the command means something else there.
 	// Requests of both are counted under this row. nil means one row for both framings.
 	inRESP *command
-	// run is a method of session whose name begins with do. It appends the reply to s.out, or begins an order, or sets
-	// s.task. If it returns an error, it does none of this.
+	// run is a method of session whose name begins with do, or comes from asks. It appends the reply to s.out, or begins
+	// an order, or sets s.task. If it returns an error, it does none of this.
 	run func(s *session, ctx context.Context, args [][]byte) *ids.ReplyError
 }
 
@@ -67,16 +67,16 @@ func commandTable() []command {
 			help: "one ID for each tag, or one error",
 			inRESP: &command{name: "MGET", args: "key ...", min: 1, max: anyNumber, run: (*session).doMGetKeys,
 				help: "one ID for each key, or one error"}},
-		{name: "NEXT", args: "name [n | key]", min: 1, max: 2, run: (*session).doNext,
+		{name: "NEXT", args: "name [n | key]", min: 1, max: 2, run: asks(seqNext),
 			help: fmt.Sprintf("one value of a sequence, or n values (1 to %d). "+
 				"A retry with the key gets the same value", MaxBatch)},
-		{name: "RANGE", args: "name n", min: 2, max: 2, run: (*session).doRange,
+		{name: "RANGE", args: "name n", min: 2, max: 2, run: asks(seqRange),
 			help: fmt.Sprintf("the first and the last of n consecutive values (1 to %d)", maxRange)},
-		{name: "INCR", args: "name", min: 1, max: 1, run: (*session).doIncr,
+		{name: "INCR", args: "name", min: 1, max: 1, run: asks(seqIncr),
 			help: "one value of a sequence, in RESP as an integer"},
-		{name: "INCRBY", args: "name n", min: 2, max: 2, run: (*session).doIncrBy,
+		{name: "INCRBY", args: "name n", min: 2, max: 2, run: asks(seqIncrBy),
 			help: fmt.Sprintf("the last of n consecutive values (1 to %d), in RESP as an integer", maxRange)},
-		{name: "SEQ", args: "name", min: 1, max: 1, run: (*session).doSeq,
+		{name: "SEQ", args: "name", min: 1, max: 1, run: asks(seqShow),
 			help: "a sequence's settings and state"},
 		{name: "SEQS", args: "[prefix]", max: 1, run: (*session).doSeqs,
 			help: "the sequences that this node knows, then END"},
@@ -103,7 +103,7 @@ func commandTable() []command {
 			help: "OK for a good token, if the node asks for one; a user is ignored"},
 		{name: "QUIT", open: true, inMulti: multiNow, run: (*session).doQuit,
 			help: "closes the connection"},
-		{name: "PASS", args: "name n cluster id term owner", min: passWords, max: passWords, run: (*session).doPass},
+		{name: "PASS", args: "name n cluster id term owner", min: passWords, max: passWords, run: asks(seqPass)},
 	}, redisCommands()...)
 }
 

@@ -1,7 +1,6 @@
 package lineproto
 
 import (
-	"context"
 	"strconv"
 
 	"github.com/flaked/flaked/ids"
@@ -18,19 +17,8 @@ const (
 
 var errTerm = replies.New(ids.ERR, "a term must be a number, digits only")
 
-// doPass executes PASS, a RANGE that another node has passed on.
-func (s *session) doPass(_ context.Context, args [][]byte) *ids.ReplyError {
-	n, of, e := s.passed(args)
-	if e != nil || s.takeAhead(seqPass, args[0], n) {
-		return e
-	}
-	if e = s.ask(seqPass, args[0], int(n)); e == nil {
-		s.seq.wait.Passed = of
-	}
-	return e
-}
-
-// passed returns how many values a PASS asks for, and whose. A node of another cluster refuses.
+// passed returns how many values a PASS asks for, and of which ownership: it is a RANGE that another node has passed on.
+// A node of another cluster refuses.
 func (s *session) passed(args [][]byte) (n int64, of *sequence.Ownership, e *ids.ReplyError) {
 	n, ok := number(args[1])
 	term, err := strconv.ParseInt(string(args[4]), 10, 64)

@@ -73,47 +73,57 @@ var (
 	errStopping = replies.New(ids.NOTREADY, "stopping")
 )
 
-func (s *session) doNext(_ context.Context, args [][]byte) *ids.ReplyError {
-	if len(args) == 1 {
-		if s.takeAhead(seqNext, args[0], 1) {
-			return nil
+// asks returns the run of a command that asks for a sequence.
+func asks(kind seqKind) func(*session, context.Context, [][]byte) *ids.ReplyError {
+	return func(s *session, _ context.Context, args [][]byte) *ids.ReplyError { return s.ask(kind, args) }
+}
+
+// ask makes a request for the sequence args[0] the session's task. If one was made before its turn, it is that one.
+func (s *session) ask(kind seqKind, args [][]byte) (e *ids.ReplyError) {
+	name, n, w := args[0], int64(1), sequence.Wait{}
+	switch {
+	case kind == seqPass:
+		n, w.Passed, e = s.passed(args)
+	case len(args) > 1:
+		kind, n, w.Key, e = kind.with(args[1])
+	}
+	if e != nil || s.takeAhead(kind, name, n) {
+		return e
+	}
+	if s.srv.cfg.Sequences == nil {
+		return replies.ErrNoSequences
+	}
+	if err := sequence.CheckName(name); err != nil {
+		return replies.New(ids.ERR, err.Error())
+	}
+	if !s.rights.MayUse(name) {
+		return replies.NoRight(string(name))
+	}
+	q := s.request()
+	q.kind, q.n, q.times, q.alone, q.wait, q.early = kind, int(n), 1, false, w, nil
+	q.name = append(q.name[:0], name...)
+	s.task = taskSequence
+	return nil
+}
+
+// with returns what a request becomes by the word behind the name: a count or, for NEXT, a key.
+func (k seqKind) with(word []byte) (kind seqKind, n int64, key string, e *ids.ReplyError) {
+	n, ok := number(word)
+	if k != seqNext {
+		if !ok || n > maxRange {
+			return k, 0, "", errRange
 		}
-		return s.ask(seqNext, args[0], 1)
+		return k, n, "", nil
 	}
-	if isTag(args[1]) {
-		if err := s.ask(seqKeyed, args[0], 1); err != nil {
-			return err
-		}
-		s.seq.wait.Key = string(args[1])
-		return nil
+	switch {
+	case isTag(word):
+		return seqKeyed, 1, string(word), nil
+	case ok && n <= int64(MaxBatch):
+		return seqMany, n, "", nil
+	case !ok && bytes.ContainsFunc(word, func(r rune) bool { return r < '0' || r > '9' }):
+		return k, 0, "", errNext
 	}
-	n, ok := number(args[1])
-	if !ok && bytes.ContainsFunc(args[1], func(r rune) bool { return r < '0' || r > '9' }) {
-		return errNext
-	}
-	if !ok || n > int64(MaxBatch) {
-		return errCount
-	}
-	return s.ask(seqMany, args[0], int(n))
-}
-
-func (s *session) doRange(_ context.Context, args [][]byte) *ids.ReplyError {
-	return s.askWhole(seqRange, args)
-}
-
-func (s *session) doIncr(_ context.Context, args [][]byte) *ids.ReplyError {
-	if s.takeAhead(seqIncr, args[0], 1) {
-		return nil
-	}
-	return s.ask(seqIncr, args[0], 1)
-}
-
-func (s *session) doIncrBy(_ context.Context, args [][]byte) *ids.ReplyError {
-	return s.askWhole(seqIncrBy, args)
-}
-
-func (s *session) doSeq(_ context.Context, args [][]byte) *ids.ReplyError {
-	return s.ask(seqShow, args[0], 1)
+	return k, 0, "", errCount
 }
 
 // doSeqs begins the reply to SEQS.
@@ -148,33 +158,6 @@ func (s *session) list() bool {
 	}
 	s.out, q.lines = s.fr.end(s.out), nil
 	return true
-}
-
-// askWhole asks for consecutive values of the sequence args[0], as many as args[1] says.
-func (s *session) askWhole(kind seqKind, args [][]byte) *ids.ReplyError {
-	n, ok := number(args[1])
-	if !ok || n > maxRange {
-		return errRange
-	}
-	return s.ask(kind, args[0], int(n))
-}
-
-// ask makes a request for a sequence the session's task.
-func (s *session) ask(kind seqKind, name []byte, n int) *ids.ReplyError {
-	if s.srv.cfg.Sequences == nil {
-		return replies.ErrNoSequences
-	}
-	if err := sequence.CheckName(name); err != nil {
-		return replies.New(ids.ERR, err.Error())
-	}
-	if !s.rights.MayUse(name) {
-		return replies.NoRight(string(name))
-	}
-	q := s.request()
-	q.kind, q.n, q.times, q.alone, q.wait, q.early = kind, n, 1, false, sequence.Wait{}, nil
-	q.name = append(q.name[:0], name...)
-	s.task = taskSequence
-	return nil
 }
 
 // request returns the session's seqRequest.
