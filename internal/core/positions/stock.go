@@ -1,10 +1,27 @@
 package positions
 
+import (
+	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/worker"
+)
+
 // Block is the positions from First to End-1.
 type Block struct{ First, End int64 }
 
 // Len returns the number of positions.
 func (b Block) Len() int64 { return b.End - b.First }
+
+// AppendRuns appends the values of the positions to to.
+func (b Block) AppendRuns(to []worker.Run, v *sequence.Values) []worker.Run {
+	if !v.Keyed() {
+		first := worker.ID(v.Map.Value(b.First))
+		return append(to, worker.Run{First: first, Step: worker.ID(v.Increment), Len: int(b.Len())})
+	}
+	for p := b.First; p < b.End; p++ {
+		to = append(to, worker.Run{First: worker.ID(v.Value(p)), Len: 1})
+	}
+	return to
+}
 
 // Stock is the positions of one sequence that a node has and has not issued. It gives them out
 // in ascending order and never goes back to a lower one. Only those below its bound may be given

@@ -76,7 +76,7 @@ func (s *segment) Serve(r mode.Request, now, knewAllAt int64, to []worker.Run) (
 		return s.await(r, now, to)
 	}
 	for _, b := range blocks {
-		to = mode.AppendRuns(to, &s.values, b)
+		to = b.AppendRuns(to, &s.values)
 	}
 	s.Issued += r.N
 	s.AskedAt = now

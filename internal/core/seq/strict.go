@@ -50,7 +50,7 @@ func (s *strict) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker.
 		s.Issued += r.N
 		s.unanswered -= r.N
 	}
-	return mode.AppendRuns(to, &got.Values, got.Block), false, nil
+	return got.Block.AppendRuns(to, &got.Values), false, nil
 }
 
 func (s *strict) TooMany(n int64) *record.Refusal {

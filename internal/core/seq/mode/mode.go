@@ -307,18 +307,6 @@ func Backoff(conflicts int) time.Duration { return 10 * time.Millisecond << min(
 // Soon is a time that has passed.
 const Soon = 1
 
-// AppendRuns appends the values of a block to to.
-func AppendRuns(to []worker.Run, v *sequence.Values, b positions.Block) []worker.Run {
-	if !v.Keyed() {
-		first := worker.ID(v.Map.Value(b.First))
-		return append(to, worker.Run{First: first, Step: worker.ID(v.Increment), Len: int(b.Len())})
-	}
-	for p := b.First; p < b.End; p++ {
-		to = append(to, worker.Run{First: worker.ID(v.Value(p)), Len: 1})
-	}
-	return to
-}
-
 // Confirming refuses requests for this time, because ZooKeeper may have lost data.
 func Confirming(left time.Duration) *record.Refusal {
 	return record.Refuse(record.Confirming, left,

@@ -65,7 +65,7 @@ func (m *Section) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker
 			return to, false, got.Err
 		}
 		m.passes.values += got.Block.Len()
-		return mode.AppendRuns(to, &got.Values, got.Block), false, nil
+		return got.Block.AppendRuns(to, &got.Values), false, nil
 	}
 	if r.Wait.Key != "" {
 		return to, false, mode.NoKeys(string(r.Name))
@@ -79,7 +79,7 @@ func (m *Section) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker
 		}
 		m.Issued += r.N
 		r.Wait.Owner = m.lease.owner
-		return mode.AppendRuns(to, m.Values(), positions.Block{First: p, End: p + r.N}), m.low() && m.MayTry(now), nil
+		return positions.Block{First: p, End: p + r.N}.AppendRuns(to, m.Values()), m.low() && m.MayTry(now), nil
 	}
 	if m.lease.owner != "" && !m.lease.ending {
 		m.Lapse(now)
