@@ -1,7 +1,7 @@
 // Package flaked issues unique 64-bit IDs that sort by time. A program that imports it is a node of
 // a flaked cluster: it acquires a worker from ZooKeeper, a number that no other node holds, and makes
 // IDs by a function call. It keeps the same promises as the daemon flaked, which is built from the
-// same parts. docs/safety.md has the promises, and says why they hold.
+// same parts. docs/safety.md has the promises, and docs/design.md says why they hold.
 //
 //	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 //	defer cancel()

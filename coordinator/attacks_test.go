@@ -200,7 +200,7 @@ func TestReleaseFencesWhateverTheIncarnation(t *testing.T) {
 	}
 }
 
-// A holder that finds a loss writes the freeze within limits.FreezeCalls calls. docs/safety.md relies on that number.
+// A holder that finds a loss writes the freeze within limits.FreezeCalls calls. docs/design.md counts on that (C12).
 func TestFreezeTakesFewCalls(t *testing.T) {
 	for name, lose := range map[string]func(l *lab, copied *memzk.Snapshot){
 		"an older copy":       (*lab).putBack,

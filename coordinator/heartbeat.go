@@ -45,7 +45,7 @@ type Beat struct {
 }
 
 // Heartbeat reports to ZooKeeper and extends the lease, by a versioned write (C13). It reads the slot first, and does
-// what the table of docs/safety.md says (C19): if the record is ours, Heartbeat writes it again. If another node has
+// what the table of docs/design.md says (C19): if the record is ours, Heartbeat writes it again. If another node has
 // the slot, this node is fenced. If ZooKeeper lost the record, Heartbeat puts it back while the lease bound is ahead.
 //
 // After a *FencedError the tenure is over: another node has the slot, the lease had ended when ZooKeeper lost the

@@ -1,5 +1,5 @@
-/* How one node at a time owns an ordered sequence, so that its values rise over all nodes: see README.md.
- * The numbers are those of docs/sequences.md. WITHOUT=O3 takes the rule O3 out. */
+/* How one node at a time owns an ordered sequence, so that its values rise over all nodes: see docs/testing.md.
+ * The numbers are those of docs/design.md. WITHOUT=O3 takes the rule O3 out. */
 #define O2       1  /* the owner counts on nine tenths of the lease, from when it sent its last write */
 #define O2_CLOCK 2  /* and reads the clock after it has received the request */
 #define O3       3  /* a write with unknown outcome ends the ownership */

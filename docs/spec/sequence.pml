@@ -1,5 +1,5 @@
-/* How nodes of flaked share a named sequence in segment mode, and why no value is issued twice: see README.md.
- * The numbers are those of docs/sequences.md. WITHOUT=S2 takes the rule S2 out. */
+/* How nodes of flaked share a named sequence in segment mode, and why no value is issued twice: see docs/testing.md.
+ * The numbers are those of docs/design.md. WITHOUT=S2 takes the rule S2 out. */
 #define S2   1  /* a block is taken by a write that fails if the record has changed */
 #define S5   2  /* a node issues only for the hold after it has last read the record */
 #define S6   3  /* all nodes together take no more than the ceiling allows */

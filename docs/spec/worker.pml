@@ -1,5 +1,5 @@
-/* How nodes of flaked hold one worker, and why no ID of it is issued twice: see README.md.
- * The numbers are those of docs/safety.md. WITHOUT=C8 takes the rule C8 out. */
+/* How nodes of flaked hold one worker, and why no ID of it is issued twice: see docs/testing.md.
+ * The numbers are those of docs/design.md. WITHOUT=C8 takes the rule C8 out. */
 #define C1   1  /* issue only below the lease bound */
 #define C2   2  /* the floor is at or above the lease bound of the holder before */
 #define C3   3  /* the lease bound in ZooKeeper never goes down */

@@ -65,7 +65,7 @@ func (c *campaign) prepareSequences() {
 }
 
 // operate plays an operator until ctx ends. Neither skip nor ceiling covers what a loss of data undoes of an
-// operator's work (docs/sequences.md), so ZooKeeper loses none until all nodes that are connected have
+// operator's work (S29), so ZooKeeper loses none until all nodes that are connected have
 // followed.
 func (c *campaign) operate(ctx context.Context) {
 	rng := rand.New(rand.NewPCG(*chaosSeed, 400))

@@ -47,7 +47,7 @@ var programs = []string{
 // prose lists the beginnings of blocks that look like commands but are something else: rules,
 // grammars, lines of a report.
 var prose = []string{
-	"floor <= timestamp",      // safety.md: a rule
+	"floor <= timestamp",      // design.md: a rule
 	"request  =", "verb     ", // protocol.md: grammar
 	"listen flaked", // deploy.md: HAProxy
 }

@@ -18,7 +18,7 @@ import (
 //
 //	//mutant:NAME by WHO -> CODE
 //
-// NAME begins with the number of the rule that the line keeps (docs/safety.md, docs/sequences.md). CODE takes the place of the
+// NAME begins with the number of the rule that the line keeps (docs/design.md). CODE takes the place of the
 // next line. Without CODE the line goes. WHO must notice: `sim`, the simulation of the core, or `seqsim`, that of named
 // sequences, in 4,000 histories at most; `sim:WORLD`, the core's in another world; or a regular expression of tests of
 // the file's own package. `PACKAGE:TESTS` names tests of another package, by its directory.

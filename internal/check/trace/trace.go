@@ -1,5 +1,5 @@
 // Package trace judges the traces of nodes by a table of allowed steps: from which stage a step may come, which rules
-// of docs/safety.md and docs/sequences.md must hold then, and what the step changes. docs/spec has models of the same
+// of docs/design.md must hold then, and what the step changes. docs/spec has models of the same
 // rules. Nothing here comes from flaked's own code.
 package trace
 

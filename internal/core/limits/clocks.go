@@ -3,7 +3,7 @@ package limits
 import "time"
 
 // These constants say how far clocks may be off, and what other packages allow for that.
-// TestLimitsKeepTheirRelations checks the relations between them. docs/safety.md says why they
+// TestLimitsKeepTheirRelations checks the relations between them. docs/design.md says why they
 // hold the promise.
 const (
 	// WarnSkew is the offset between two clocks above which a node warns.

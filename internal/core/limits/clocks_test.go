@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Each relation is one that docs/safety.md or a comment states in words.
+// Each relation is one that docs/design.md, docs/safety.md or a comment states in words.
 func TestLimitsKeepTheirRelations(t *testing.T) {
 	confirm := DefaultConfirm(DefaultHeartbeat)
 	for _, r := range []struct {

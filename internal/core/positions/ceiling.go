@@ -9,7 +9,7 @@ import (
 // Burst is the time whose positions may be taken at once after a pause.
 const Burst = 10 * time.Second
 
-// Ceiling bounds the positions of a sequence that are taken in a second (S6 in docs/sequences.md). Because of it, the
+// Ceiling bounds the positions of a sequence that are taken in a second (S6). Because of it, the
 // age of a record that ZooKeeper lost bounds the positions that the record had advanced.
 type Ceiling int64
 

@@ -67,7 +67,7 @@ func (f *follower) follow(changes, incarnation int64) {
 	}
 }
 
-// docs/sequences.md, "Changes by operators": ZooKeeper could lose two jumps of a name at once, so nodes must know the
+// ZooKeeper could lose two jumps of a name at once, so nodes must know the
 // first one before the second one is made.
 func TestJumpsWaitForConnectedNodes(t *testing.T) {
 	s := newStage(t)

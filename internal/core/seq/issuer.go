@@ -1,5 +1,6 @@
 // Package seq serves named sequences from records in ZooKeeper. A node takes blocks of positions by conditional writes,
-// and issues from memory. docs/sequences.md says what is promised and why it holds. Marks like (S7) name its rules.
+// and issues from memory. docs/sequences.md says what is promised, and docs/design.md why it holds. Marks like (S7) name
+// its rules.
 //
 // The invariant: no position of a sequence is issued twice. Each write that takes positions checks that all it was
 // decided by is unchanged. After a loss of data, the next block skips what may have been issued since, or an operator

@@ -307,7 +307,7 @@ func (t *template) create(name string, v view, e mode.Situation) (step, *record.
 	}}, nil, nil
 }
 
-// docs/sequences.md: a node that sees a later incarnation puts back what it knows better, before it takes positions. No
+// A node that sees a later incarnation puts back what it knows better (S8), before it takes positions. No
 // skip covers changes of operators, so those who know them come first.
 
 // restores reports whether the record was read first in a later incarnation than before, so that the node puts back

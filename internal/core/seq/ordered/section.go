@@ -1,5 +1,5 @@
 // Package ordered says who may count now: of each ordered sequence, and of each section of a family, one node at a time
-// is the owner, and issues from memory. The others pass their requests on to it. docs/sequences.md has the reasons.
+// is the owner, and issues from memory. The others pass their requests on to it. docs/design.md has the reasons.
 // Marks like (O2) name its rules.
 //
 // The invariant: while a node issues, no other node has issued anything from a later block. For its lease has not ended

@@ -1,6 +1,6 @@
 // Package record is what stands in ZooKeeper for named sequences, and the decisions that need nothing else: which block
 // comes next, what a record that was read shows, and what is put back after a loss of data. It does no I/O.
-// docs/sequences.md has the reasons. Marks like (S7) name its rules.
+// docs/design.md has the reasons. Marks like (S7) name its rules.
 //
 // The invariant: whoever takes positions writes a record whose next position lies above them, over the version that the
 // decision went by. So no two writes take the same position. Only the end of a node's own last block is ever given
