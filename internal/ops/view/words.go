@@ -135,7 +135,7 @@ func (r Report) ClocksLine() string {
 	case 0:
 		return ""
 	case 1:
-		return "clock compared with that of ZooKeeper's leader: " + worst.OffsetText()
+		return "1 clock compared with that of ZooKeeper's leader: " + worst.OffsetText()
 	}
 	return fmt.Sprintf("%d clocks compared with that of ZooKeeper's leader, furthest off: %s, %s", compared,
 		Whom([]WorkerReport{worst}), worst.OffsetText())

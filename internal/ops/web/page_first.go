@@ -16,9 +16,9 @@ type firstView struct {
 	Left   string // how long
 	Aside  string // for how long it could serve without ZooKeeper
 	Wrong  []view.Problem
-	// Cluster has the problems of the rest of the cluster, one sentence for each. ReadAt is
-	// when the cluster was read from ZooKeeper. It is empty unless that reading is old.
-	Cluster []string
+	// Cluster has the problems of the rest of the cluster. ReadAt is when the cluster was read from ZooKeeper. It is
+	// empty unless that reading is old.
+	Cluster []view.Problem
 	ReadAt  string
 }
 
@@ -78,18 +78,17 @@ func (w ownView) limit() (left int64, ends, longer string, limited bool) {
 
 // clusterWrong returns the problems of the rest of the cluster. An unreadable cluster is one,
 // unless this node has lost ZooKeeper: its own problems then have the cause.
-func clusterWrong(v pageData, c seen) (out []string) {
+func clusterWrong(v pageData, c seen) (out []view.Problem) {
 	if !v.Own.CutOff() && (v.Stale || c.err != nil) {
 		since := ""
 		if v.ReadAt != "" {
 			since = " since " + v.ReadAt + " UTC"
 		}
-		out = append(out, view.Unread.With(since).String())
+		out = append(out, view.Unread.With(since))
 	}
 	for _, problem := range c.Summary.Problems {
-		text := problem.String()
-		if !said(v.Own, text) {
-			out = append(out, text)
+		if !said(v.Own, problem.Text) {
+			out = append(out, problem)
 		}
 	}
 	return out

@@ -90,7 +90,11 @@ func TestFirstScreenStatesTimeLeft(t *testing.T) {
 			row.v.Status.Ready = row.v.Own.Ready
 			row.v.Status.Problems = problemsOf(row.v.Own.OwnWorker, nil, row.v.Dev)
 			f := firstOf(row.v, row.c)
-			text := strings.Join(f.Cluster, "; ")
+			var all []string
+			for _, problem := range f.Cluster {
+				all = append(all, problem.String())
+			}
+			text := strings.Join(all, "; ")
 			if f.ReadAt != "" {
 				text = f.ReadAt + ": " + text
 			}
@@ -133,22 +137,25 @@ func TestPageShowsOwnStateBeforeZooKeeper(t *testing.T) {
 		name, phase string
 		own         ownView
 		trouble     bool
-		leaseLeft   bool
+		leaseLeft   int64 // 0 for none
 	}{
-		{"serves", "serving", own(func(*node.Snapshot) {}), false, true},
+		{"serves", "serving", own(well), false, 903_000},
 		{"refuses, and ZooKeeper has the state before", "serving",
-			refuses("CLOCK", "clock-behind", func(*node.Snapshot) {}), true, false},
-		{"serves again, and ZooKeeper has the state before", "refusing", own(func(*node.Snapshot) {}), false, true},
-		{"a wrong clock", "serving", own(clockWrong), true, true},
-		{"another node's, by ZooKeeper", "refusing", ownView{}, true, false},
+			refuses("CLOCK", "clock-behind", well), true, 0},
+		{"serves again, and ZooKeeper has the state before", "refusing", own(well), false, 903_000},
+		{"a wrong clock", "serving", own(clockWrong), true, 903_000},
+		{"another node's, by ZooKeeper", "refusing", ownView{}, true, 0},
 		{"another node's that serves", "serving", refuses("CLOCK", "clock-behind",
-			func(w *node.Snapshot) { w.Worker = new(8) }), false, true},
+			func(w *node.Snapshot) { w.Worker = new(8) }), false, 60_000},
 	} {
 		v := describeSlot(view.WorkerReport{Worker: 7, State: "live", Phase: row.phase,
 			LeaseLeftMs: new(int64(60_000))}, row.own, 0, false)
-		if got := v.Trouble(); got != row.trouble || (v.LeaseLeftMs != nil) != row.leaseLeft {
-			t.Errorf("%s: trouble %v, lease left %v, want %v, %v", row.name, got, v.LeaseLeftMs, row.trouble,
-				row.leaseLeft)
+		left := int64(0)
+		if v.LeaseLeftMs != nil {
+			left = *v.LeaseLeftMs
+		}
+		if got := v.Trouble(); got != row.trouble || left != row.leaseLeft {
+			t.Errorf("%s: trouble %v, lease left %v, want %v, %v", row.name, got, left, row.trouble, row.leaseLeft)
 		}
 	}
 }

@@ -155,9 +155,12 @@ func describeSlot(w view.WorkerReport, own ownView, ago time.Duration, stale boo
 	if w.ReportAgeMs != nil {
 		v.ReportAgeMs = new(*w.ReportAgeMs + ago.Milliseconds())
 	}
-	if v.Refusing {
+	switch {
+	case v.Refusing:
 		v.LeaseLeftMs = nil
-	} else if w.LeaseLeftMs != nil {
+	case isOwn && own.LeaseShown != nil:
+		v.LeaseLeftMs = own.LeaseShown // the reading does not have what later heartbeats have added
+	case w.LeaseLeftMs != nil:
 		v.LeaseLeftMs = new(*w.LeaseLeftMs - ago.Milliseconds())
 	}
 	return v
