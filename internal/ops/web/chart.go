@@ -22,7 +22,7 @@ type chart struct {
 	Begin     string // the times at which it begins and ends
 	End       string
 	Ticks     []tick
-	Limits    []tick
+	Limits    []limit
 	Gaps      []gap  // where nothing was sampled
 	Path      string // of the line, in SVG's words
 }
@@ -31,6 +31,12 @@ type chart struct {
 type tick struct {
 	Y     string
 	Label string // empty for none
+}
+
+// limit is a horizontal line with a label inside the chart.
+type limit struct {
+	tick
+	LabelY string
 }
 
 // gap is a part of a chart, from left to right.
@@ -44,12 +50,15 @@ type scale struct {
 }
 
 // y returns the distance of a value from the top of the chart. Values outside the scale are at its end.
-func (s scale) y(v float64) string {
+func (s scale) y(v float64) string { return units(s.at(v)) }
+
+// at is y as a number.
+func (s scale) at(v float64) float64 {
 	bottom, top, v := s.bottom, s.top, min(max(v, s.bottom), s.top)
 	if s.log {
 		bottom, top, v = math.Log10(bottom), math.Log10(top), math.Log10(v)
 	}
-	return units(plotTop + plotHeight*(top-v)/(top-bottom))
+	return plotTop + plotHeight*(top-v)/(top-bottom)
 }
 
 // units formats a number with one digit after the point at most.
@@ -131,11 +140,18 @@ func roundUp(v float64) float64 {
 }
 
 // limits returns the lines of offsets by which a clock is judged, without those that would touch the line of 0.
-func (s scale) limits(all ...tickAt) (out []tick) {
+// A label is above its line if there is room for it: below it, the limit below 0 may be close.
+func (s scale) limits(all ...tickAt) (out []limit) {
+	const textHeight = 11
 	for _, l := range all {
-		if l.at <= s.top && l.at >= s.top/10 {
-			out = append(out, tick{s.y(l.at), l.label}, tick{Y: s.y(-l.at)})
+		if l.at > s.top || l.at < s.top/10 {
+			continue
 		}
+		label := s.at(l.at) - 3
+		if label < plotTop+textHeight {
+			label = s.at(l.at) + textHeight
+		}
+		out = append(out, limit{tick{s.y(l.at), l.label}, units(label)}, limit{tick: tick{Y: s.y(-l.at)}})
 	}
 	return out
 }

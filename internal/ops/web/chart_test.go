@@ -73,14 +73,17 @@ func TestLimitsOfTheClock(t *testing.T) {
 		offset float64
 		want   string
 	}{
-		{1, "+500ms warns"}, {700, "+1.0s warns"}, {-8000, "+10s refuses"}, {4000, "+5.0s warns refuses"}, {-3_600_000, "+1h23m"},
+		{1, "+500ms 7 warns 18"}, {700, "+1.0s 27 warns 24"}, {-8000, "+10s 27 refuses 24"},
+		{4000, "+5.0s 43 warns 40 7 refuses 18"}, {-45_000, "+50s 43 refuses 40"}, {-3_600_000, "+1h23m"},
 	} {
 		line := make([]float64, pastSteps)
 		line[5] = row.offset
 		c := chartsOf(2, false)[ofOffset].draw(line, func(int) string { return "" })
 		got := c.Ticks[0].Label
 		for _, l := range c.Limits {
-			got = strings.TrimSpace(got + " " + l.Label)
+			if l.Label != "" {
+				got += " " + l.Y + " " + l.Label + " " + l.LabelY
+			}
 		}
 		if got != row.want {
 			t.Errorf("%v: %s, want %s", row.offset, got, row.want)
