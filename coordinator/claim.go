@@ -75,10 +75,7 @@ func (c Claim) runsUntil(found Slot) int64 {
 // boot clock boot.
 func endsAt(bound, now, boot int64) int64 { return boot + (bound-now)*int64(time.Millisecond) }
 
-// Enlist makes the node one that has no slot, with a new identity.
-func (c *Coordinator) Enlist(node string) { c.Recall(Claim{Owner: Owner{Node: node}}) }
-
-// Recall makes the claim of the state directory the node's.
+// Recall makes a claim the node's: that of its state directory, or that of a new node, which has an identity and no slot.
 func (c *Coordinator) Recall(claim Claim) {
 	c.proof = new(seek(claim))
 	if claim.Last.Stamp != 0 {

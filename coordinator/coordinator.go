@@ -128,6 +128,19 @@ func (c *Coordinator) Join(cl Cluster) {
 	c.saw(cl)
 }
 
+// saw takes over what a cluster's record says of the incarnation and the horizon.
+func (c *Coordinator) saw(cl Cluster) {
+	if cl.UUID != c.mine.UUID {
+		return
+	}
+	c.mine.HighestSlot = max(c.mine.HighestSlot, cl.HighestSlot)
+	c.horizon = c.horizon.saw(cl.Horizon, c.Elapsed.AtLeast())
+	if cl.Incarnation > c.mine.Incarnation {
+		c.mine.Incarnation = cl.Incarnation
+		c.proof.beginIncarnation()
+	}
+}
+
 // recorded has the record of the cluster and that of one slot, as read from ZooKeeper. ZooKeeper may have changed one of
 // them before it read the other: a write that was decided by both records must check both versions.
 type recorded struct {
@@ -182,6 +195,22 @@ func parseRecorded(records []store.Record) (v recorded, _ error) {
 // HighestSlot returns the highest slot known to have been granted, -1 for none.
 func (c *Coordinator) HighestSlot() int { return c.mine.HighestSlot }
 
+// gather returns the present evidence. agreed is Report.Agreed, zero outside of heartbeats. A raise of the horizon counts
+// from here on, if it is due.
+func (c *Coordinator) gather(agreed Reading) evidence {
+	session := c.Store.SessionID() // first: self is of this session, or of a later one
+	self := Slot{RTTMs: c.rtt, HeartbeatMs: c.Interval.Milliseconds(), Labels: c.Labels}
+	if c.Followed != nil {
+		self.Followed = c.Followed()
+	}
+	at := c.Elapsed.Now()
+	c.horizon = c.horizon.at(at.Least, c.mine.ConfirmTime())
+	return evidence{
+		now: c.Now(), session: session, at: at, horizon: c.horizon, beat: c.Interval, mine: c.mine,
+		reading: c.reading, agreed: agreed != Reading{} && agreed == c.reading, self: self,
+	}
+}
+
 // setReading stores the stat of our last write and the comparison of clocks that it gives, and returns that comparison.
 // The write began when our clock read sent, and has just been acknowledged.
 func (c *Coordinator) setReading(sent int64, written store.Stat) Reading {
@@ -209,22 +238,11 @@ func (t Trace) Step(step string, about ...any) {
 
 // traceGrant traces that the process begins to hold the slot: how is acquired, resumed or restored. e is as of the
 // decision, and slot the record that was written over old.
-func (c *Coordinator) traceGrant(p *proof, how string, cl Cluster, e evidence, old, slot Slot, version int32) {
+func (c *Coordinator) traceGrant(how string, cl Cluster, e evidence, old, slot Slot) {
+	p := c.proof
 	c.Trace.Step(how, "node", p.Node, "worker", p.Worker, "term", p.Term, "nonce", p.Nonce, "inc", cl.Incarnation,
 		"floor", p.Floor, "reserved", p.ReservedUntil, "own_lease", p.LeaseUntil, "ever", p.EverConfirmed,
-		"lease", slot.LeaseUntil, "confirmed", slot.Confirmed, "version", version,
+		"lease", slot.LeaseUntil, "confirmed", slot.Confirmed, "version", p.Chain.Version,
 		"found_term", old.Term, "found_nonce", old.Nonce, "found_lease", old.LeaseUntil, "found_free", old.givenUp(),
 		"frozen", cl.FrozenUntil, "now", e.now, "leader", e.leader(), "sent", e.at.Boot)
-}
-
-// traceBeat traces an acknowledged heartbeat: d was written over v.
-func (c *Coordinator) traceBeat(d decision, v recorded, after store.Stat, e evidence, b Beat) {
-	p := c.proof
-	exact := d.cluster == *v.cl && !d.confirms // else the version was read after the write
-	c.Trace.Step("beat", "node", p.Node, "worker", p.Worker, "term", p.Term, "nonce", p.Nonce,
-		"inc", v.cl.Incarnation, "floor", b.Floor, "lease", d.slot.LeaseUntil, "confirmed", b.Confirmed,
-		"confirms", d.confirms, "wait_ms", b.Wait.Milliseconds(),
-		"found_nonce", v.slot.Nonce, "found_lease", v.slot.LeaseUntil,
-		"read", v.stat.Version, "version", after.Version, "exact", exact, "frozen", v.cl.FrozenUntil,
-		"now", e.now, "leader", e.leader(), "stamp", after.Mtime, "sent", e.at.Boot)
 }

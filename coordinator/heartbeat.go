@@ -145,22 +145,6 @@ func (c *Coordinator) report(ctx context.Context, v recorded, r Report) (Beat, e
 	return beat.frozenBy(v, e), nil
 }
 
-// gather returns the present evidence. agreed is Report.Agreed, zero outside of heartbeats. A raise of the horizon counts
-// from here on, if it is due.
-func (c *Coordinator) gather(agreed Reading) evidence {
-	session := c.Store.SessionID() // first: self is of this session, or of a later one
-	self := Slot{RTTMs: c.rtt, HeartbeatMs: c.Interval.Milliseconds(), Labels: c.Labels}
-	if c.Followed != nil {
-		self.Followed = c.Followed()
-	}
-	at := c.Elapsed.Now()
-	c.horizon = c.horizon.at(at.Least, c.mine.ConfirmTime())
-	return evidence{
-		now: c.Now(), session: session, at: at, horizon: c.horizon, beat: c.Interval, mine: c.mine,
-		reading: c.reading, agreed: agreed != Reading{} && agreed == c.reading, self: self,
-	}
-}
-
 // write writes the record that d has over the one found (C13). If that confirms the slot, the same transaction
 // checks that the cluster's record has not changed, so that no freeze came in between (C21). written means that the
 // write was acknowledged, although the record's stat may be unknown.
@@ -183,6 +167,18 @@ func (c *Coordinator) write(ctx context.Context, d decision, v recorded, worker 
 	c.saw(d.cluster)
 	after, err := c.readBack(ctx, worker)
 	return after, true, err
+}
+
+// traceBeat traces an acknowledged heartbeat: d was written over v.
+func (c *Coordinator) traceBeat(d decision, v recorded, after store.Stat, e evidence, b Beat) {
+	p := c.proof
+	exact := d.cluster == *v.cl && !d.confirms // else the version was read after the write
+	c.Trace.Step("beat", "node", p.Node, "worker", p.Worker, "term", p.Term, "nonce", p.Nonce,
+		"inc", v.cl.Incarnation, "floor", b.Floor, "lease", d.slot.LeaseUntil, "confirmed", b.Confirmed,
+		"confirms", d.confirms, "wait_ms", b.Wait.Milliseconds(),
+		"found_nonce", v.slot.Nonce, "found_lease", v.slot.LeaseUntil,
+		"read", v.stat.Version, "version", after.Version, "exact", exact, "frozen", v.cl.FrozenUntil,
+		"now", e.now, "leader", e.leader(), "stamp", after.Mtime, "sent", e.at.Boot)
 }
 
 // frozenBy returns the result with the freeze of registration that the cluster's record shows.

@@ -146,19 +146,6 @@ func (c *Coordinator) writeLoss(ctx context.Context, l Loss, mine Cluster, now i
 	}
 }
 
-// saw takes over what a cluster's record says of the incarnation and the horizon.
-func (c *Coordinator) saw(cl Cluster) {
-	if cl.UUID != c.mine.UUID {
-		return
-	}
-	c.mine.HighestSlot = max(c.mine.HighestSlot, cl.HighestSlot)
-	c.horizon = c.horizon.saw(cl.Horizon, c.Elapsed.AtLeast())
-	if cl.Incarnation > c.mine.Incarnation {
-		c.mine.Incarnation = cl.Incarnation
-		c.proof.beginIncarnation()
-	}
-}
-
 // Note keeps a finding for the next call that can write it: WriteNoted, Heartbeat, Register or Resume.
 func (c *Coordinator) Note(l Loss) {
 	if c.noted == nil || l.Known > c.noted.Known {
@@ -260,7 +247,9 @@ func (c *Coordinator) putBack(ctx context.Context, cl Cluster, v recorded, r Rep
 	if err != nil {
 		return Beat{}, err
 	}
-	c.beginTenure(p, "restored", cl, e, timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}, old, slot, version)
+	w := timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}
+	p.becomeHolder(w, version, c.Interval, cl.Incarnation, slot.LeaseUntil)
+	c.traceGrant("restored", cl, e, old, slot)
 	p.becomeRestored()
 	written, err := c.readBack(ctx, p.Worker)
 	if err != nil {

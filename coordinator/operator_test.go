@@ -89,7 +89,7 @@ func taken(t *testing.T, st store.Store, cl Cluster, name string) (*Coordinator,
 	c := New(Config{Store: st, Now: clock, Elapsed: timeguard.NewElapsed(timeguard.System()),
 		Ledger: openLedger{}, Labels: Labels{Name: name}})
 	c.Join(cl)
-	c.Enlist("node-" + name)
+	c.Recall(Claim{Owner: Owner{Node: "node-" + name}})
 	trust := func(Reading, []Reading) error { return nil }
 	if _, _, err := c.Register(t.Context(), cl, shortLease, trust); err != nil {
 		return nil, err

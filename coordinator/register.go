@@ -226,7 +226,10 @@ func (c *Coordinator) writeAcquired(ctx context.Context, p *proof, worker int, v
 	if err := c.Store.Multi(ctx, clusterOp(v, cl), write); err != nil {
 		return err // the outcome may be unknown: the next start reads the saved claim
 	}
-	c.beginTenure(p, "acquired", cl, e, timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}, old, slot, v.stat.Version+1)
+	w := timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}
+	p.becomeHolder(w, v.stat.Version+1, c.Interval, cl.Incarnation, slot.LeaseUntil)
+	c.proof = p
+	c.traceGrant("acquired", cl, e, old, slot)
 	c.saw(cl)
 	if old.Ticket != "" && old.Ticket != p.Ticket {
 		c.dropTicket(ctx, old.Ticket, old.Node)
@@ -259,16 +262,6 @@ func (p proof) pendingRecord(e evidence, cl Cluster, old Slot, lease time.Durati
 	slot := p.nextClaim().record(e, cl, old, lease, e.usableHorizon(cl, confirmed))
 	slot.State, slot.Confirmed = "confirming", confirmed
 	return slot
-}
-
-// beginTenure makes p, whose pending grant was acknowledged, what the node holds: how is the step of the trace. The write w
-// of slot over old was decided with e. version is the slot's version since then.
-func (c *Coordinator) beginTenure(p *proof, how string, cl Cluster, e evidence, w timeguard.Stamped, old, slot Slot,
-	version int32,
-) {
-	p.becomeHolder(w, version, c.Interval, cl.Incarnation, slot.LeaseUntil)
-	c.proof = p
-	c.traceGrant(p, how, cl, e, old, slot, version)
 }
 
 // nextClaim returns the claim with the pending grant as its own.

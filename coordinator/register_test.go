@@ -354,7 +354,7 @@ func TestGrowsInSteps(t *testing.T) {
 		}
 		return memzk.NoFault
 	})
-	a.co.Enlist("a")
+	a.co.Recall(Claim{Owner: Owner{Node: "a"}})
 	_, _, err := a.co.Register(t.Context(), l.cluster(), labLease, a.trust)
 	if err != nil || a.co.Claim().Worker != 1<<15 {
 		t.Errorf("%+v, %v", a.co.Claim(), err)

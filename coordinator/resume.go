@@ -125,7 +125,8 @@ func (c *Coordinator) writeNextTerm(ctx context.Context, v recorded, lease time.
 	// Scenario: the process stands still between its look at the clock and its write, as by SIGSTOP. Others act
 	// meanwhile, and ZooKeeper gets data back in which the record has the version that the late write expects (C13).
 	inTime := confirmed && p.continuesChain(v, e)
-	c.beginTenure(p, "resumed", d.cluster, before, stamped, *v.slot, d.slot, v.stat.Version+1)
+	p.becomeHolder(stamped, v.stat.Version+1, c.Interval, d.cluster.Incarnation, d.slot.LeaseUntil)
+	c.traceGrant("resumed", d.cluster, before, *v.slot, d.slot)
 	// If the lease had run out by the leader's clock, another node may have held the slot since (C26).
 	if e.hasPassed(p.runsUntil(*v.slot), clock.Stamp) {
 		p.becomeExpired(clock.Sent, clock.Stamp)

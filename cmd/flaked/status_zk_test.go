@@ -44,7 +44,7 @@ func register(t *testing.T, st store.Store, cl coordinator.Cluster, name string)
 	c.Join(cl)
 	ctx := t.Context()
 	fine := func(coordinator.Reading, []coordinator.Reading) error { return nil }
-	c.Enlist("node-" + name)
+	c.Recall(coordinator.Claim{Owner: coordinator.Owner{Node: "node-" + name}})
 	if _, _, err := c.Register(ctx, cl, time.Hour, fine); err != nil {
 		t.Fatal(err)
 	}

@@ -113,7 +113,7 @@ func (n *Node) recall(loaded localcache.Loaded, rec LocalRecord) {
 
 // newcomer makes the node one without a slot, with a new identity.
 func (n *Node) newcomer() attempt {
-	n.coord.Enlist(n.cfg.Identity())
+	n.coord.Recall(coordinator.Claim{Owner: coordinator.Owner{Node: n.cfg.Identity()}})
 	n.mu.Lock()
 	n.resumed = false
 	n.mu.Unlock()
