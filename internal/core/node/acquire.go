@@ -38,8 +38,11 @@ func (n *Node) begin() (attempt, error) {
 	// unfit ends the start only if the claim can be resumed. A new node goes by the cluster's record in ZooKeeper.
 	var unfit error
 	// Even if the record is not resumed: the node must not make a cluster anew that ZooKeeper has lost.
-	if rec.ClusterName == n.cfg.Cluster {
-		unfit = n.adoptCluster(rec.Cluster)
+	if rec.ClusterName == n.cfg.Cluster && rec.Cluster.UUID != "" {
+		var r rules
+		if r, unfit = n.cfg.rulesOf(rec.Cluster); unfit == nil {
+			n.join(rec.Cluster, r)
+		}
 	}
 	a := n.newcomer()
 	//mutant:c17-any-zookeeper by sim -> a.otherZK = false
@@ -105,7 +108,7 @@ func (n *Node) recall(loaded localcache.Loaded, rec LocalRecord) {
 	n.coord.Recall(claim)
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.adoptView()
+	n.view.Store(n.coord.View())
 	n.reservedUntil, n.generation = claim.ReservedUntil, claim.Generation
 	n.served, n.rotations = ms(rec.ServedMs), rec.Rotations
 	n.resumed, n.journal = true, rec.Journal
@@ -347,7 +350,7 @@ func (n *Node) lease() time.Duration {
 }
 
 // joinCluster reads the cluster record, or creates it if Config.Bootstrap allows that. It checks the record against
-// this node's settings and against the cluster of its state directory. lost reports that ZooKeeper has lost the cluster
+// the cluster of the state directory and this node's settings, and makes the cluster this node's own. lost reports that ZooKeeper has lost the cluster
 // of the claim, or that this is another ZooKeeper (a.otherZK).
 func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err error) {
 	mine := n.peek().cluster
@@ -367,15 +370,13 @@ func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err erro
 	if err != nil {
 		return false, err
 	}
-	switch _, ours := n.Cluster(); {
+	_, ours := n.Cluster()
+	finding := coordinator.ClusterFinding(&cl, mine.UUID, n.coord.Claim().Incarnation)
+	switch {
 	//mutant:c32-any-cluster by TestRunningNodeJoinsNoOtherCluster -> case false:
 	case !a.usable && ours != "" && ours != cl.UUID: // clients do not look again which cluster answers (C32)
 		return false, &coordinator.OtherClusterError{Found: cl.UUID, Ours: ours}
-	case !a.usable:
-		return false, n.joinAs(cl)
-	}
-	finding := coordinator.ClusterFinding(&cl, mine.UUID, n.coord.Claim().Incarnation)
-	switch {
+	case !a.usable: // any cluster will do
 	case finding == coordinator.FoundLost && (a.otherZK || a.cached):
 		return true, nil
 	case finding != coordinator.FoundOurs && cl.UUID != mine.UUID:
@@ -383,7 +384,15 @@ func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err erro
 		a.cached = false
 		return false, &StateOfOtherClusterError{Ours: mine.UUID, Found: cl.UUID}
 	}
-	return false, n.joinAs(cl)
+	r, err := n.cfg.fits(cl)
+	if err != nil {
+		return false, err
+	}
+	if time.Until(r.layout.Expires()) < 5*365*24*time.Hour {
+		n.log.Warn("the layout's time field runs out within five years", "at", r.layout.Expires())
+	}
+	n.join(cl, r)
+	return false, nil
 }
 
 // readCluster reads the cluster record. For a new node, the record of a server that lags
@@ -453,33 +462,6 @@ func (n *Node) unconfirm() {
 		n.log.Error("could not write the state directory, which still has a lease that is no longer valid",
 			"error", err)
 	}
-}
-
-// joinAs makes a cluster this node's own, or returns why the node's settings do not fit it.
-func (n *Node) joinAs(cl coordinator.Cluster) error {
-	r, err := n.cfg.fits(cl)
-	if err != nil {
-		return err
-	}
-	if time.Until(r.layout.Expires()) < 5*365*24*time.Hour {
-		n.log.Warn("the layout's time field runs out within five years", "at", r.layout.Expires())
-	}
-	n.join(cl, r)
-	return nil
-}
-
-// adoptCluster makes the cluster of a local record the node's own, if the record names one. It
-// returns an error if this node cannot make IDs by the cluster's rules.
-func (n *Node) adoptCluster(cl coordinator.Cluster) error {
-	if cl.UUID == "" {
-		return nil
-	}
-	rules, err := n.cfg.rulesOf(cl)
-	if err != nil {
-		return err
-	}
-	n.join(cl, rules)
-	return nil
 }
 
 // join makes a cluster the node's own, with the rules given.

@@ -80,7 +80,7 @@ func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
 		return err
 	}
 	n.mu.Lock()
-	n.adoptView() // for named sequences
+	n.view.Store(n.coord.View()) // for named sequences
 	n.mu.Unlock()
 	offset, voters := compare(own, peers)
 	if n.followLeap(offset, voters) {

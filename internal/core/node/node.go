@@ -30,7 +30,7 @@ type Node struct {
 
 	// view is what coord held when that last counted. IDs, refusals, named sequences, snapshots and the local record go
 	// by it, and nothing else in this package has a copy of the claim or the stage. It is never nil. Only the goroutine
-	// that runs keep stores it, with mu held: see adoptView. If there is a tenure, View.Claim is of its slot.
+	// that runs keep stores it, with mu held. If there is a tenure, View.Claim is of its slot.
 	view atomic.Pointer[coordinator.View]
 
 	// sequencesReady: Ready need not look at named sequences any more.
@@ -99,7 +99,7 @@ type keeper struct {
 // state is shared by the two loops and by callers.
 type state struct {
 	phase Phase
-	// cluster is the cluster's record as joinCluster or adoptCluster last took it over. Of what changes later, only
+	// cluster is the cluster's record as join last took it over. Of what changes later, only
 	// HighestSlot is kept up to date. Who needs the horizon or the freeze reads the record again.
 	cluster coordinator.Cluster
 	// Only the goroutine of keep writes cluster and rules, so that goroutine may read them without mu.

@@ -41,18 +41,17 @@ func (n *Node) beginTenure() error {
 	if next := n.view.Load().Next; next != nil {
 		n.reservedUntil = next.ReservedUntil
 	}
-	n.adoptView()
+	n.view.Store(n.coord.View())
 	n.cfg.Trace.Step("tenure", "worker", claim.Worker, "floor", claim.Floor)
 	n.tenure = &tenure{Owner: claim.Owner, floor: claim.Floor, gen: gen}
 	return nil
 }
 
-// publish makes what coord holds now count for IDs. The next extension of the reserved bound stores its claim.
+// publish makes what coord holds now count, for IDs and for the next local record.
 func (n *Node) publish() {
 	n.mu.Lock()
-	was := n.view.Load()
-	n.adoptView()
-	is := n.view.Load()
+	was, is := n.view.Load(), n.coord.View()
+	n.view.Store(is)
 	n.applyBounds()
 	if n.shortOfBound() > n.cfg.extendEvery() {
 		wake(n.wakeDisk) // the lease bound held the reserved bound back, and has moved on
@@ -63,9 +62,6 @@ func (n *Node) publish() {
 		n.cfg.WakeSequences() // after a loss of data, sequences wait for a heartbeat (S24)
 	}
 }
-
-// adoptView makes what coord holds now count, for IDs and for the next local record. mu is held.
-func (n *Node) adoptView() { n.view.Store(n.coord.View()) }
 
 // applyBounds lets the generator use the whole ticks below both the reserved bound and the lease bound. mu is held.
 func (n *Node) applyBounds() {
