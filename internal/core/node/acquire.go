@@ -308,7 +308,11 @@ func (n *Node) startFromCache(lost bool) error {
 	n.cfg.Trace.Step("alone", "node", claim.Node, "worker", claim.Worker, "term", claim.Term, "nonce", claim.Nonce,
 		"inc", claim.Incarnation, "floor", claim.Floor, "own_lease", claim.LeaseUntil, "ever", claim.EverConfirmed,
 		"now", n.now())
-	return n.beginTenure()
+	if err := n.beginTenure(); err != nil {
+		return err
+	}
+	n.startServing()
+	return nil
 }
 
 // giveUp ends an identity that held a slot, and makes the node a newcomer.
@@ -333,7 +337,11 @@ func (n *Node) granted(confirm time.Duration, how string) error {
 	n.mu.Unlock()
 	claim := n.coord.Claim()
 	n.log.Info(how, "worker", claim.Worker, "term", claim.Term, "node", claim.Node, "confirm_time_s", confirm.Seconds())
-	return n.beginTenure()
+	if err := n.beginTenure(); err != nil {
+		return err
+	}
+	n.startServing()
+	return nil
 }
 
 // leased reports whether the claim's lease runs.

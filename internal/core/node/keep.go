@@ -37,12 +37,11 @@ func (n *Node) keep(ctx context.Context) error {
 	}
 }
 
-// round lets the tenure issue if it may, sends a heartbeat, releases old slots, and looks whether the clock went back. It
+// round sends a heartbeat, lets the tenure issue if it may, releases old slots, and looks whether the clock went back. It
 // returns a *coordinator.FencedError, the context's error, or nil, and for a node that never confirmed a worker
 // store.ErrLocalSession. Other failures are only noted: the node serves on within its lease.
 func (n *Node) round(ctx context.Context) error {
 	n.turns.keep.Store(n.mono())
-	n.startServing()
 	err := n.beat(ctx)
 	if _, fenced := errors.AsType[*coordinator.FencedError](err); fenced {
 		return err
