@@ -29,8 +29,8 @@ type attempt struct {
 
 // begin returns the first attempt, made from the local record in the state directory. A start that must
 // not go on is refused.
-func (n *Node) begin() (attempt, error) {
-	loaded := n.cfg.Cache.Load()
+func (k *keeper) begin() (attempt, error) {
+	loaded := k.cfg.Cache.Load()
 	rec, err := DecodeRecord(loaded.Record)
 	if err != nil {
 		return attempt{}, err
@@ -38,40 +38,40 @@ func (n *Node) begin() (attempt, error) {
 	// unfit ends the start only if the claim can be resumed. A new node goes by the cluster's record in ZooKeeper.
 	var unfit error
 	// Even if the record is not resumed: the node must not make a cluster anew that ZooKeeper has lost.
-	if rec.ClusterName == n.cfg.Cluster && rec.Cluster.UUID != "" {
+	if rec.ClusterName == k.cfg.Cluster && rec.Cluster.UUID != "" {
 		var r rules
-		if r, unfit = n.cfg.rulesOf(rec.Cluster); unfit == nil {
-			n.join(rec.Cluster, r)
+		if r, unfit = k.cfg.rulesOf(rec.Cluster); unfit == nil {
+			k.join(rec.Cluster, r)
 		}
 	}
-	a := n.newcomer()
+	a := k.newcomer()
 	//mutant:c17-any-zookeeper by sim -> a.otherZK = false
-	a.otherZK = rec.ZooKeeper != "" && rec.ZooKeeper != n.cfg.ZooKeeper && !n.cfg.ZooKeeperReplaced
-	n.mu.Lock()
-	n.store.address = rec.ZooKeeper
-	if n.cfg.ZooKeeperReplaced {
-		n.store.address = n.cfg.ZooKeeper
+	a.otherZK = rec.ZooKeeper != "" && rec.ZooKeeper != k.cfg.ZooKeeper && !k.cfg.ZooKeeperReplaced
+	k.mu.Lock()
+	k.store.address = rec.ZooKeeper
+	if k.cfg.ZooKeeperReplaced {
+		k.store.address = k.cfg.ZooKeeper
 	}
-	n.mu.Unlock()
-	if loaded.Status == localcache.StatusRecord && rec.ClusterName != n.cfg.Cluster {
-		return a, &StateOfOtherClusterError{Ours: strconv.Quote(rec.ClusterName), Found: strconv.Quote(n.cfg.Cluster)}
+	k.mu.Unlock()
+	if loaded.Status == localcache.StatusRecord && rec.ClusterName != k.cfg.Cluster {
+		return a, &StateOfOtherClusterError{Ours: strconv.Quote(rec.ClusterName), Found: strconv.Quote(k.cfg.Cluster)}
 	}
-	if !n.resumable(loaded, rec) {
+	if !k.resumable(loaded, rec) {
 		return a, nil
 	}
 	if unfit == nil {
-		_, unfit = n.cfg.fits(n.cluster)
+		_, unfit = k.cfg.fits(k.cluster)
 	}
 	if unfit != nil {
 		return a, unfit
 	}
 	if a.otherZK {
-		n.log.Warn("the state directory was last used with another ZooKeeper, resuming only if this one has the "+
+		k.log.Warn("the state directory was last used with another ZooKeeper, resuming only if this one has the "+
 			"worker's record",
-			"last_zookeeper", rec.ZooKeeper, "zookeeper", n.cfg.ZooKeeper)
+			"last_zookeeper", rec.ZooKeeper, "zookeeper", k.cfg.ZooKeeper)
 	}
-	n.recall(loaded, rec)
-	a.usable, a.cached = true, n.coord.Claim().EverConfirmed && !a.otherZK
+	k.recall(loaded, rec)
+	a.usable, a.cached = true, k.coord.Claim().EverConfirmed && !a.otherZK
 	return a, nil
 }
 
@@ -80,83 +80,83 @@ func (n *Node) begin() (attempt, error) {
 // A record that does not match this machine and file was copied or moved. The original may
 // be started as well, even without ZooKeeper, while this node holds the slot. So such a
 // record is never resumed, and the node registers as a new one (C18).
-func (n *Node) resumable(loaded localcache.Loaded, rec LocalRecord) bool {
+func (k *keeper) resumable(loaded localcache.Loaded, rec LocalRecord) bool {
 	switch {
 	case loaded.Status == localcache.StatusCorrupt:
-		n.log.Warn("ignored the damaged state file, registering as a new node", "reason", loaded.Reason)
+		k.log.Warn("ignored the damaged state file, registering as a new node", "reason", loaded.Reason)
 		return false
 	case loaded.Status != localcache.StatusRecord:
 		return false
 	//mutant:c18-no-fingerprint by sim -> case false:
 	case len(loaded.Changed) > 0:
-		n.log.Warn("the state directory was copied or moved here, registering as a new node",
+		k.log.Warn("the state directory was copied or moved here, registering as a new node",
 			"changed", loaded.Changed, "old_worker", rec.Claim.Worker)
 		return false
 	case loaded.Damaged:
-		n.log.Warn("one copy in the state file is damaged, continuing from the other", "reason", loaded.Reason)
+		k.log.Warn("one copy in the state file is damaged, continuing from the other", "reason", loaded.Reason)
 	}
 	return true
 }
 
 // recall makes the claim of a local record the node's own.
-func (n *Node) recall(loaded localcache.Loaded, rec LocalRecord) {
-	claim := rec.Claim.From(n.elapsed, rec.Boot != "" && rec.Boot == n.cfg.BootID)
+func (k *keeper) recall(loaded localcache.Loaded, rec LocalRecord) {
+	claim := rec.Claim.From(k.elapsed, rec.Boot != "" && rec.Boot == k.cfg.BootID)
 	if loaded.Damaged {
-		n.startSlack = limits.BoundSlack // its ReservedUntil was raised by this
+		k.startSlack = limits.BoundSlack // its ReservedUntil was raised by this
 		claim.Generation++               // the block that is lost may have been the newer one
 	}
-	n.coord.Recall(claim)
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.view.Store(n.coord.View())
-	n.reservedUntil, n.generation = claim.ReservedUntil, claim.Generation
-	n.served, n.rotations = ms(rec.ServedMs), rec.Rotations
-	n.resumed, n.journal = true, rec.Journal
+	k.coord.Recall(claim)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.view.Store(k.coord.View())
+	k.reservedUntil, k.generation = claim.ReservedUntil, claim.Generation
+	k.served, k.rotations = ms(rec.ServedMs), rec.Rotations
+	k.resumed, k.journal = true, rec.Journal
 }
 
 // newcomer makes the node one without a slot, with a new identity.
-func (n *Node) newcomer() attempt {
-	n.coord.Recall(coordinator.Claim{Owner: coordinator.Owner{Node: n.cfg.Identity()}})
-	n.mu.Lock()
-	n.resumed = false
-	n.mu.Unlock()
+func (k *keeper) newcomer() attempt {
+	k.coord.Recall(coordinator.Claim{Owner: coordinator.Owner{Node: k.cfg.Identity()}})
+	k.mu.Lock()
+	k.resumed = false
+	k.mu.Unlock()
 	return attempt{}
 }
 
 // acquire acquires a slot: the slot of the state directory, or a new one. It returns nil once the node holds a tenure.
 // If ZooKeeper is needed and does not answer, acquire retries, and gives up when it could not read the cluster record
 // for timeout (0: never). Failures of later calls do not count: a slow ZooKeeper must not end a start.
-func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) error {
+func (k *keeper) acquire(ctx context.Context, a attempt, timeout time.Duration) error {
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = 100*time.Millisecond, 3*time.Second
-	n.keeper.answered = n.mono()
+	k.answered = k.mono()
 	for {
-		began := n.mono()
-		n.releaseOld(ctx) // this node may wait for a worker that it still has to release
-		err := n.tryAcquire(ctx, &a)
+		began := k.mono()
+		k.releaseOld(ctx) // this node may wait for a worker that it still has to release
+		err := k.tryAcquire(ctx, &a)
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		cause := n.causeOfWait(err, began)
+		cause := k.causeOfWait(err, began)
 		var replaced *coordinator.OtherClusterError
 		switch {
-		case errors.As(err, &replaced) && !a.usable && !n.belongs():
+		case errors.As(err, &replaced) && !a.usable && !k.belongs():
 			// Holders have put their cluster back while this node created a new one.
-			n.log.Warn("another cluster record replaced this node's while it registered, joining that cluster",
+			k.log.Warn("another cluster record replaced this node's while it registered, joining that cluster",
 				"error", err)
 		case cause == "":
 			return err
-		case timeout > 0 && n.mono() > n.keeper.answered+int64(timeout):
+		case timeout > 0 && k.mono() > k.answered+int64(timeout):
 			return fmt.Errorf("ZooKeeper did not answer within %s, and this node cannot start without it: %w",
 				timeout, err)
 		default:
-			if n.refusal.Load().Cause != cause {
-				n.log.Warn("waiting for a worker: the state directory has no valid lease to start from",
+			if k.refusal.Load().Cause != cause {
+				k.log.Warn("waiting for a worker: the state directory has no valid lease to start from",
 					"cause", cause, "error", err)
 			}
-			n.refuse(Starting, cause)
+			k.refuse(Starting, cause)
 		}
-		if err := n.sleep(ctx, wait.NextBackOff(), nil); err != nil {
+		if err := k.sleep(ctx, wait.NextBackOff(), nil); err != nil {
 			return err
 		}
 	}
@@ -164,11 +164,11 @@ func (n *Node) acquire(ctx context.Context, a attempt, timeout time.Duration) er
 
 // causeOfWait returns the cause for which a start waits after err, and retries. It is "" if err
 // ends the start. The attempt began at began, monotonic ns.
-func (n *Node) causeOfWait(err error, began int64) Cause {
+func (k *keeper) causeOfWait(err error, began int64) Cause {
 	switch {
 	case !errors.Is(err, store.ErrUnreachable):
 		return ""
-	case n.keeper.answered > began:
+	case k.answered > began:
 		return CauseZooKeeperSlow
 	}
 	return CauseZooKeeperUnreachable
@@ -178,51 +178,51 @@ func (n *Node) causeOfWait(err error, began int64) Cause {
 const joinTime = 1500 * time.Millisecond
 
 // tryAcquire makes one attempt to get a tenure.
-func (n *Node) tryAcquire(ctx context.Context, a *attempt) error {
-	n.turns.keep.Store(n.mono())
-	looking := n.cfg.CallTimeout
-	if a.cached && n.leased() {
+func (k *keeper) tryAcquire(ctx context.Context, a *attempt) error {
+	k.turns.keep.Store(k.mono())
+	looking := k.cfg.CallTimeout
+	if a.cached && k.leased() {
 		looking = min(looking, joinTime)
 	}
 	joinCtx, cancel := context.WithTimeout(ctx, looking)
 	defer cancel()
 	// A loss that this node has found is of its old cluster, so it comes before joining another.
-	n.passLoss()
-	if err := n.coord.WriteNoted(joinCtx); err != nil {
+	k.passLoss()
+	if err := k.coord.WriteNoted(joinCtx); err != nil {
 		return err
 	}
-	lost, err := n.joinCluster(joinCtx, a)
-	if err := n.checkEra(); err != nil {
+	lost, err := k.joinCluster(joinCtx, a)
+	if err := k.checkEra(); err != nil {
 		return err // before anything is written with such a time
 	}
-	o := outcome{err: err, lost: lost, leased: n.leased()}
+	o := outcome{err: err, lost: lost, leased: k.leased()}
 	next := a.move(o)
 	// Looking through a thousand slots of a slow ensemble takes long.
-	ctx, over := context.WithTimeout(ctx, 6*n.cfg.CallTimeout)
+	ctx, over := context.WithTimeout(ctx, 6*k.cfg.CallTimeout)
 	defer over()
 	if next == moveResume {
-		o = n.resume(ctx, a)
+		o = k.resume(ctx, a)
 		next = a.move(o)
 	}
 	switch next {
 	case moveOver:
 		return o.err
 	case moveAlone:
-		return n.startFromCache(o.lost)
+		return k.startFromCache(o.lost)
 	case moveRefuse:
-		return n.otherZooKeeper()
+		return k.otherZooKeeper()
 	case moveAnew:
-		n.giveUp(a, o)
+		k.giveUp(a, o)
 	case moveRegister: // with the present identity
 	}
 	// The cluster's record is as joinCluster has just read it.
-	_, confirm, err := n.coord.Register(ctx, n.peek().cluster, n.lease(), n.checkClock)
+	_, confirm, err := k.coord.Register(ctx, k.peek().cluster, k.lease(), k.checkClock)
 	if err != nil {
-		a.usable = n.coord.Pending() // the slot may have been written all the same: the next attempt resumes it if so
+		a.usable = k.coord.Pending() // the slot may have been written all the same: the next attempt resumes it if so
 		return err
 	}
 	a.usable = false
-	return n.granted(confirm, "registered")
+	return k.granted(confirm, "registered")
 }
 
 // move is the next step of a start.
@@ -273,23 +273,23 @@ func (a attempt) move(o outcome) move {
 }
 
 // resume tries to resume the claim, and begins its tenure if it succeeds.
-func (n *Node) resume(ctx context.Context, a *attempt) outcome {
-	reserved := n.peek().reservedUntil
+func (k *keeper) resume(ctx context.Context, a *attempt) outcome {
+	reserved := k.peek().reservedUntil
 	check := func(own coordinator.Reading, peers []coordinator.Reading) error {
-		if err := n.checkClock(own, peers); err != nil {
+		if err := k.checkClock(own, peers); err != nil {
 			return err
 		}
-		return n.checkStart(reserved)
+		return k.checkStart(reserved)
 	}
-	confirm, err := n.coord.Resume(ctx, n.lease(), check)
-	o := outcome{resumed: true, err: err, leased: n.leased(), granted: n.coord.Claim().Nonce != ""}
+	confirm, err := k.coord.Resume(ctx, k.lease(), check)
+	o := outcome{resumed: true, err: err, leased: k.leased(), granted: k.coord.Claim().Nonce != ""}
 	if err == nil {
-		o.err = n.granted(confirm, "resumed")
+		o.err = k.granted(confirm, "resumed")
 	}
 	if notOurs, ok := errors.AsType[*coordinator.NotOursError](err); ok {
 		o.lost = notOurs.Lost
 		if a.otherZK {
-			n.coord.Forgive()
+			k.coord.Forgive()
 		}
 	}
 	return o
@@ -297,60 +297,60 @@ func (n *Node) resume(ctx context.Context, a *attempt) outcome {
 
 // startFromCache starts from the local record alone: ZooKeeper does not answer, or it has lost
 // the record of this node or its cluster (lost).
-func (n *Node) startFromCache(lost bool) error {
-	s := n.peek()
-	//mutant:c16-alone-beyond-the-lease -> c := n.coord.Claim(); c.LeaseUntil = n.now() + 60_000; n.coord.Recall(c); n.coord.GoAlone(s.reservedUntil, s.generation)
-	n.coord.GoAlone(s.reservedUntil, s.generation) // from the reserved bound on (C6)
-	claim := n.coord.Claim()
-	n.log.Warn("starting from the state directory alone, the clock is unverified", "cause", TroubleFromCache,
+func (k *keeper) startFromCache(lost bool) error {
+	s := k.peek()
+	//mutant:c16-alone-beyond-the-lease -> c := k.coord.Claim(); c.LeaseUntil = k.now() + 60_000; k.coord.Recall(c); k.coord.GoAlone(s.reservedUntil, s.generation)
+	k.coord.GoAlone(s.reservedUntil, s.generation) // from the reserved bound on (C6)
+	claim := k.coord.Claim()
+	k.log.Warn("starting from the state directory alone, the clock is unverified", "cause", TroubleFromCache,
 		"worker", claim.Worker, "term", claim.Term,
-		"lease_left_s", n.leaseLeftS(claim), "record_missing", lost)
-	n.cfg.Trace.Step("alone", "node", claim.Node, "worker", claim.Worker, "term", claim.Term, "nonce", claim.Nonce,
+		"lease_left_s", k.leaseLeftS(claim), "record_missing", lost)
+	k.cfg.Trace.Step("alone", "node", claim.Node, "worker", claim.Worker, "term", claim.Term, "nonce", claim.Nonce,
 		"inc", claim.Incarnation, "floor", claim.Floor, "own_lease", claim.LeaseUntil, "ever", claim.EverConfirmed,
-		"now", n.now())
-	if err := n.beginTenure(); err != nil {
+		"now", k.now())
+	if err := k.beginTenure(); err != nil {
 		return err
 	}
-	n.startServing()
+	k.startServing()
 	return nil
 }
 
 // giveUp ends an identity that held a slot, and makes the node a newcomer.
-func (n *Node) giveUp(a *attempt, o outcome) {
+func (k *keeper) giveUp(a *attempt, o outcome) {
 	if o.lost {
-		n.cfg.WakeSequences()
+		k.cfg.WakeSequences()
 	}
-	n.log.Warn("registering as a new node", "worker", n.coord.Claim().Worker, "reason", o.err)
-	n.forget()
+	k.log.Warn("registering as a new node", "worker", k.coord.Claim().Worker, "reason", o.err)
+	k.forget()
 	otherZK := a.otherZK
-	*a = n.newcomer()
+	*a = k.newcomer()
 	a.otherZK = otherZK
-	n.mu.Lock()
-	n.served, n.rotations = 0, nil
-	n.mu.Unlock()
+	k.mu.Lock()
+	k.served, k.rotations = 0, nil
+	k.mu.Unlock()
 }
 
 // granted begins to hold a slot whose write was acknowledged. confirm is its confirming time, and how the log message.
-func (n *Node) granted(confirm time.Duration, how string) error {
-	n.mu.Lock()
-	n.store.address = n.cfg.ZooKeeper // it has the record
-	n.mu.Unlock()
-	claim := n.coord.Claim()
-	n.log.Info(how, "worker", claim.Worker, "term", claim.Term, "node", claim.Node, "confirm_time_s", confirm.Seconds())
-	if err := n.beginTenure(); err != nil {
+func (k *keeper) granted(confirm time.Duration, how string) error {
+	k.mu.Lock()
+	k.store.address = k.cfg.ZooKeeper // it has the record
+	k.mu.Unlock()
+	claim := k.coord.Claim()
+	k.log.Info(how, "worker", claim.Worker, "term", claim.Term, "node", claim.Node, "confirm_time_s", confirm.Seconds())
+	if err := k.beginTenure(); err != nil {
 		return err
 	}
-	n.startServing()
+	k.startServing()
 	return nil
 }
 
 // leased reports whether the claim's lease runs.
-func (n *Node) leased() bool { return n.coord.Claim().Leased(n.now(), n.cfg.Clock.Boot()) }
+func (k *keeper) leased() bool { return k.coord.Claim().Leased(k.now(), k.cfg.Clock.Boot()) }
 
 // lease returns how far ahead of the clock the next write pushes the lease bound. It is 0 while
 // the clock counts as wrong: the bound stays where it is.
-func (n *Node) lease() time.Duration {
-	s := n.peek()
+func (k *keeper) lease() time.Duration {
+	s := k.peek()
 	if s.skew.wrong {
 		return 0
 	}
@@ -360,26 +360,26 @@ func (n *Node) lease() time.Duration {
 // joinCluster reads the cluster record, or creates it if Config.Bootstrap allows that. It checks the record against
 // the cluster of the state directory and this node's settings, and makes the cluster this node's own. lost reports that ZooKeeper has lost the cluster
 // of the claim, or that this is another ZooKeeper (a.otherZK).
-func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err error) {
-	mine := n.peek().cluster
-	cl, err := n.readCluster(ctx, mine, a)
+func (k *keeper) joinCluster(ctx context.Context, a *attempt) (lost bool, err error) {
+	mine := k.peek().cluster
+	cl, err := k.readCluster(ctx, mine, a)
 	if !errors.Is(err, store.ErrUnreachable) {
-		n.keeper.answered = n.mono()
+		k.answered = k.mono()
 	}
 	if errors.Is(err, coordinator.ErrNoCluster) {
-		if err := n.mayMakeCluster(err, mine, a); err != nil {
+		if err := k.mayMakeCluster(err, mine, a); err != nil {
 			return false, err
 		}
-		if a.cached && n.leased() {
+		if a.cached && k.leased() {
 			return true, nil
 		}
-		cl, err = n.makeCluster(ctx, mine)
+		cl, err = k.makeCluster(ctx, mine)
 	}
 	if err != nil {
 		return false, err
 	}
-	_, ours := n.Cluster()
-	finding := coordinator.ClusterFinding(&cl, mine.UUID, n.coord.Claim().Incarnation)
+	_, ours := k.Cluster()
+	finding := coordinator.ClusterFinding(&cl, mine.UUID, k.coord.Claim().Incarnation)
 	switch {
 	//mutant:c32-any-cluster by TestRunningNodeJoinsNoOtherCluster -> case false:
 	case !a.usable && ours != "" && ours != cl.UUID: // clients do not look again which cluster answers (C32)
@@ -388,49 +388,49 @@ func (n *Node) joinCluster(ctx context.Context, a *attempt) (lost bool, err erro
 	case finding == coordinator.FoundLost && (a.otherZK || a.cached):
 		return true, nil
 	case finding != coordinator.FoundOurs && cl.UUID != mine.UUID:
-		n.unconfirm() // the lease counts in its own cluster only (C16)
+		k.unconfirm() // the lease counts in its own cluster only (C16)
 		a.cached = false
 		return false, &StateOfOtherClusterError{Ours: mine.UUID, Found: cl.UUID}
 	}
-	r, err := n.cfg.fits(cl)
+	r, err := k.cfg.fits(cl)
 	if err != nil {
 		return false, err
 	}
 	if time.Until(r.layout.Expires()) < 5*365*24*time.Hour {
-		n.log.Warn("the layout's time field runs out within five years", "at", r.layout.Expires())
+		k.log.Warn("the layout's time field runs out within five years", "at", r.layout.Expires())
 	}
-	n.join(cl, r)
+	k.join(cl, r)
 	return false, nil
 }
 
 // readCluster reads the cluster record. For a new node, the record of a server that lags
 // behind will do: the write of a slot fails if the record has changed. Only if that record
 // would keep the new node from registering is it read again after a sync.
-func (n *Node) readCluster(ctx context.Context, mine coordinator.Cluster, a *attempt) (coordinator.Cluster, error) {
+func (k *keeper) readCluster(ctx context.Context, mine coordinator.Cluster, a *attempt) (coordinator.Cluster, error) {
 	if !a.usable {
-		cl, err := coordinator.PeekCluster(ctx, n.cfg.Store)
-		if err == nil && (mine.UUID == "" || mine.UUID == cl.UUID) && n.now() >= cl.FrozenUntil {
+		cl, err := coordinator.PeekCluster(ctx, k.cfg.Store)
+		if err == nil && (mine.UUID == "" || mine.UUID == cl.UUID) && k.now() >= cl.FrozenUntil {
 			return cl, nil
 		}
 		if err != nil && !errors.Is(err, coordinator.ErrNoCluster) {
 			return cl, err
 		}
 	}
-	return coordinator.ReadCluster(ctx, n.cfg.Store)
+	return coordinator.ReadCluster(ctx, k.cfg.Store)
 }
 
 // mayMakeCluster returns nil if this node may create the cluster record, or put it back, in a
 // ZooKeeper that has none. why is the error of the read that did not find it.
-func (n *Node) mayMakeCluster(why error, mine coordinator.Cluster, a *attempt) error {
+func (k *keeper) mayMakeCluster(why error, mine coordinator.Cluster, a *attempt) error {
 	switch {
 	case a.otherZK:
-		return n.otherZooKeeper()
-	case !n.cfg.Bootstrap && mine.UUID != "":
-		return &LostClusterError{n.cfg.Cluster, why}
-	case !n.cfg.Bootstrap:
-		return fmt.Errorf("%w (name %q)", why, n.cfg.Cluster)
+		return k.otherZooKeeper()
+	case !k.cfg.Bootstrap && mine.UUID != "":
+		return &LostClusterError{k.cfg.Cluster, why}
+	case !k.cfg.Bootstrap:
+		return fmt.Errorf("%w (name %q)", why, k.cfg.Cluster)
 	case mine.UUID != "":
-		return n.cfg.Settings.Agree(mine)
+		return k.cfg.Settings.Agree(mine)
 	}
 	return nil
 }
@@ -438,50 +438,50 @@ func (n *Node) mayMakeCluster(why error, mine coordinator.Cluster, a *attempt) e
 // makeCluster creates the cluster record in a ZooKeeper that has none. If the state directory
 // names a cluster, ZooKeeper has lost that cluster, and its nodes may still hold leases. Then
 // makeCluster puts it back, with registration frozen until all those leases have ended.
-func (n *Node) makeCluster(ctx context.Context, mine coordinator.Cluster) (coordinator.Cluster, error) {
+func (k *keeper) makeCluster(ctx context.Context, mine coordinator.Cluster) (coordinator.Cluster, error) {
 	if mine.UUID != "" { // put back only where the directory names it (C22)
-		cl, err := n.coord.PutClusterBack(ctx)
+		cl, err := k.coord.PutClusterBack(ctx)
 		if err == nil {
-			n.log.Error(
+			k.log.Error(
 				"restored the cluster record that ZooKeeper lost and froze registration until all leases have expired",
 				"cluster", cl.UUID, "until", time.UnixMilli(cl.FrozenUntil).UTC())
 		}
 		return cl, err
 	}
-	want, err := n.cfg.Settings.Record(n.cfg.Identity(), n.cfg.Heartbeat)
+	want, err := k.cfg.Settings.Record(k.cfg.Identity(), k.cfg.Heartbeat)
 	if err == nil {
-		_, err = n.cfg.fits(want) // no node could join a cluster that this one does not fit, and its settings stay
+		_, err = k.cfg.fits(want) // no node could join a cluster that this one does not fit, and its settings stay
 	}
 	if err != nil {
 		return coordinator.Cluster{}, err
 	}
-	return coordinator.CreateCluster(ctx, n.cfg.Store, want, n.now())
+	return coordinator.CreateCluster(ctx, k.cfg.Store, want, k.now())
 }
 
-func (n *Node) otherZooKeeper() error {
-	return &OtherZooKeeperError{State: n.peek().store.address, Given: n.cfg.ZooKeeper}
+func (k *keeper) otherZooKeeper() error {
+	return &OtherZooKeeperError{State: k.peek().store.address, Given: k.cfg.ZooKeeper}
 }
 
 // unconfirm changes the local record so that the node no longer starts without ZooKeeper. Another cluster has confirmed
 // in the place of the node's own, which ends the leases of its own. The record still names its own cluster. So the next
 // start refuses too, and does not join the other cluster unasked. If the node finds its own cluster again, it resumes.
-func (n *Node) unconfirm() {
-	if err := n.coord.Unconfirm(); err != nil {
-		n.log.Error("could not write the state directory, which still has a lease that is no longer valid",
+func (k *keeper) unconfirm() {
+	if err := k.coord.Unconfirm(); err != nil {
+		k.log.Error("could not write the state directory, which still has a lease that is no longer valid",
 			"error", err)
 	}
 }
 
 // join makes a cluster the node's own, with the rules given.
-func (n *Node) join(cl coordinator.Cluster, r rules) {
-	n.coord.Join(cl)
-	cl.HighestSlot = n.coord.HighestSlot()
-	if notice, err := limits.NoticeWithin(ms(cl.ConfirmMs), n.cfg.Heartbeat); err == nil {
+func (k *keeper) join(cl coordinator.Cluster, r rules) {
+	k.coord.Join(cl)
+	cl.HighestSlot = k.coord.HighestSlot()
+	if notice, err := limits.NoticeWithin(ms(cl.ConfirmMs), k.cfg.Heartbeat); err == nil {
 		//mutant:c12-slow-reconnect by sim -> _ = notice
-		n.cfg.Store.Hurry(notice) // a loss is noticed within the confirming time (C12)
+		k.cfg.Store.Hurry(notice) // a loss is noticed within the confirming time (C12)
 	}
-	n.clock.SetCoast(r.onRollback.Coast())
-	n.mu.Lock()
-	n.cluster, n.rules = cl, r
-	n.mu.Unlock()
+	k.clock.SetCoast(r.onRollback.Coast())
+	k.mu.Lock()
+	k.cluster, k.rules = cl, r
+	k.mu.Unlock()
 }

@@ -108,7 +108,7 @@ func TestFailedWorkerChangeKeepsTheReservedBound(t *testing.T) {
 	if _, err := (ledger{n.Node}).Save(other); err != nil {
 		t.Fatal(err)
 	}
-	n.keepOld(false)
+	n.keeper.keepOld(false)
 	rec, err := DecodeRecord(r.loaded().Record)
 	if err != nil || rec.Claim.Worker != old.Worker || rec.Claim.ReservedUntil < limit {
 		t.Errorf("worker %d, a bound %d ms below what may have been issued, %v", rec.Claim.Worker,
@@ -141,9 +141,9 @@ func TestReconfirmedTenureBeginsAboveIssuedIDs(t *testing.T) {
 	old, claim := n.tenure, n.view.Load().Claim
 	n.mu.Unlock()
 	end := n.layout.Start(old.gen.Close())
-	closed, _ := n.closeIfLapsed(lo)
+	closed, _ := n.keeper.closeIfLapsed(lo)
 	beat := coordinator.Beat{Floor: lo, LeaseUntil: claim.LeaseUntil, Confirmed: true}
-	if err := errors.Join(n.coord.Accept(beat, closed), n.beginTenure()); err != nil {
+	if err := errors.Join(n.keeper.coord.Accept(beat, closed), n.keeper.beginTenure()); err != nil {
 		t.Fatal(err)
 	}
 	if n.tenure == old || n.tenure.floor < end {

@@ -89,9 +89,9 @@ func TestReservedBoundFollowsTheLease(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			n := starting(t, func(c *Config) { c.Reserve, c.Clock = 3*time.Second, still{} })
-			n.coord.Recall(coordinator.Claim{LeaseUntil: n.now() + row.lease.Milliseconds()})
+			n.keeper.coord.Recall(coordinator.Claim{LeaseUntil: n.now() + row.lease.Milliseconds()})
 			n.reservedUntil = n.now() + row.bound.Milliseconds()
-			n.publish()
+			n.keeper.publish()
 			if got := len(n.wakeDisk) == 1; got != row.want {
 				t.Errorf("the bound is pushed: %v", got)
 			}

@@ -8,7 +8,7 @@ import (
 )
 
 // extendLoop keeps the reserved bound on the local disk ahead of the clock until the context ends. It also starts a
-// tenure that waits for its floor, since keep may be waiting for ZooKeeper at that moment.
+// tenure that waits for its floor, since the keeper may be waiting for ZooKeeper at that moment.
 func (n *Node) extendLoop(ctx context.Context) {
 	timer := time.NewTimer(n.cfg.extendEvery())
 	defer timer.Stop()

@@ -33,21 +33,21 @@ const warnEvery = time.Minute
 
 // mayWarn reports whether a warning about clocks is due. If so, the next one is not due before
 // warnEvery has passed. mu is held.
-func (n *Node) mayWarn() bool {
-	now := n.mono()
-	due := n.skew.warnedAt == 0 || now-n.skew.warnedAt > int64(warnEvery)
+func (k *keeper) mayWarn() bool {
+	now := k.mono()
+	due := k.skew.warnedAt == 0 || now-k.skew.warnedAt > int64(warnEvery)
 	if due {
-		n.skew.warnedAt = now
+		k.skew.warnedAt = now
 	}
 	return due
 }
 
 // noteLeap logs a leap of the wall clock that the issuing clock does not follow.
-func (n *Node) noteLeap(ahead time.Duration) {
-	n.mu.Lock()
-	defer n.unlock()
-	if n.mayWarn() {
-		n.say(n.log.Warn, "the wall clock leapt ahead without confirmation, continuing by the monotonic clock",
+func (k *keeper) noteLeap(ahead time.Duration) {
+	k.mu.Lock()
+	defer k.unlock()
+	if k.mayWarn() {
+		k.say(k.log.Warn, "the wall clock leapt ahead without confirmation, continuing by the monotonic clock",
 			"cause", TroubleLeap,
 			"ahead_ms", ahead.Milliseconds())
 	}
@@ -55,18 +55,18 @@ func (n *Node) noteLeap(ahead time.Duration) {
 
 // verdict returns what the voters find of this clock, which was ahead of the leader's by offset in the reading own, and
 // notes that.
-func (n *Node) verdict(own coordinator.Reading, offset timeguard.Offset, voters []timeguard.Offset) timeguard.Verdict {
+func (k *keeper) verdict(own coordinator.Reading, offset timeguard.Offset, voters []timeguard.Offset) timeguard.Verdict {
 	v := timeguard.Judge(offset, voters, limits.ClocksAgree)
-	n.mu.Lock()
-	defer n.unlock()
-	if v.Worst.Beyond(limits.WarnSkew) && n.mayWarn() {
-		n.say(n.log.Warn, "clock offset is large", "cause", TroubleOffset,
+	k.mu.Lock()
+	defer k.unlock()
+	if v.Worst.Beyond(limits.WarnSkew) && k.mayWarn() {
+		k.say(k.log.Warn, "clock offset is large", "cause", TroubleOffset,
 			"clock_offset_ms", offset.Ahead.Milliseconds(), "clock_uncertainty_ms", offset.Uncertainty.Milliseconds(),
 			"worst_offset_ms", v.Worst.Ahead.Milliseconds(), "voters", v.Voters, "against", v.Against)
 	}
-	n.skew.offset, n.skew.verdict = offset, v
-	if n.skew.agreed = (coordinator.Reading{}); v.Verified() && !v.Wrong() {
-		n.skew.agreed = own
+	k.skew.offset, k.skew.verdict = offset, v
+	if k.skew.agreed = (coordinator.Reading{}); v.Verified() && !v.Wrong() {
+		k.skew.agreed = own
 	}
 	return v
 }
@@ -74,52 +74,52 @@ func (n *Node) verdict(own coordinator.Reading, offset timeguard.Offset, voters 
 // judgeClock compares this clock with the voters' after each heartbeat. If most voters find it wrong three times in a
 // row, the node stops issuing and extends no bound until they no longer do. The error is that of reading the peers'
 // clocks.
-func (n *Node) judgeClock(ctx context.Context, own coordinator.Reading) error {
-	peers, err := n.coord.Peers(ctx, n.view.Load().Claim.Worker)
+func (k *keeper) judgeClock(ctx context.Context, own coordinator.Reading) error {
+	peers, err := k.coord.Peers(ctx, k.view.Load().Claim.Worker)
 	if err != nil {
 		return err
 	}
-	n.mu.Lock()
-	n.view.Store(n.coord.View()) // for named sequences
-	n.mu.Unlock()
+	k.mu.Lock()
+	k.view.Store(k.coord.View()) // for named sequences
+	k.mu.Unlock()
 	offset, voters := compare(own, peers)
-	if n.followLeap(offset, voters) {
+	if k.followLeap(offset, voters) {
 		return nil // measured before the leap: the next round counts
 	}
-	verdict := n.verdict(own, offset, voters)
-	wrong := n.keeper.rounds.Add(verdict)
-	n.mu.Lock()
-	defer n.unlock()
-	if wrong && !n.skew.wrong {
-		n.say(n.log.Error, "most voters found this clock wrong, stopped issuing IDs until it is right",
+	verdict := k.verdict(own, offset, voters)
+	wrong := k.rounds.Add(verdict)
+	k.mu.Lock()
+	defer k.unlock()
+	if wrong && !k.skew.wrong {
+		k.say(k.log.Error, "most voters found this clock wrong, stopped issuing IDs until it is right",
 			"cause", CauseClockWrong,
 			"clock_offset_ms", offset.Ahead.Milliseconds(), "against", verdict.Against, "voters", verdict.Voters)
-		n.refuseLocked(Refusal{Phase: Refusing, Cause: CauseClockWrong, Offset: offset.Ahead})
+		k.refuseLocked(Refusal{Phase: Refusing, Cause: CauseClockWrong, Offset: offset.Ahead})
 	}
-	if !wrong && n.skew.wrong {
-		n.say(n.log.Info, "the clock is right again", "clock_offset_ms", offset.Ahead.Milliseconds())
+	if !wrong && k.skew.wrong {
+		k.say(k.log.Info, "the clock is right again", "clock_offset_ms", offset.Ahead.Milliseconds())
 	}
-	n.skew.wrong = wrong
+	k.skew.wrong = wrong
 	return nil
 }
 
 // followLeap lets the issuing clock follow a leap of the wall clock that most voters agree with, and reports whether it
 // did. offset is that of the issuing clock.
-func (n *Node) followLeap(offset timeguard.Offset, voters []timeguard.Offset) bool {
-	ahead := n.clock.Ahead()
+func (k *keeper) followLeap(offset timeguard.Offset, voters []timeguard.Offset) bool {
+	ahead := k.clock.Ahead()
 	if ahead == 0 {
 		return false
 	}
 	offset.Ahead += ahead
 	if v := timeguard.Judge(offset, voters, limits.ClocksAgree); !v.Verified() || v.Wrong() {
-		n.noteLeap(ahead)
+		k.noteLeap(ahead)
 		return false
 	}
-	n.log.Warn("following a leap of the wall clock that ZooKeeper and peers confirm", "ahead_ms", ahead.Milliseconds())
-	if !n.diskStalls() { // heartbeats must not wait for it
-		n.extend(ahead) // else the clock would leap beyond the bound
+	k.log.Warn("following a leap of the wall clock that ZooKeeper and peers confirm", "ahead_ms", ahead.Milliseconds())
+	if !k.diskStalls() { // heartbeats must not wait for it
+		k.extend(ahead) // else the clock would leap beyond the bound
 	}
-	n.clock.Confirm(ahead)
+	k.clock.Confirm(ahead)
 	return true
 }
 
@@ -130,65 +130,65 @@ const maxRotations = 4
 // limits.RotateBehind, and for longer than the confirming time, which a fresh slot costs. ZooKeeper and most peers must
 // agree with the new time. The old slot is released at the end of what was issued for it. If no fresh slot can be
 // acquired, the node waits for its clock.
-func (n *Node) rotateIfBehind(ctx context.Context) error {
-	old, behind := n.mayRotate()
+func (k *keeper) rotateIfBehind(ctx context.Context) error {
+	old, behind := k.mayRotate()
 	if old == nil {
 		return nil
 	}
-	claim := n.view.Load().Claim
-	n.log.Warn("the clock went back and ZooKeeper and peers confirm it, acquiring a new worker",
+	claim := k.view.Load().Claim
+	k.log.Warn("the clock went back and ZooKeeper and peers confirm it, acquiring a new worker",
 		"behind_ms", behind.Milliseconds(), "worker", claim.Worker)
-	callCtx, cancel := context.WithTimeout(ctx, 6*n.cfg.CallTimeout)
+	callCtx, cancel := context.WithTimeout(ctx, 6*k.cfg.CallTimeout)
 	defer cancel()
 	var left coordinator.Left
 	var confirm time.Duration
-	cl, err := coordinator.ReadCluster(callCtx, n.cfg.Store)
+	cl, err := coordinator.ReadCluster(callCtx, k.cfg.Store)
 	if err == nil {
-		left, confirm, err = n.coord.Register(callCtx, cl, n.lease(), n.checkClock)
+		left, confirm, err = k.coord.Register(callCtx, cl, k.lease(), k.checkClock)
 	}
 	if err != nil {
-		n.log.Warn("could not acquire a new worker, waiting for the clock to catch up", "error", err)
-		n.keepOld(errors.Is(err, store.ErrUnreachable))
+		k.log.Warn("could not acquire a new worker, waiting for the clock to catch up", "error", err)
+		k.keepOld(errors.Is(err, store.ErrUnreachable))
 		return nil
 	}
-	n.refuse(Confirming, CauseNewWorker)
-	n.keeper.toRelease = append(n.keeper.toRelease, leftSlot{left, n.closeTenure(old)})
-	if err := n.granted(confirm, "acquired a new worker"); err != nil {
+	k.refuse(Confirming, CauseNewWorker)
+	k.toRelease = append(k.toRelease, leftSlot{left, k.closeTenure(old)})
+	if err := k.granted(confirm, "acquired a new worker"); err != nil {
 		return err
 	}
-	n.releaseOld(ctx)
-	wake(n.wakeKeeper)
+	k.releaseOld(ctx)
+	wake(k.wakeKeeper)
 	return ctx.Err()
 }
 
 // mayRotate returns the tenure whose clock went back so far that a fresh slot is due, and how long it would refuse. The
 // attempt counts from now on. mayRotate returns nil if no slot is due.
-func (n *Node) mayRotate() (old *tenure, behind time.Duration) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
+func (k *keeper) mayRotate() (old *tenure, behind time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	// A tenure that does not serve yet has issued nothing. It waits for its floor.
-	if n.tenure == nil || n.serving.Load() != n.tenure {
+	if k.tenure == nil || k.serving.Load() != k.tenure {
 		return nil, 0
 	}
-	agreed := n.skew.verdict.Verified() && !n.skew.verdict.Wrong() && !n.skew.wrong
-	behind = n.refusalDuration(n.tenure)
-	if n.store.err != nil || !agreed || behind <= max(limits.RotateBehind, n.cluster.ConfirmTime()) {
+	agreed := k.skew.verdict.Verified() && !k.skew.verdict.Wrong() && !k.skew.wrong
+	behind = k.refusalDuration(k.tenure)
+	if k.store.err != nil || !agreed || behind <= max(limits.RotateBehind, k.cluster.ConfirmTime()) {
 		return nil, 0
 	}
-	since := n.now() - n.cluster.LeaseMs
-	n.rotations = slices.DeleteFunc(n.rotations, func(at int64) bool { return at < since })
-	if len(n.rotations) >= maxRotations {
+	since := k.now() - k.cluster.LeaseMs
+	k.rotations = slices.DeleteFunc(k.rotations, func(at int64) bool { return at < since })
+	if len(k.rotations) >= maxRotations {
 		return nil, 0
 	}
-	n.rotations = append(n.rotations, n.now())
-	return n.tenure, behind
+	k.rotations = append(k.rotations, k.now())
+	return k.tenure, behind
 }
 
 // refusalDuration returns how long a tenure refuses because the clock went back. If rollbacks are
 // counted, the tenure may go on while a restart would refuse to wait for the reserved bound.
 // Then refusalDuration returns the wait for that bound. mu is held.
-func (n *Node) refusalDuration(t *tenure) time.Duration {
-	if restart := timeguard.StartWait(n.now(), n.reservedUntil); n.onRollback.Counts() &&
+func (k *keeper) refusalDuration(t *tenure) time.Duration {
+	if restart := timeguard.StartWait(k.now(), k.reservedUntil); k.onRollback.Counts() &&
 		restart > limits.MaxStartWait {
 		return restart
 	}
@@ -200,21 +200,21 @@ func (n *Node) refusalDuration(t *tenure) time.Duration {
 //
 // The attempt counts if its answer was lost after a slot had been chosen: ZooKeeper may have
 // given that slot to this node. Otherwise one lost answer after the other would take all slots.
-func (n *Node) keepOld(unanswered bool) {
-	n.mu.Lock()
-	v := *n.view.Load()
+func (k *keeper) keepOld(unanswered bool) {
+	k.mu.Lock()
+	v := *k.view.Load()
 	changed := v.Next != nil
 	if !(changed && unanswered) {
-		n.rotations = n.rotations[:max(0, len(n.rotations)-1)] // none was taken
+		k.rotations = k.rotations[:max(0, len(k.rotations)-1)] // none was taken
 	}
 	v.Next = nil
-	n.view.Store(&v)
-	n.mu.Unlock()
+	k.view.Store(&v)
+	k.mu.Unlock()
 	if !changed {
 		return
 	}
-	if err := n.coord.Save(); err != nil {
-		n.log.Warn("could not write the state file, which names a worker that this node never acquired, retrying",
+	if err := k.coord.Save(); err != nil {
+		k.log.Warn("could not write the state file, which names a worker that this node never acquired, retrying",
 			"error", err)
 	}
 }
@@ -226,26 +226,26 @@ type leftSlot struct {
 }
 
 // releaseOld releases the slots that were left after rollbacks. It retries those that fail at the next heartbeat.
-func (n *Node) releaseOld(ctx context.Context) {
-	due := n.keeper.toRelease
-	n.keeper.toRelease = nil
+func (k *keeper) releaseOld(ctx context.Context) {
+	due := k.toRelease
+	k.toRelease = nil
 	for _, d := range due {
-		callCtx, cancel := context.WithTimeout(ctx, n.cfg.CallTimeout)
-		err := n.coord.ReleaseLeft(callCtx, d.Left, d.end)
+		callCtx, cancel := context.WithTimeout(ctx, k.cfg.CallTimeout)
+		err := k.coord.ReleaseLeft(callCtx, d.Left, d.end)
 		cancel()
 		if err == nil {
-			n.log.Info("released the old worker", "worker", d.Worker())
+			k.log.Info("released the old worker", "worker", d.Worker())
 			continue
 		}
-		n.keeper.toRelease = append(n.keeper.toRelease, d)
+		k.toRelease = append(k.toRelease, d)
 	}
 }
 
 // checkClock returns a *ClockError if most voters find this clock wrong. The coordinator calls
 // it before it writes a slot, so that the times of a wrong clock do not get into the record.
-func (n *Node) checkClock(own coordinator.Reading, peers []coordinator.Reading) error {
+func (k *keeper) checkClock(own coordinator.Reading, peers []coordinator.Reading) error {
 	offset, voters := compare(own, peers)
-	verdict := n.verdict(own, offset, voters)
+	verdict := k.verdict(own, offset, voters)
 	if verdict.Wrong() {
 		return &ClockError{fmt.Sprintf("the clock differs by %s from ZooKeeper and peers (%d of %d voters say so, "+
 			"%s is allowed). Set it right (NTP) and start again",
@@ -256,9 +256,9 @@ func (n *Node) checkClock(own coordinator.Reading, peers []coordinator.Reading) 
 
 // checkStart returns a *ClockError if the clock is behind floor (Unix ms) by more than a start
 // waits for. A predecessor may have issued everything below floor.
-func (n *Node) checkStart(floor int64) error {
-	patience := limits.MaxStartWait + n.startSlack
-	wait := timeguard.StartWait(n.now(), floor)
+func (k *keeper) checkStart(floor int64) error {
+	patience := limits.MaxStartWait + k.startSlack
+	wait := timeguard.StartWait(k.now(), floor)
 	if wait > patience {
 		return &ClockError{fmt.Sprintf("the clock is %s behind what this worker may have issued. "+
 			"A start waits %s at most. Set the clock right, or remove the state directory to start with a new worker",
@@ -269,11 +269,11 @@ func (n *Node) checkStart(floor int64) error {
 
 // checkEra returns a *ClockError if the layout cannot hold the time of the clock. It comes before all comparisons with
 // records: a machine without a battery for its clock starts in 1970.
-func (n *Node) checkEra() error {
-	if now := n.now(); n.layout != (worker.Layout{}) && !inEra(n.layout, now) {
+func (k *keeper) checkEra() error {
+	if now := k.now(); k.layout != (worker.Layout{}) && !inEra(k.layout, now) {
 		return &ClockError{fmt.Sprintf("the clock says %s, and IDs of layout %s have times %s. Set the clock right "+
 			"(NTP) and start again. If it is right, use a cluster with another layout",
-			time.UnixMilli(now).UTC().Format(time.RFC3339), n.layout, era(n.layout))}
+			time.UnixMilli(now).UTC().Format(time.RFC3339), k.layout, era(k.layout))}
 	}
 	return nil
 }

@@ -100,7 +100,7 @@ func TestStopDuringWorkerChangeKeepsTheNewRecord(t *testing.T) {
 	if _, err := (ledger{n.Node}).Save(other); err != nil {
 		t.Fatal(err)
 	}
-	n.Node.stop(context.Background())
+	n.keeper.stop(context.Background())
 	rec, err := DecodeRecord(r.loaded().Record)
 	if err != nil || rec.Claim.Worker != 7 || rec.Stopped || rec.Claim.ReservedUntil < other.Floor {
 		t.Errorf("%+v, %v", rec, err)
@@ -117,7 +117,7 @@ func TestStopKeepsAFloorThatNoTenureReached(t *testing.T) {
 	floor := n.now() + 9000
 	n.changeClaim(func(c *coordinator.Claim) { c.Floor = floor })
 	n.mu.Unlock()
-	n.Node.stop(context.Background())
+	n.keeper.stop(context.Background())
 	rec, err := DecodeRecord(r.loaded().Record)
 	if err != nil || rec.Claim.ReservedUntil < floor {
 		t.Errorf("%+v, %v", rec, err)
@@ -133,7 +133,7 @@ func TestLapsedTenureIsReplacedLater(t *testing.T) {
 		floor  int64
 		lapsed bool
 	}{{floor, false}, {floor + 1, true}, {floor, true}} {
-		if _, lapsed := n.closeIfLapsed(row.floor); lapsed != row.lapsed {
+		if _, lapsed := n.keeper.closeIfLapsed(row.floor); lapsed != row.lapsed {
 			t.Errorf("heartbeat %d: lapsed %v", i, lapsed)
 		}
 	}

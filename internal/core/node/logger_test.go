@@ -26,8 +26,8 @@ func (w blockingWriter) Write(p []byte) (int, error) {
 // need the state, are answered all the same.
 func TestBlockedLoggerStopsNoAnswers(t *testing.T) {
 	for name, log := range map[string]func(n *Node){
-		"noteStore": func(n *Node) { n.noteStore(io.EOF) },
-		"noteLeap":  func(n *Node) { n.noteLeap(time.Second) },
+		"noteStore": func(n *Node) { n.keeper.noteStore(io.EOF) },
+		"noteLeap":  func(n *Node) { n.keeper.noteLeap(time.Second) },
 		"noteStall": func(n *Node) { n.disk.saving, n.disk.since = true, n.mono()-2*int64(stallAfter); n.noteStall() },
 		"noteDisk": func(n *Node) {
 			n.mu.Lock()

@@ -13,30 +13,29 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// Node is one flaked node. Call Run once. All other methods may be called at any time, from any goroutine.
+// Node is one flaked node. Call Run once. All other exported methods may be called at any time, from any goroutine. Two
+// goroutines run it: that of keeper, and that of extendLoop.
 type Node struct {
 	cfg   Config
 	log   hclog.Logger
 	clock *timeguard.Issuing
 	// elapsed measures how much time passes (C31), for named sequences, too.
 	elapsed *timeguard.Elapsed
-	// coord holds the slot. Only the goroutine that runs keep uses it, and stop after that.
-	coord *coordinator.Coordinator
 
 	// serving is the tenure that IDs are made from. It is nil while the node refuses, and
 	// refusal then says why. To make an ID, a GET reads only serving.
 	serving atomic.Pointer[tenure]
 	refusal atomic.Pointer[Refusal]
 
-	// view is what coord held when that last counted. IDs, refusals, named sequences, snapshots and the local record go
-	// by it, and nothing else in this package has a copy of the claim or the stage. It is never nil. Only the goroutine
-	// that runs keep stores it, with mu held. If there is a tenure, View.Claim is of its slot.
+	// view is what the coordinator held when that last counted. IDs, refusals, named sequences, snapshots and the local record go
+	// by it, and nothing else in this package has a copy of the claim or the stage. It is never nil. Only the keeper
+	// stores it, with mu held. If there is a tenure, View.Claim is of its slot.
 	view atomic.Pointer[coordinator.View]
 
 	// sequencesReady: Ready need not look at named sequences any more.
 	sequencesReady atomic.Bool
 
-	keeperWokenAt atomic.Int64 // when a rollback last woke keep, monotonic ns
+	keeperWokenAt atomic.Int64 // when a rollback last woke the keeper, monotonic ns
 
 	// draining: Drain was called. releases: it asked to release the worker at the stop.
 	draining, releases atomic.Bool
@@ -51,7 +50,7 @@ type Node struct {
 	// the local record was damaged: localcache has then raised the reserved bound by as much.
 	startSlack time.Duration
 
-	wakeKeeper chan struct{} // capacity 1: wakes keep
+	wakeKeeper chan struct{} // capacity 1: wakes the keeper
 	wakeDisk   chan struct{} // capacity 1: wakes extendLoop
 
 	meter   meter
@@ -62,7 +61,7 @@ type Node struct {
 	// older record could overwrite a newer one.
 	saveMu sync.Mutex
 
-	keeper keeper
+	keeper *keeper
 
 	noting sync.WaitGroup // timers that call noteStall
 
@@ -87,22 +86,13 @@ func (n *Node) unlock() {
 	}
 }
 
-// keeper is the state of the goroutine that runs keep. No other goroutine uses it, so it needs no mu. Some code holds
-// mu all the same, for other fields beside it.
-type keeper struct {
-	// answered is the time of ZooKeeper's last answer to joinCluster, or of the beginning of acquire, monotonic ns.
-	answered  int64
-	rounds    timeguard.Rounds
-	toRelease []leftSlot
-}
-
 // state is shared by the two loops and by callers.
 type state struct {
 	phase Phase
 	// cluster is the cluster's record as join last took it over. Of what changes later, only
 	// HighestSlot is kept up to date. Who needs the horizon or the freeze reads the record again.
 	cluster coordinator.Cluster
-	// Only the goroutine of keep writes cluster and rules, so that goroutine may read them without mu.
+	// Only the keeper writes cluster and rules, so the keeper may read them without mu.
 	rules
 	// reservedUntil is the reserved bound (Unix ms) and generation the write count of the durable local record. Only
 	// these are current: Claim has both as of its last read, grant or heartbeat.
@@ -205,11 +195,12 @@ func New(cfg Config) (*Node, error) {
 		elapsed:    timeguard.NewElapsed(cfg.Clock),
 		wakeKeeper: make(chan struct{}, 1), wakeDisk: make(chan struct{}, 1), began: make(chan struct{})}
 	n.started = cfg.Clock.Wall() / 1e6
-	n.coord = coordinator.New(coordinator.Config{
+	n.keeper = &keeper{Node: n}
+	n.keeper.coord = coordinator.New(coordinator.Config{
 		Store: cfg.Store, Now: n.clock.NowMs, Elapsed: n.elapsed, Ledger: ledger{n}, Labels: cfg.Labels,
 		Interval: cfg.Heartbeat, Followed: cfg.Followed, Trace: cfg.Trace, Logger: cfg.Logger.Named("coordinator"),
 	})
-	n.view.Store(n.coord.View())
+	n.view.Store(n.keeper.coord.View())
 	n.refuse(Starting, CauseNoWorkerYet)
 	return n, nil
 }
@@ -221,12 +212,12 @@ func (n *Node) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	var disk sync.WaitGroup
 	disk.Go(func() { n.extendLoop(ctx) })
-	err := n.keep(ctx)
+	err := n.keeper.keep(ctx)
 	cancel()
 	disk.Wait()
 	stopCtx, done := context.WithTimeout(context.WithoutCancel(ctx), n.stopTime())
 	defer done()
-	n.stop(stopCtx)
+	n.keeper.stop(stopCtx)
 	n.noting.Wait()
 	if errors.Is(err, context.Canceled) {
 		return nil

@@ -125,7 +125,7 @@ func (s *sim) lives(p *process) {
 			s.extend(p)
 		}
 	}
-	mayConfirm := p.n.view.Load().Stage != coordinator.Confirmed && p.n.elapsed.AtLeast() >= p.n.coord.ConfirmAt()
+	mayConfirm := p.n.view.Load().Stage != coordinator.Confirmed && p.n.elapsed.AtLeast() >= p.n.keeper.coord.ConfirmAt()
 	if s.now >= p.keepAt || p.acquiring || mayConfirm || len(p.n.wakeKeeper) > 0 {
 		drain(p.n.wakeKeeper)
 		if !s.chance(8) {

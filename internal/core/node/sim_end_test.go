@@ -48,7 +48,7 @@ func (s *sim) stop(p *process) {
 			p.patience = 50
 		}
 		s.note("%s: stops, gives its worker back %t", p.name, p.n.cfg.ReleaseOnExit)
-		p.n.stop(ctx)
+		p.n.keeper.stop(ctx)
 		p.giveUp()
 		s.note("%s: stopped", p.name)
 		_ = p.session.Close()

@@ -119,12 +119,12 @@ func (s *sim) startIn(m *machine, mem *memzk.Server) *process {
 	}
 	// RetryAfter is time of the synctest bubble, so that retries come to an end. It divides no
 	// timeout, so that no two timers fire at the same instant.
-	p.n.coord.RetryAfter = 997 * time.Millisecond
-	p.n.coord.Nonce = nonce
+	p.n.keeper.coord.RetryAfter = 997 * time.Millisecond
+	p.n.keeper.coord.Nonce = nonce
 	m.proc = p
 	s.note("%s: starts, clock %+dms", p.name, m.skew()/1e6)
 	s.within(p, &p.keeping, func() {
-		p.attempt, err = p.n.begin()
+		p.attempt, err = p.n.keeper.begin()
 		if err != nil {
 			s.exits(p, err)
 		}
@@ -261,7 +261,7 @@ func (s *sim) keep(p *process) {
 	p.keepAt = s.now + int64(s.heartbeat/2) + int64(s.upTo(s.heartbeat))
 	s.within(p, &p.keeping, func() {
 		if p.acquiring {
-			switch err := p.n.tryAcquire(context.Background(), &p.attempt); {
+			switch err := p.n.keeper.tryAcquire(context.Background(), &p.attempt); {
 			case err == nil:
 				p.acquiring = false
 				s.note("%s: %s", p.name, p.n.Worker())
@@ -271,13 +271,13 @@ func (s *sim) keep(p *process) {
 			return
 		}
 		phase, term, at := p.n.phase, p.n.view.Load().Claim.Term, p.held()
-		err := p.n.round(context.Background())
+		err := p.n.keeper.round(context.Background())
 		var fenced *coordinator.FencedError
 		switch {
 		case errors.As(err, &fenced):
 			s.note("%s: %v", p.name, err)
-			p.n.fenced(fenced)
-			p.attempt, p.acquiring = p.n.newcomer(), true
+			p.n.keeper.fenced(fenced)
+			p.attempt, p.acquiring = p.n.keeper.newcomer(), true
 		case err != nil:
 			s.exits(p, err)
 		case phase != p.n.phase || term != p.n.view.Load().Claim.Term || at != p.held():

@@ -177,10 +177,12 @@ func (n *Node) Snapshot() Snapshot {
 }
 
 // Met returns the other nodes that this one has met: see coordinator.Peer.
-func (n *Node) Met() []coordinator.Peer { return n.coord.Met() }
+func (n *Node) Met() []coordinator.Peer { return n.keeper.coord.Met() }
 
 // Remember takes over the peers that an earlier process has met in a cluster. Call it before Run.
-func (n *Node) Remember(cluster string, peers []coordinator.Peer) { n.coord.Remember(cluster, peers) }
+func (n *Node) Remember(cluster string, peers []coordinator.Peer) {
+	n.keeper.coord.Remember(cluster, peers)
+}
 
 func (c *ClockSnapshot) set(own timeguard.Offset, v timeguard.Verdict) {
 	worst := v.Worst

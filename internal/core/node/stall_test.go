@@ -111,7 +111,7 @@ func TestLossIsNoticedByAStopWithoutADisk(t *testing.T) {
 	n.stop()
 	r.Disk.FailSyncs = func() error { return errors.New("disk on fire") }
 	r.Mem.Restore(copied)
-	n.Node.stop(t.Context())
+	n.keeper.stop(t.Context())
 	if cl, err := coordinator.ReadCluster(t.Context(), r.Mem.Session()); err != nil || cl.Incarnation == 0 {
 		t.Errorf("incarnation %d, %v", cl.Incarnation, err)
 	}

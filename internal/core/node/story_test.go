@@ -128,7 +128,7 @@ func (a *tale) keeps(p *process) {
 		return
 	}
 	p.keepAt = a.now + int64(a.heartbeat)
-	if in := p.n.coord.ConfirmAt() - p.n.elapsed.AtLeast(); p.n.view.Load().Stage != coordinator.Confirmed && in > 0 {
+	if in := p.n.keeper.coord.ConfirmAt() - p.n.elapsed.AtLeast(); p.n.view.Load().Stage != coordinator.Confirmed && in > 0 {
 		p.keepAt = min(p.keepAt, a.now+in)
 	}
 }

@@ -19,47 +19,47 @@ type tenure struct {
 }
 
 // beginTenure creates the tenure of the slot. The tenure issues nothing until startServing has put it into serving.
-func (n *Node) beginTenure() error {
-	claim := n.coord.Claim()
-	if err := n.checkEra(); err != nil {
+func (k *keeper) beginTenure() error {
+	claim := k.coord.Claim()
+	if err := k.checkEra(); err != nil {
 		return err
 	}
-	if err := n.checkStart(claim.Floor); err != nil {
+	if err := k.checkStart(claim.Floor); err != nil {
 		return err
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
+	k.mu.Lock()
+	defer k.mu.Unlock()
 	gen, err := worker.NewGenerator(worker.GeneratorConfig{
-		Layout: n.layout, Datacenter: n.cluster.Datacenter, Worker: int64(claim.Worker),
-		Floor: n.layout.CeilTick(claim.Floor),
-		Clock: n.clock, Rollback: n.onRollback, CountRollbacks: n.onRollback.Counts(), Borrow: n.borrow,
-		SequenceStart: n.sequenceStart, SegmentStart: n.segmentStart, Rand: n.cfg.Rand, Counts: &n.meter.worker,
+		Layout: k.layout, Datacenter: k.cluster.Datacenter, Worker: int64(claim.Worker),
+		Floor: k.layout.CeilTick(claim.Floor),
+		Clock: k.clock, Rollback: k.onRollback, CountRollbacks: k.onRollback.Counts(), Borrow: k.borrow,
+		SequenceStart: k.sequenceStart, SegmentStart: k.segmentStart, Rand: k.cfg.Rand, Counts: &k.meter.worker,
 	})
 	if err != nil {
 		return err
 	}
-	if next := n.view.Load().Next; next != nil {
-		n.reservedUntil = next.ReservedUntil
+	if next := k.view.Load().Next; next != nil {
+		k.reservedUntil = next.ReservedUntil
 	}
-	n.view.Store(n.coord.View())
-	n.cfg.Trace.Step("tenure", "worker", claim.Worker, "floor", claim.Floor)
-	n.tenure = &tenure{Owner: claim.Owner, floor: claim.Floor, gen: gen}
+	k.view.Store(k.coord.View())
+	k.cfg.Trace.Step("tenure", "worker", claim.Worker, "floor", claim.Floor)
+	k.tenure = &tenure{Owner: claim.Owner, floor: claim.Floor, gen: gen}
 	return nil
 }
 
 // publish makes what coord holds now count, for IDs and for the next local record.
-func (n *Node) publish() {
-	n.mu.Lock()
-	was, is := n.view.Load(), n.coord.View()
-	n.view.Store(is)
-	n.applyBounds()
-	if n.shortOfBound() > n.cfg.extendEvery() {
-		wake(n.wakeDisk) // the lease bound held the reserved bound back, and has moved on
+func (k *keeper) publish() {
+	k.mu.Lock()
+	was, is := k.view.Load(), k.coord.View()
+	k.view.Store(is)
+	k.applyBounds()
+	if k.shortOfBound() > k.cfg.extendEvery() {
+		wake(k.wakeDisk) // the lease bound held the reserved bound back, and has moved on
 	}
-	n.mu.Unlock()
+	k.mu.Unlock()
 	confirmed := was.Stage != coordinator.Confirmed && is.Stage == coordinator.Confirmed
 	if confirmed || was.Claim.Incarnation != is.Claim.Incarnation {
-		n.cfg.WakeSequences() // after a loss of data, sequences wait for a heartbeat (S24)
+		k.cfg.WakeSequences() // after a loss of data, sequences wait for a heartbeat (S24)
 	}
 }
 
@@ -141,37 +141,37 @@ func (n *Node) mayServe() bool {
 // closeIfLapsed closes the tenure if the slot has a higher floor: the lease had run out, and another node may have
 // held the slot since. It reports whether it has closed the tenure, now or in a heartbeat that could not begin the next
 // one, and returns the end of what that has issued, Unix ms.
-func (n *Node) closeIfLapsed(floor int64) (end int64, lapsed bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	old := n.tenure
+func (k *keeper) closeIfLapsed(floor int64) (end int64, lapsed bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	old := k.tenure
 	if old == nil || floor <= old.floor && !old.lapsed {
 		return 0, false
 	}
-	if n.view.Load().Claim.EverConfirmed { // else the tenure never issued, and its refusal stays
-		n.refuseLocked(Refusal{Phase: Confirming, Cause: CauseLeaseExpiredAway})
+	if k.view.Load().Claim.EverConfirmed { // else the tenure never issued, and its refusal stays
+		k.refuseLocked(Refusal{Phase: Confirming, Cause: CauseLeaseExpiredAway})
 	}
 	old.lapsed = true
-	end = n.closeTenure(old)
+	end = k.closeTenure(old)
 	return end, true // the next tenure begins above it (C26)
 }
 
 // closeTenure closes a tenure, and returns the end of what it has issued, Unix ms.
-func (n *Node) closeTenure(t *tenure) int64 {
-	end := n.layout.Start(t.gen.Close())
-	n.cfg.Trace.Step("ended", "worker", t.Worker, "end", end)
+func (k *keeper) closeTenure(t *tenure) int64 {
+	end := k.layout.Start(t.gen.Close())
+	k.cfg.Trace.Step("ended", "worker", t.Worker, "end", end)
 	return end
 }
 
 // replace gives up a slot that the node has lost, and acquires another one. again: it has lost one just before.
-func (n *Node) replace(ctx context.Context, lost *coordinator.FencedError, again bool) error {
-	n.fenced(lost)
+func (k *keeper) replace(ctx context.Context, lost *coordinator.FencedError, again bool) error {
+	k.fenced(lost)
 	if again { // a fault that persists must not use up one slot after another
-		if err := n.sleep(ctx, fencesApart, nil); err != nil {
+		if err := k.sleep(ctx, fencesApart, nil); err != nil {
 			return err
 		}
 	}
-	return n.acquire(ctx, n.newcomer(), 0)
+	return k.acquire(ctx, k.newcomer(), 0)
 }
 
 // fencesApart: a node that is fenced twice within this time waits for this time before it registers again.
@@ -179,91 +179,91 @@ const fencesApart = 30 * time.Second
 
 // fenced drops the tenure of a slot that this node has lost. It invalidates the local record
 // too, so that a restart without ZooKeeper does not resume the slot.
-func (n *Node) fenced(err *coordinator.FencedError) {
-	n.log.Error("fenced: stopped issuing IDs for this worker, registering as a new node", "cause", CauseLostWorker,
+func (k *keeper) fenced(err *coordinator.FencedError) {
+	k.log.Error("fenced: stopped issuing IDs for this worker, registering as a new node", "cause", CauseLostWorker,
 		"worker", err.Worker, "reason", err.Reason)
-	n.refuse(Starting, CauseLostWorker)
+	k.refuse(Starting, CauseLostWorker)
 	if err.Lost {
-		n.cfg.WakeSequences()
+		k.cfg.WakeSequences()
 	}
-	n.mu.Lock()
-	if n.tenure != nil {
-		n.closeTenure(n.tenure)
-		n.tenure = nil
+	k.mu.Lock()
+	if k.tenure != nil {
+		k.closeTenure(k.tenure)
+		k.tenure = nil
 	}
-	n.cfg.Trace.Step("fenced", "worker", err.Worker, "lost", err.Lost)
-	n.served, n.rotations = 0, nil
-	n.skew.wrong, n.keeper.rounds = false, timeguard.Rounds{} // registering checks the clock
-	n.mu.Unlock()
-	//mutant:c19-fenced-worker-is-resumed by TestFencedSlotIsNotResumedAfterRestart -> _ = n.forget
-	n.forget() // no restart resumes a worker that was fenced (C19)
+	k.cfg.Trace.Step("fenced", "worker", err.Worker, "lost", err.Lost)
+	k.served, k.rotations = 0, nil
+	k.skew.wrong, k.rounds = false, timeguard.Rounds{} // registering checks the clock
+	k.mu.Unlock()
+	//mutant:c19-fenced-worker-is-resumed by TestFencedSlotIsNotResumedAfterRestart -> _ = k.forget
+	k.forget() // no restart resumes a worker that was fenced (C19)
 }
 
 // forget invalidates the local record. If the disk takes no writes, the node goes on all the
 // same: the next start that reaches ZooKeeper finds that the slot is lost.
-func (n *Node) forget() {
-	n.saveMu.Lock()
-	err := n.invalidate()
-	n.saveMu.Unlock()
+func (k *keeper) forget() {
+	k.saveMu.Lock()
+	err := k.invalidate()
+	k.saveMu.Unlock()
 	if err != nil {
-		n.log.Error("could not invalidate the state file, which still names a worker that this node has lost",
+		k.log.Error("could not invalidate the state file, which still names a worker that this node has lost",
 			"error", err)
 	}
 }
 
 // invalidate makes the local record one that no start resumes, durably.
-func (n *Node) invalidate() error {
-	err := n.cfg.Cache.Invalidate()
+func (k *keeper) invalidate() error {
+	err := k.cfg.Cache.Invalidate()
 	if err == nil {
-		n.cfg.Trace.Step("invalidated")
+		k.cfg.Trace.Step("invalidated")
 	}
 	return err
 }
 
 // stop ends the tenure. It records the end on the disk first, and then in ZooKeeper.
-func (n *Node) stop(ctx context.Context) {
-	n.refuse(Stopping, CauseStopping)
-	n.mu.Lock()
-	t, v := n.tenure, n.view.Load()
-	n.mu.Unlock()
+func (k *keeper) stop(ctx context.Context) {
+	k.refuse(Stopping, CauseStopping)
+	k.mu.Lock()
+	t, v := k.tenure, k.view.Load()
+	k.mu.Unlock()
 	claim := v.Claim
 	if t == nil {
 		return
 	}
 	// Nothing was issued at or after end, and nothing will be. end is never below the floor,
 	// so it is never below what a predecessor reserved.
-	//mutant:c29-stop-only by TestStopEndsRequestsUnderWay -> last, _ := t.gen.Last(); end := n.layout.Start(last+1)
-	end := n.closeTenure(t)
+	//mutant:c29-stop-only by TestStopEndsRequestsUnderWay -> last, _ := t.gen.Last(); end := k.layout.Start(last+1)
+	end := k.closeTenure(t)
 	end = max(end, claim.Floor) // above it if the lease had run out, and the next tenure could not begin (C26)
 	if v.Next != nil {
 		// An attempt to take another slot was interrupted. The local record is about that slot, and needs no change.
-		n.log.Warn("stopped during a change of workers, the old worker is free after its lease expires",
+		k.log.Warn("stopped during a change of workers, the old worker is free after its lease expires",
 			"worker", t.Worker)
 		return
 	}
-	if n.releasesAtStop() && n.release(ctx, end) {
+	if k.releasesAtStop() && k.release(ctx, end) {
 		return
 	}
-	n.saveMu.Lock()
-	n.mu.Lock()
-	rec := n.record(claim)
+	k.saveMu.Lock()
+	k.mu.Lock()
+	rec := k.record(claim)
 	rec.Claim.ReservedUntil, rec.Stopped = end, true
-	n.mu.Unlock()
-	gen, err := n.save(rec)
-	n.saveMu.Unlock()
+	k.mu.Unlock()
+	gen, err := k.save(rec)
+	k.saveMu.Unlock()
 	if err != nil {
-		n.log.Error("could not record the stop on disk, the next start may wait a few seconds", "error", err)
-		if err := n.coord.Notice(ctx); err != nil { // nobody else may notice a loss (C20)
-			n.log.Warn("could not look whether ZooKeeper has lost data", "error", err)
+		k.log.Error("could not record the stop on disk, the next start may wait a few seconds", "error", err)
+		if err := k.coord.Notice(ctx); err != nil { // nobody else may notice a loss (C20)
+			k.log.Warn("could not look whether ZooKeeper has lost data", "error", err)
 		}
 		return
 	}
-	if err := n.coord.Stop(ctx, end, gen); err != nil {
-		n.log.Warn("could not report the stop to ZooKeeper, the worker shows as disconnected until its lease expires",
+	if err := k.coord.Stop(ctx, end, gen); err != nil {
+		k.log.Warn("could not report the stop to ZooKeeper, the worker shows as disconnected until its lease expires",
 			"error", err)
 		return
 	}
-	n.log.Info("stopped, this node keeps the worker until its lease expires", "worker", t.Worker, "term", claim.Term)
+	k.log.Info("stopped, this node keeps the worker until its lease expires", "worker", t.Worker, "term", claim.Term)
 }
 
 // releasesAtStop reports whether the node releases its worker when it stops.
@@ -271,25 +271,25 @@ func (n *Node) releasesAtStop() bool { return n.cfg.ReleaseOnExit || n.releases.
 
 // release releases the slot. It first makes the local record invalid, durably, because another node may take the slot
 // at once after that. It returns false if the record could not be made invalid: the slot is not released then.
-func (n *Node) release(ctx context.Context, end int64) bool {
-	claim := n.view.Load().Claim
+func (k *keeper) release(ctx context.Context, end int64) bool {
+	claim := k.view.Load().Claim
 	//mutant:c29-released-before-the-file-is-invalid by sim -> if err := error(nil); err != nil {
-	if err := n.invalidate(); err != nil { // before another node can have the worker (C29)
-		n.log.Error("could not release the worker: the state directory is not writable", "error", err)
+	if err := k.invalidate(); err != nil { // before another node can have the worker (C29)
+		k.log.Error("could not release the worker: the state directory is not writable", "error", err)
 		return false
 	}
 	// Release lowers the lease bound in ZooKeeper, and an older copy of the state file has the higher one. Delete the
 	// file: a copy that is written back is then another file, which is not resumed.
 	//mutant:c29-released-before-the-file-is-invalid -> if err := error(nil); err != nil {
-	if err := n.cfg.Cache.Remove(); err != nil {
-		n.log.Warn("could not delete the state file. Do not restore an older copy of it", "error", err)
+	if err := k.cfg.Cache.Remove(); err != nil {
+		k.log.Warn("could not delete the state file. Do not restore an older copy of it", "error", err)
 	}
-	if err := n.coord.Release(ctx, end); err != nil {
-		n.log.Warn("could not release the worker, it is free after its lease expires", "worker", claim.Worker,
+	if err := k.coord.Release(ctx, end); err != nil {
+		k.log.Warn("could not release the worker, it is free after its lease expires", "worker", claim.Worker,
 			"error", err)
 		return true
 	}
-	n.log.Info("stopped, released the worker", "worker", claim.Worker, "term", claim.Term)
+	k.log.Info("stopped, released the worker", "worker", claim.Worker, "term", claim.Term)
 	return true
 }
 
