@@ -177,7 +177,7 @@ func (c *Coordinator) PutClusterBack(ctx context.Context) (Cluster, error) {
 	l.MayRecreate = true
 	cl, err := c.announce(ctx, l)
 	if err == nil {
-		err = c.replaceLost(ctx, cl)
+		err = c.createStandIns(ctx, cl)
 	}
 	return cl, err
 }
@@ -217,7 +217,7 @@ func (c *Coordinator) restore(ctx context.Context, v recorded, r Report, why str
 	if err != nil {
 		return Beat{}, err
 	}
-	if err := c.replaceLost(ctx, cl); err != nil {
+	if err := c.createStandIns(ctx, cl); err != nil {
 		c.Logger.Warn("could not replace the lost records of workers, new nodes may wait longer", "error", err)
 	}
 	return beat, nil
@@ -270,11 +270,11 @@ func (c *Coordinator) putBack(ctx context.Context, cl Cluster, v recorded, r Rep
 // creates a stand-in (C25). That keeps the slot for the longest lease, during which the holder can put its own
 // record back.
 
-// replaceLost creates a stand-in for each missing slot. A node calls it as soon as it has frozen registration: if
+// createStandIns creates a stand-in for each missing slot. A node calls it as soon as it has frozen registration: if
 // new nodes created these records only after the freeze, they would wait for another lease.
-func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster) (err error) {
+func (c *Coordinator) createStandIns(ctx context.Context, cl Cluster) (err error) {
 	for range 3 { // holders may put their records back meanwhile
-		if err = c.createLost(ctx, cl); errors.Is(err, store.ErrNoNode) {
+		if err = c.tryStandIns(ctx, cl); errors.Is(err, store.ErrNoNode) {
 			err = errors.Join(err, ensureRoot(ctx, c.Store))
 		}
 		if !mustReread(err) {
@@ -284,7 +284,8 @@ func (c *Coordinator) replaceLost(ctx context.Context, cl Cluster) (err error) {
 	return err
 }
 
-func (c *Coordinator) createLost(ctx context.Context, cl Cluster) error {
+// tryStandIns creates the stand-ins once.
+func (c *Coordinator) tryStandIns(ctx context.Context, cl Cluster) error {
 	missing, err := c.missing(ctx, cl)
 	if err != nil || len(missing) == 0 {
 		return err

@@ -156,7 +156,7 @@ func (c *Coordinator) acquireIfFree(ctx context.Context, p *proof, worker int, l
 			return false, &FrozenError{Until: v.cl.FrozenUntil, By: v.cl.FrozenBy}
 		}
 		if v.slot == nil { // lost, or created after it was read: read it again
-			if err := c.replaceLost(ctx, *v.cl); err != nil && !mustReread(err) {
+			if err := c.createStandIns(ctx, *v.cl); err != nil && !mustReread(err) {
 				return false, err
 			}
 			continue

@@ -212,7 +212,7 @@ func (k *keeper) tryAcquire(ctx context.Context, a *attempt) error {
 	case moveRefuse:
 		return k.otherZooKeeper()
 	case moveAnew:
-		k.giveUp(a, o)
+		k.beginAnew(a, o)
 	case moveRegister: // with the present identity
 	}
 	// The cluster's record is as joinCluster has just read it.
@@ -315,8 +315,8 @@ func (k *keeper) startFromCache(lost bool) error {
 	return nil
 }
 
-// giveUp ends an identity that held a slot, and makes the node a newcomer.
-func (k *keeper) giveUp(a *attempt, o outcome) {
+// beginAnew ends an identity that held a slot, and makes the node a newcomer.
+func (k *keeper) beginAnew(a *attempt, o outcome) {
 	if o.lost {
 		k.cfg.WakeSequences()
 	}

@@ -163,9 +163,9 @@ func (k *keeper) closeTenure(t *tenure) int64 {
 	return end
 }
 
-// replace gives up a slot that the node has lost, and acquires another one. again: it has lost one just before.
-func (k *keeper) replace(ctx context.Context, lost *coordinator.FencedError, again bool) error {
-	k.fenced(lost)
+// replace gives up a slot that the node was fenced from, and acquires another one. again: it was fenced just before.
+func (k *keeper) replace(ctx context.Context, fence *coordinator.FencedError, again bool) error {
+	k.fenced(fence)
 	if again { // a fault that persists must not use up one slot after another
 		if err := k.sleep(ctx, fencesApart, nil); err != nil {
 			return err
@@ -177,7 +177,7 @@ func (k *keeper) replace(ctx context.Context, lost *coordinator.FencedError, aga
 // fencesApart: a node that is fenced twice within this time waits for this time before it registers again.
 const fencesApart = 30 * time.Second
 
-// fenced drops the tenure of a slot that this node has lost. It invalidates the local record
+// fenced drops the tenure of a slot that this node was fenced from. It invalidates the local record
 // too, so that a restart without ZooKeeper does not resume the slot.
 func (k *keeper) fenced(err *coordinator.FencedError) {
 	k.log.Error("fenced: stopped issuing IDs for this worker, registering as a new node", "cause", CauseLostWorker,
