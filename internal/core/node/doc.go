@@ -3,6 +3,9 @@
 // that is refused gets a Refusal, and the caller puts it into words.
 //
 // Two loops keep a node serving. One extends the reserved bound on the local disk, every second by default. The other
-// reports to ZooKeeper every heartbeat. A GET does no I/O. It takes IDs from the generator, below bounds that are
-// already durable on the disk and acknowledged by ZooKeeper.
+// reports to ZooKeeper every heartbeat. A GET does no I/O. Invariant: the generator makes IDs only below a reserved
+// bound that is already durable on the disk, and below a lease bound that ZooKeeper has already acknowledged.
+//
+// Three types to read: tenure, the time for which the process holds one worker; keeper, the loop that acquires the worker
+// and reports; Node, which both loops and all callers share.
 package node
