@@ -58,7 +58,7 @@ func (n *simNode) goesOn() {
 }
 
 // standStill makes a node stand still, alone or with its machine. If no clock of the machine shows that, an owner could
-// answer once more before its first heartbeat: nobody promises the order of an ordered sequence then (limit 12).
+// answer once more before its first heartbeat: nobody promises the order of an ordered sequence then (limit 11).
 func (h *history) standStill(n *simNode, ms int64) {
 	n.pauseTill = h.now + ms
 	if h.right == bootRight || h.rng.IntN(2) == 0 || h.right == leaderRight && n.is.issuer.owns() {

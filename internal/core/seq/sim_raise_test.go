@@ -100,7 +100,7 @@ func (h *history) loseWitnesses() {
 		h.run(1000)
 	}
 	h.run(2000)
-	if !gone.journals(name, p) { // docs/sequences.md, limit 16
+	if !gone.journals(name, p) { // limit 8 of docs/sequences.md
 		return
 	}
 	for k, n := range h.nodes {
