@@ -87,8 +87,9 @@ type Config struct {
 	PeerAccess func() (token string, config *tls.Config)
 	// Name, Address and Admin have at most 4,096 bytes.
 
-	// Logger gets the log of the node. nil means that nothing is logged. Its handler may call the
-	// Node, except Close, which waits for the handler.
+	// Logger gets the log of the node. nil means that nothing is logged, and nobody learns why a start waits. Its
+	// handler runs in a goroutine of its own. While it blocks, the node goes on, and lines beyond 1,024 are dropped and
+	// counted. It may call the Node, except Close, which waits for the handler.
 	Logger *slog.Logger
 }
 

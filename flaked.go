@@ -24,8 +24,7 @@
 //
 // A Node is an ids.Source. A program that takes an ids.Source works as well with a client of a node
 // beside it (package client), and its tests take one from package ids/idstest. docs/clients.md
-// has a whole program, compares the ways to get IDs, and says what happens at rolling restarts, in
-// tests, in short jobs and without a disk.
+// compares the ways to get IDs, and says what happens at restarts, without a disk and in tests.
 //
 // The package never exits the process, handles no signals, writes to no standard stream, and
 // reads no flags and no environment variables.
@@ -139,7 +138,8 @@ func (n *Node) reason() error { return outward(n.app().Reason()) }
 
 // Drain prepares the end of the node. From now on Ready returns an error, so that load balancers
 // send requests to other nodes. Next still gives IDs until Close. If release is true, Close releases
-// the worker, as with Config.ReleaseOnClose.
+// the worker, as with Config.ReleaseOnClose. At the end of a program: Drain, then Leave if it serves the line
+// protocol, then the end of its server, then Close.
 func (n *Node) Drain(release bool) { n.app().Drain(release) }
 
 // Leave gives the ordered sequences that this node owns to other nodes, if there are any. It returns when that is

@@ -52,7 +52,8 @@ type Config struct {
 	// Conns is the most connections to one node, 1 to 64, and so the most requests at the
 	// same time. A probe of a failed node uses one more for a moment. Requests for ordered
 	// sequences that wait for more than 50 ms, such as for another owner, do not count up to 64.
-	// 0 means 2: a second connection serves short calls while a long Take uses the first.
+	// 0 means 2: a second connection serves short calls while a long Take uses the first. A call for a sequence may wait
+	// for ZooKeeper on its connection: a program with strict sequences and others needs more, or a client for each kind.
 	Conns int
 	// Timeout is how long one node has to answer before the next is asked. While another
 	// node is healthy, a node has at most half of the time that a call has left. If there

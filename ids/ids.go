@@ -30,7 +30,7 @@ var (
 // once. Its errors are or wrap ErrUnavailable, ErrClosed, the error of ctx or a *ReplyError.
 type Source interface {
 	// Next returns one new ID. If there is none now, a node inside the program refuses at once. A
-	// client retries until ctx is done, so give ctx a deadline. docs/clients.md says which order IDs have.
+	// client retries until ctx is done, so give ctx a deadline. Package client says which order IDs have.
 	Next(ctx context.Context) (worker.ID, error)
 	// Take returns n new IDs in ascending order, or an error and no IDs. n is 1 to MaxTake.
 	Take(ctx context.Context, n int) ([]worker.ID, error)

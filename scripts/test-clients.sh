@@ -7,7 +7,7 @@
 #
 # FLAKED_TEST_VERSIONS=1 also runs Java's modules, compiled once, with the oldest and the newest frameworks, and an
 # application with three releases of Spring Boot. Node's client is tested with the releases of $node_versions, too, and
-# Python's under many servers.
+# Python's under many servers. docs/clients.md has the versions in a table, which internal/check/docs compares.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source-path=SCRIPTDIR source=lib.sh

@@ -6,7 +6,8 @@ import "strconv"
 // its fields. IDs of one cluster sort by the time when they were made.
 //
 // Programs should carry an ID as a string if the other side may read numbers as doubles:
-// JavaScript loses the low bits above 2^53.
+// JavaScript loses the low bits above 2^53. JSON has it as a string, database/sql as an integer of 64 bits. A column
+// that may be NULL is read with sql.Null[ID].
 type ID int64
 
 // String returns the ID in decimal.

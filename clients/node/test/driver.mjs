@@ -1,4 +1,4 @@
-// The driver of the tests in internal/check/clients: clients/README.md says what it reads and writes.
+// The driver of the tests in internal/check/clients: internal/check/clients/driver says what it reads and writes.
 import { readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { setTimeout as pause } from "node:timers/promises";

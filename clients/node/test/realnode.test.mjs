@@ -47,6 +47,11 @@ test("a real node", { skip }, async (t) => {
     await writeFile(join(dir, "program.mjs"), mine);
     const { stdout } = await run(process.execPath, [join(dir, "program.mjs")]);
     assert.match(stdout, /^\{"id":"\d{16,19}"\}\n\d+n 100n?\n$/);
+    const page = await readFile(join(directory, "../../docs/clients.md"), "utf8");
+    const [, start] = /```js\n(const client = [\s\S]*?)```/.exec(page);
+    const begin = 'import { Client } from "flaked";\n';
+    await writeFile(join(dir, "start.mjs"), begin + start.replace("127.0.0.1:7609", a.address) + "console.log(id, number);");
+    assert.match((await run(process.execPath, [join(dir, "start.mjs")])).stdout, /^\d{16,19}n \d+n\n$/);
   });
 
   await t.test("the example with Knex", async () => {

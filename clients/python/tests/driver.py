@@ -1,4 +1,4 @@
-"""The driver of clients/README.md: python driver.py sync | asyncio."""
+"""The driver that internal/check/clients/driver describes: python driver.py sync | asyncio."""
 
 from __future__ import annotations
 

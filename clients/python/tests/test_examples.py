@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import flaked
 import pytest
 from cluster import Node, real_node
 from django.db import connection
@@ -127,6 +128,12 @@ def test_the_readme(node: Node, capsys: pytest.CaptureFixture[str]) -> None:
     assert "127.0.0.1:7609" in code
     exec(compile(code.replace("127.0.0.1:7609", node.address), "README.md", "exec"), {})
     first, many, values = capsys.readouterr().out.splitlines()
+    page = (PYTHON / "../../docs/clients.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python\n(client = .*?)```", page, re.DOTALL)
+    got: dict[str, Any] = {"flaked": flaked}
+    exec(compile(code.replace("127.0.0.1:7609", node.address), "clients.md", "exec"), got)
+    assert got["id"] > int(first)
+    got["client"].close()
     assert first.isdigit()
     assert many.count(",") == 99
     assert re.fullmatch(r"\d+ \[\d+, \d+, \d+\] range\(\d+, \d+\)", values)

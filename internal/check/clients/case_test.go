@@ -9,51 +9,55 @@ import (
 	"testing"
 )
 
-// testCase is a line of cases.jsonl. clients/README.md describes the fields.
+// testCase is a line of cases.jsonl. Lines that begin with #, and empty ones, are ignored.
 type testCase struct {
-	Name         string            `json:"name"`
-	Nodes        []nodeSpec        `json:"nodes"`
+	Name string `json:"name"`
+	// Nodes are called a, b, c. Node a serves the numbers from 1000001 on, b those from 2000001, so a value shows its
+	// node. They answer AUTH, WORKER, SEQ and PING by themselves, and READY with OK.
+	Nodes []nodeSpec `json:"nodes"`
+	// Options are those of the driver's open. Unless given, addresses are the nodes', node_timeout_ms is 1,000 and
+	// timeout_ms 20,000. tls_ca is "good" or "other".
 	Options      map[string]any    `json:"options"`
-	WrongOptions []map[string]any  `json:"wrong_options"`
-	Do           []action          `json:"do"`
-	Asked        map[string]limits `json:"asked"`
-	Connections  map[string]limits `json:"connections"`
-	Probed       map[string]limits `json:"probed"`
-	Skip         map[string]string `json:"skip"`
+	WrongOptions []map[string]any  `json:"wrong_options"` // with each of these, open must fail with the kind argument
+	Do           []action          `json:"do"`            // one after the other
+	Asked        map[string]limits `json:"asked"`         // requests for IDs or values that a node has had at the end
+	Connections  map[string]limits `json:"connections"`   // likewise, without those that only ask for the cluster
+	Probed       map[string]limits `json:"probed"`        // likewise, how many READY
+	Skip         map[string]string `json:"skip"`          // why a client of this name is left out
 }
 
 // nodeSpec says what a fake node does.
 type nodeSpec struct {
-	Script    []reply  `json:"script"`
-	Seq       []reply  `json:"seq"`
-	Ready     []string `json:"ready"`
-	Unready   bool     `json:"unready"`
-	Token     string   `json:"token"`
-	Auth      string   `json:"auth"`
-	Down      bool     `json:"down"`
-	UpAfterMs int      `json:"up_after_ms"`
-	Mute      bool     `json:"mute"`
-	TLS       bool     `json:"tls"`
-	On        string   `json:"on"`
-	Cluster   string   `json:"cluster"` // its name, "prod" if it is empty
-	Later     string   `json:"later"`   // the name from the second start on
+	Script    []reply  `json:"script"`      // at successive requests for IDs or values. Then it serves
+	Seq       []reply  `json:"seq"`         // the same for sequences. Script is then for IDs only
+	Ready     []string `json:"ready"`       // replies to successive READY. Then OK
+	Unready   bool     `json:"unready"`     // it answers every READY with -NOTREADY
+	Token     string   `json:"token"`       // it wants this token
+	Auth      string   `json:"auth"`        // "late": it answers AUTH only when another request has arrived
+	Down      bool     `json:"down"`        // nobody listens, until an action starts it
+	UpAfterMs int      `json:"up_after_ms"` // nobody listens before that time
+	Mute      bool     `json:"mute"`        // connections are accepted, and nothing is ever read or answered
+	TLS       bool     `json:"tls"`         // its certificate is for 127.0.0.1
+	On        string   `json:"on"`          // "unix" or "ipv6". IPv4 if it is empty
+	Cluster   string   `json:"cluster"`     // its name, "prod" if it is empty. The UUID is uuid-of- and the name
+	Later     string   `json:"later"`       // the name from the second start on
 }
 
-// reply is a step of a script: what a node does at one request.
+// reply is a step of a script: what a node does at one request. A string alone is a Reply. A node without Reply serves.
 type reply struct {
-	Reply   *string  `json:"reply"`
-	AfterMs int      `json:"after_ms"`
-	Cut     *cut     `json:"cut"`
-	Hang    bool     `json:"hang"`
-	Close   string   `json:"close"`
-	Waiting int      `json:"waiting"`
-	Raw     *string  `json:"raw"`
-	Digits  int      `json:"digits"`
-	Each    []string `json:"each"`
-	Always  bool     `json:"always"`
+	Reply   *string  `json:"reply"`    // its text. LF is added
+	AfterMs int      `json:"after_ms"` // how long before the reply
+	Cut     *cut     `json:"cut"`      // the connection is closed after so many bytes of the reply
+	Hang    bool     `json:"hang"`     // nothing is answered on this connection any more
+	Close   string   `json:"close"`    // "before": without a reply, "after": after the reply
+	Waiting int      `json:"waiting"`  // the reply comes when so many requests wait on this connection
+	Raw     *string  `json:"raw"`      // bytes without LF
+	Digits  int      `json:"digits"`   // so many digits without LF
+	Each    []string `json:"each"`     // the case runs once for each of these replies
+	Always  bool     `json:"always"`   // this step stays
 }
 
-// cut is a number of bytes. every stands for all numbers.
+// cut is a number of bytes. every stands for all numbers: the case runs once for each.
 type cut int
 
 const every cut = -1
@@ -98,26 +102,27 @@ type action struct {
 	Key       string         `json:"key"`
 	TimeoutMs int            `json:"timeout_ms"`
 	Want      want           `json:"want"`
-	Once      map[string]int `json:"once"`
-	Times     int            `json:"times"`
+	Once      map[string]int `json:"once"`  // the call is sent when a node has had so many requests
+	Times     int            `json:"times"` // so often
 
-	Together []action `json:"together"`
+	Together []action `json:"together"` // are sent at once
 	PauseMs  int      `json:"pause_ms"`
-	Stop     string   `json:"stop"`
-	Start    string   `json:"start"`
+	Stop     string   `json:"stop"`  // resets the connections of this node, and refuses new ones
+	Start    string   `json:"start"` // starts this node
 }
 
 // want is the expected result of a call.
 type want struct {
 	Values []string    `json:"values"`
-	From   string      `json:"from"`
-	Least  string      `json:"least"`
+	From   string      `json:"from"`  // letters of the nodes that the values may come from
+	Least  string      `json:"least"` // no value may be below
 	Error  *wrongdoing `json:"error"`
 	MinMs  int         `json:"min_ms"`
-	MaxMs  int         `json:"max_ms"`
+	MaxMs  int         `json:"max_ms"` // the timeout of the call if it is 0. A second is added for loaded machines
 }
 
-// wrongdoing is an error as a driver tells it. In a case, only the fields that are set count.
+// wrongdoing is an error as a driver tells it. In a case, only the fields that are set count, and the error's text must
+// contain Text.
 type wrongdoing struct {
 	Kind         string `json:"kind"`
 	Code         string `json:"code"`

@@ -112,7 +112,7 @@ func (c *fakeConn) request(line string) func() bool {
 	}
 	serve := c.serving(words)
 	if serve == nil {
-		c.n.t.Errorf("node %s: no client sends the line %q: see clients/README.md", c.n.letter, line)
+		c.n.t.Errorf("node %s: no client sends the line %q: see the rules in main_test.go", c.n.letter, line)
 		return func() bool { return c.say("-ERR not a line that a client sends\n") }
 	}
 	r := c.n.step(words[0] != "GET")

@@ -42,6 +42,13 @@ func TestLinks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	ofClients, err := filepath.Glob(root + "/clients/*/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range ofClients {
+		docs = append(docs, strings.TrimPrefix(path, root+"/"))
+	}
 	index, n := read("README.md"), 0
 	for _, doc := range docs {
 		if strings.HasPrefix(doc, "docs/") && !strings.Contains(index, "]("+doc) {

@@ -1,4 +1,36 @@
-// Command driver calls package client for the tests in internal/check/clients. clients/README.md has its protocol.
+// Command driver calls package client for the tests in internal/check/clients.
+//
+// Each client has such a driver among its tests. A driver reads JSON lines on stdin, writes JSON lines to stdout in any
+// order and nothing else, and ends when stdin ends. Commands run concurrently: a call that waits must not hold up the
+// next command.
+//
+//	{"id":1,"op":"open","client":"a","options":{"addresses":["127.0.0.1:4001","unix:/tmp/x"],"cluster":"prod",
+//	    "token":"t","tls_ca":"/path/ca.pem","node_timeout_ms":1000,"timeout_ms":5000,"prefetch":0,"max_age_ms":1000}}
+//	{"id":2,"op":"next","client":"a","timeout_ms":400}
+//	{"id":3,"op":"take","client":"a","n":7}
+//	{"id":4,"op":"seq_next","client":"a","name":"order"}
+//	{"id":5,"op":"seq_next","client":"a","name":"order","n":3}
+//	{"id":6,"op":"seq_range","client":"a","name":"order","n":10}
+//	{"id":7,"op":"seq_key","client":"a","name":"order","key":"k1"}
+//	{"id":8,"op":"close","client":"a"}
+//
+// Every call takes timeout_ms. All options but addresses may be missing. prefetch and max_age_ms are for IDs, and for
+// single values of each sequence. The answer to a call is {"id":3,"values":["1","2"]}, always strings; to seq_range it
+// has the first and the last value; to open and close it is {"id":1}. An error has these fields, the middle three only
+// if the client's error has them, and any other kind if it is none of the kinds refused, unavailable, closed, argument:
+//
+//	{"id":2,"error":{"kind":"unavailable","code":"NOTREADY","reason":"no-block","retry_after_ms":20,"text":"why"}}
+//
+// A load makes calls until it is stopped. Each caller makes the calls in turn, and pauses after each. In a key, *
+// becomes a number that no other call of the load uses:
+//
+//	{"id":9,"op":"load","client":"a","callers":8,"pause_ms":2,"timeout_ms":2000,"calls":[{"op":"next"},
+//	    {"op":"seq_key","name":"strict","key":"java-*"}]}
+//	{"id":10,"op":"stop","load":9}
+//
+// {"id":9} is answered when the load has begun, {"id":10} after its last line. Each call of a load writes a line:
+//
+//	{"load":9,"op":"seq_next","name":"order","took_ms":3.2,"values":["17"]}
 package main
 
 import (

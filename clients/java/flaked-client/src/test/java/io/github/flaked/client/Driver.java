@@ -25,7 +25,7 @@ import java.util.concurrent.atomic.AtomicLong;
 import javax.net.ssl.SSLContext;
 import javax.net.ssl.TrustManagerFactory;
 
-/** Calls the client for the tests of internal/check/clients. clients/README.md describes the commands. */
+/** Calls the client for the tests of internal/check/clients. Its driver/main.go describes the commands. */
 final class Driver {
     private final PrintStream out = new PrintStream(System.out, false, StandardCharsets.UTF_8);
     private final Map<String, Opened> clients = new ConcurrentHashMap<>();
