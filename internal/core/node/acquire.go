@@ -330,7 +330,8 @@ func (k *keeper) beginAnew(a *attempt, o outcome) {
 	k.mu.Unlock()
 }
 
-// granted begins to hold a slot whose write was acknowledged. confirm is its confirming time, and how the log message.
+// granted begins the tenure of a slot whose write was acknowledged. The tenure serves at once if an earlier process has
+// confirmed it. confirm is the confirming time, and how the log message.
 func (k *keeper) granted(confirm time.Duration, how string) error {
 	k.mu.Lock()
 	k.store.address = k.cfg.ZooKeeper // it has the record
@@ -358,8 +359,8 @@ func (k *keeper) lease() time.Duration {
 }
 
 // joinCluster reads the cluster record, or creates it if Config.Bootstrap allows that. It checks the record against
-// the cluster of the state directory and this node's settings, and makes the cluster this node's own. lost reports that ZooKeeper has lost the cluster
-// of the claim, or that this is another ZooKeeper (a.otherZK).
+// the cluster of the state directory and this node's settings, and makes the cluster this node's own. lost reports that
+// ZooKeeper has lost the cluster of the claim, or that this is another ZooKeeper (a.otherZK).
 func (k *keeper) joinCluster(ctx context.Context, a *attempt) (lost bool, err error) {
 	mine := k.peek().cluster
 	cl, err := k.readCluster(ctx, mine, a)
@@ -384,7 +385,7 @@ func (k *keeper) joinCluster(ctx context.Context, a *attempt) (lost bool, err er
 	//mutant:c32-any-cluster by TestRunningNodeJoinsNoOtherCluster -> case false:
 	case !a.usable && ours != "" && ours != cl.UUID: // clients do not look again which cluster answers (C32)
 		return false, &coordinator.OtherClusterError{Found: cl.UUID, Ours: ours}
-	case !a.usable: // any cluster will do
+	case !a.usable: // a new node joins the cluster that it finds
 	case finding == coordinator.FoundLost && (a.otherZK || a.cached):
 		return true, nil
 	case finding != coordinator.FoundOurs && cl.UUID != mine.UUID:
