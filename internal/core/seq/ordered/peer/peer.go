@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -416,7 +417,7 @@ func (l *link) answer(line []byte) error {
 func (k *call) parse(address string, line []byte) (got ordered.Answer, err error) {
 	var buffer [2]int64
 	values, owner, ok := dialog.Row(buffer[:0], line, 2)
-	if ok && len(owner) > 0 {
+	if ok && isNonce(owner) {
 		if first, wide := values[0], values[1]-values[0]; wide >= k.N-1 && (k.N > 1 || wide == 0) {
 			return ordered.Answer{First: first, Owner: k.nonce(owner)}, nil
 		}
@@ -427,6 +428,11 @@ func (k *call) parse(address string, line []byte) (got ordered.Answer, err error
 		return got, notAsked(e)
 	}
 	return got, err
+}
+
+// isNonce reports whether a reply's last word can be an owner's nonce: visible characters of ASCII.
+func isNonce(owner []byte) bool {
+	return len(owner) > 0 && !slices.ContainsFunc(owner, func(c byte) bool { return c <= ' ' || c > '~' })
 }
 
 // nonce returns the owner that a reply names. Mostly it is the one that was asked.
