@@ -76,6 +76,9 @@ func TestFilesystemIsKnownAgain(t *testing.T) {
 		{"btrfs", []string{"mkfs.btrfs", "-q", "-f"}, []string{"btrfstune", "-f", "-m"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
+			if tt.name == "xfs" && os.Getenv("FLAKED_TEST_EMULATOR") != "" {
+				t.Skip("qemu does not pass on the request for the UUID of an XFS")
+			}
 			m := &volume{t: t, file: filepath.Join(t.TempDir(), "image"), dir: t.TempDir()}
 			do(t, os.WriteFile(m.file, nil, 0o600), os.Truncate(m.file, 320<<20))
 			run(t, tt.mkfs[0], append(tt.mkfs[1:], m.file)...)
