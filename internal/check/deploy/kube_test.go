@@ -58,6 +58,12 @@ func newSite(t testing.TB) *site {
 	t.Cleanup(func() { _, _ = try(context.Background(), ".", "podman", "network", "rm", "--force", s.network) })
 	removed(t, s.zk)
 	podman(t, "run", "--detach", "--name", s.zk, "--network", s.network, "docker.io/library/zookeeper:3.9")
+	// Kubernetes runs a Job again that has failed, podman does not.
+	until(t, 90*time.Second, "ZooKeeper serves", func() error {
+		_, err := try(t.Context(), ".", "podman", "exec", s.zk, "bash", "-c",
+			"exec 3<>/dev/tcp/127.0.0.1/2181; echo srvr >&3; grep Mode: <&3")
+		return err
+	})
 	// podman keeps a secret, and a volume with its files, under the secret's name.
 	forget := func() {
 		_, _ = try(context.Background(), ".", "podman", "secret", "rm", "flaked-tokens")
