@@ -173,7 +173,8 @@ type SomeSequences struct {
 	First []WrongSequence `json:"first"`
 }
 
-// WrongSequence is a sequence with a problem.
+// WrongSequence is what a problem says of a sequence: SequenceReport.wrong makes it. It is not the report itself, because
+// heard adds up what several nodes say of one sequence, and STATUS carries up to 20 for each problem.
 type WrongSequence struct {
 	Name string `json:"name"`
 	// Why has details for people, "" for none.
