@@ -52,7 +52,7 @@ type call struct {
 	one [1]worker.ID
 	err error
 	// last is the error of the last node that was asked, nil before one was. Guarded by
-	// Client.mu.
+	// pool.mu.
 	last error
 	done chan struct{} // capacity 1, for delivery
 	// timer ends calls whose context has no deadline. It is nil before the first such call.
@@ -60,7 +60,7 @@ type call struct {
 	// stock gets the IDs of a call that no caller waits for. It is nil for other calls.
 	stock *stock
 	// alone: the call must not share a request. refused are the nodes that have refused it for a reason that is about
-	// the sequence. Both are guarded by Client.mu.
+	// the sequence. Both are guarded by pool.mu.
 	alone   bool
 	refused []*node
 	// asked is the time at which the call was last given to a connWorker.

@@ -29,47 +29,47 @@ const compareTime = 500 * time.Millisecond
 
 // compare blocks until the other addresses have said which cluster they belong to, for half of the job's time at most.
 // The first node has answered: its reply waits for that, and so do those that come meanwhile.
-func (c *Client) compare(j *job) {
-	if len(c.nodes) == 1 || c.cfg.Cluster != "" {
+func (p *pool) compare(j *job) {
+	if len(p.nodes) == 1 || p.cfg.Cluster != "" {
 		return
 	}
-	c.cluster.asking.Do(func() { c.askOthers(j.node) })
+	p.cluster.asking.Do(func() { p.askOthers(j.node) })
 	select {
-	case <-c.cluster.compared:
+	case <-p.cluster.compared:
 		return
 	default:
 	}
 	late := time.NewTimer(j.share / 2)
 	defer late.Stop()
 	select {
-	case <-c.cluster.compared:
+	case <-p.cluster.compared:
 	case <-late.C:
 	}
 }
 
 // askOthers starts to ask the nodes beside the first one for their cluster, on connections of their own. Those that
 // have failed are left out, unless they have said that they are of another one.
-func (c *Client) askOthers(first *node) {
-	c.cluster.compared = make(chan struct{})
+func (p *pool) askOthers(first *node) {
+	p.cluster.compared = make(chan struct{})
 	deadline := time.Now().Add(compareTime)
 	var left atomic.Int32
 	left.Store(1)
 	end := func() {
 		if left.Add(-1) == 0 {
-			close(c.cluster.compared)
+			close(p.cluster.compared)
 		}
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, n := range c.nodes {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, n := range p.nodes {
 		if n == first || !n.healthy() && code(n.last) != ids.WRONGNODE {
 			continue
 		}
 		left.Add(1)
-		c.start(func(ctx context.Context) {
+		p.start(func(ctx context.Context) {
 			defer end()
-			if err := c.askCluster(ctx, n, deadline); code(err) == ids.WRONGNODE {
-				c.cluster.split.Store(twoClusters(first.addr, err))
+			if err := p.askCluster(ctx, n, deadline); code(err) == ids.WRONGNODE {
+				p.cluster.split.Store(twoClusters(first.addr, err))
 			}
 		})
 	}
@@ -77,8 +77,8 @@ func (c *Client) askOthers(first *node) {
 }
 
 // askCluster asks a node for its cluster alone. It returns nil if that is the wanted one.
-func (c *Client) askCluster(ctx context.Context, n *node, deadline time.Time) error {
-	conn, err := c.dial(ctx, n, deadline)
+func (p *pool) askCluster(ctx context.Context, n *node, deadline time.Time) error {
+	conn, err := p.dial(ctx, n, deadline)
 	if err != nil {
 		return err
 	}

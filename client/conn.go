@@ -36,14 +36,14 @@ type conn struct {
 
 // dial connects and authenticates before deadline. The end of ctx closes the connection,
 // also later.
-func (c *Client) dial(ctx context.Context, n *node, deadline time.Time) (*conn, error) {
+func (p *pool) dial(ctx context.Context, n *node, deadline time.Time) (*conn, error) {
 	bounded, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	nc, err := c.access.Dial(bounded, n.addr)
+	nc, err := p.access.Dial(bounded, n.addr)
 	if err != nil {
 		return nil, dialog.InWords(n.addr, err)
 	}
-	cn := &conn{addr: n.addr, nc: nc, cluster: c.cluster, in: dialog.NewReader(nc, n.addr, maxLine),
+	cn := &conn{addr: n.addr, nc: nc, cluster: p.cluster, in: dialog.NewReader(nc, n.addr, maxLine),
 		cut: make(chan struct{}), used: time.Now()}
 	cn.stop = context.AfterFunc(ctx, func() { defer close(cn.cut); _ = nc.Close() })
 	return cn, nil

@@ -21,15 +21,15 @@ const keepIDs = 1 << 16
 // connWorker is a goroutine that asks nodes, one job at a time, and its connections. Calls that
 // arrive while all connWorkers wait for replies share the next request.
 type connWorker struct {
-	c      *Client
+	pool   *pool
 	woken  chan struct{} // capacity 1
 	conns  map[*node]*conn
 	making map[*node]chan connected // capacity 1
 	ids    []worker.ID              // of the last reply
 	job    job
-	// settling means that Client.settling counts the connWorker. Guarded by Client.mu.
+	// settling means that pool.settling counts the connWorker. Guarded by pool.mu.
 	settling bool
-	// late calls markStuck. stuck: the job takes long. retired: the connWorker must end. Guarded by Client.mu.
+	// late calls markStuck. stuck: the job takes long. retired: the connWorker must end. Guarded by pool.mu.
 	late           *time.Timer
 	stuck, retired bool
 }
@@ -53,8 +53,8 @@ type job struct {
 	err  error
 }
 
-func newConnWorker(c *Client) *connWorker {
-	return &connWorker{c: c, woken: make(chan struct{}, 1), conns: make(map[*node]*conn),
+func newConnWorker(p *pool) *connWorker {
+	return &connWorker{pool: p, woken: make(chan struct{}, 1), conns: make(map[*node]*conn),
 		making: make(map[*node]chan connected)}
 }
 
@@ -79,7 +79,7 @@ func (w *connWorker) run(ctx context.Context) {
 	}()
 	for w.next(ctx) {
 		err := w.ask()
-		w.c.settle(w, err)
+		w.pool.settle(w, err)
 		if len(w.job.calls)+len(w.job.more) > 1 {
 			// Callers that were answered often call again at once. Yielding lets them do
 			// so before the next request, which then serves all of them.
@@ -92,7 +92,7 @@ func (w *connWorker) run(ctx context.Context) {
 // returns false when the client is closed.
 func (w *connWorker) next(ctx context.Context) bool {
 	for {
-		ready, wait := w.c.assign(w)
+		ready, wait := w.pool.assign(w)
 		if ready || w.retired {
 			return ready
 		}
@@ -139,8 +139,8 @@ func (w *connWorker) connect(n *node) (*conn, error) {
 	made := w.making[n]
 	if made == nil {
 		made = make(chan connected, 1)
-		w.c.start(func(ctx context.Context) {
-			conn, err := w.c.dial(ctx, n, time.Now().Add(w.c.cfg.Timeout))
+		w.pool.start(func(ctx context.Context) {
+			conn, err := w.pool.dial(ctx, n, time.Now().Add(w.pool.cfg.Timeout))
 			made <- connected{conn, err}
 		})
 	}
@@ -164,14 +164,14 @@ func (w *connWorker) exchange(conn *conn) (err error) {
 	}
 	if w.job.look {
 		w.job.look = false
-		err = w.c.look(conn, &w.job)
+		err = w.pool.look(conn, &w.job)
 	}
 	switch {
 	case err != nil:
 	case len(w.job.more) > 0:
 		w.ids, err = conn.getAll(&w.job)
 	default:
-		w.ids, err = conn.get(w.ids[:0], w.job.query, w.job.want, w.c.cfg.MaxBatch, w.job.share)
+		w.ids, err = conn.get(w.ids[:0], w.job.query, w.job.want, w.pool.cfg.MaxBatch, w.job.share)
 	}
 	if conn.broken {
 		conn.close()
@@ -179,7 +179,7 @@ func (w *connWorker) exchange(conn *conn) (err error) {
 		w.conns[w.job.node] = conn
 	}
 	if conn.known {
-		w.c.compare(&w.job)
+		w.pool.compare(&w.job)
 	}
 	return err
 }

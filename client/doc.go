@@ -54,11 +54,13 @@
 // does not know whether the owner has counted a value (reason=unknown), the call fails, and is not repeated.
 package client
 
-// Read three types first. A call asks for IDs or values, for a caller or for a stock. A connWorker is a goroutine. It
-// takes calls from Client.queue as one job, sends the job to a node, and settles the calls by its reply. A node is an
-// address, and whether it may be asked. A call is in one place: the queue, a job, or a timer of retryLater. It is
-// delivered once, or its caller has left.
+// Read the types pool, call, connWorker and node first. A Client has a pool for IDs and another one for values. A pool
+// has the calls that wait, and the nodes. A call asks for numbers, for a caller or for a stock. A connWorker is a
+// goroutine of a pool. It takes calls from pool.queue as one job, sends the job to a node, and settles the calls by its
+// reply. A node is an address, and whether it may be asked.
+//
+// A call is in one place: the queue, a job, or a timer of retryLater. It is delivered once, or its caller has left.
 //
 // While calls are queued, a connWorker looks at the queue next: one that was woken, one whose timer runs, one that is
-// settling, or one that has a job. For this, a connWorker that finds no job enters Client.idle before it releases
-// Client.mu. A new call wakes an idle connWorker, but not while one is settling (Client.settling).
+// settling, or one that has a job. For this, a connWorker that finds no job enters pool.idle before it releases
+// pool.mu. A new call wakes an idle connWorker, but not while one is settling (pool.settling).

@@ -1,7 +1,10 @@
 package client
 
 import (
+	"context"
 	"errors"
+	"os"
+	"slices"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -23,7 +26,7 @@ const (
 )
 
 // node is one address and its state. All fields but addr, network and address are guarded
-// by Client.mu.
+// by pool.mu.
 type node struct {
 	addr             string // as it was given
 	network, address string
@@ -96,4 +99,81 @@ func (n *node) restore() bool {
 func lasting(err error) bool {
 	reply, ok := errors.AsType[*ids.ReplyError](err)
 	return ok && replies.ClassOf(reply.Code).Lasts && (reply.Code != ids.EXHAUSTED || reply.Reason() == "")
+}
+
+// Functions that change a node's state return what to log. Their callers log it without mu.
+func noNews() {}
+
+// outOfUse makes a node unhealthy after err, and returns what to log. hurried means
+// that the node had less than Config.Timeout to answer. A timeout then makes it slow, not
+// failed. outOfUse ignores further errors until the node may be asked again, because their
+// requests were under way when the first one failed. Only a slow node may still fail.
+func (p *pool) outOfUse(n *node, err error, hurried bool) (news func()) {
+	now := time.Now()
+	if n.until.After(now) && (!n.slow || hurried && errors.Is(err, os.ErrDeadlineExceeded)) {
+		return noNews
+	}
+	was := n.healthy()
+	d := n.bench(err, now)
+	n.slow = hurried && errors.Is(err, os.ErrDeadlineExceeded)
+	if !was {
+		return noNews
+	}
+	return func() {
+		p.cfg.Logger.Warn("flaked: node marked unhealthy", "address", n.addr, "error", err, "retry_in_ms",
+			d.Milliseconds())
+	}
+}
+
+// inUse makes a node healthy, and returns what to log.
+func (p *pool) inUse(n *node) (news func()) {
+	if !n.restore() {
+		return noNews
+	}
+	for _, w := range p.idle { // they may wait for a node
+		w.wake()
+	}
+	return func() { p.cfg.Logger.Info("flaked: node healthy again", "address", n.addr) }
+}
+
+// probe starts to ask failed nodes whether they are ready, if another node is healthy.
+func (p *pool) probe(now time.Time) {
+	if !slices.ContainsFunc(p.nodes, (*node).healthy) {
+		return
+	}
+	for _, n := range p.nodes {
+		if n.healthy() || n.probing || n.until.After(now) {
+			continue
+		}
+		n.probing = true
+		p.start(func(ctx context.Context) {
+			err := p.ready(ctx, n)
+			p.probed(n, err)()
+		})
+	}
+}
+
+// probed ends a probe, which found err. It returns what to log.
+func (p *pool) probed(n *node, err error) (news func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	n.probing = false
+	switch {
+	case p.closed.Load():
+		return noNews
+	case err == nil:
+		return p.inUse(n)
+	}
+	return p.outOfUse(n, err, false)
+}
+
+// ready asks a node whether it would answer a GET, on a connection of its own.
+func (p *pool) ready(ctx context.Context, n *node) error {
+	deadline := time.Now().Add(p.cfg.Timeout)
+	conn, err := p.dial(ctx, n, deadline)
+	if err != nil {
+		return err
+	}
+	defer conn.close()
+	return conn.ready(deadline)
 }

@@ -22,7 +22,7 @@ const (
 	maxFamilies = 64
 )
 
-// owners has the nodes that own ordered sequences, as far as the client knows. Client.mu guards it.
+// owners has the nodes that own ordered sequences, as far as the client knows. pool.mu guards it.
 type owners struct {
 	families map[string]int // the number of sections, by prefix
 	known    map[place]owner
@@ -101,14 +101,14 @@ func (o *owners) learn(name, line string, nodes []*node, now time.Time) {
 }
 
 // look asks a node for the owner of a job's sequence. An error means that the connection has failed.
-func (c *Client) look(conn *conn, j *job) error {
+func (p *pool) look(conn *conn, j *job) error {
 	line, err := conn.ask("SEQ "+j.query.name, time.Now().Add(j.share))
 	if err != nil {
 		return err
 	}
 	conn.done()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.owners.learn(j.query.name, string(line), c.nodes, time.Now())
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.owners.learn(j.query.name, string(line), p.nodes, time.Now())
 	return nil
 }

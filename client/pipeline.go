@@ -16,14 +16,14 @@ const maxTogether = window
 
 // fillMore adds jobs that share the exchange of j: calls that were never refused, for sequences that the node owns. The
 // caller holds mu.
-func (c *Client) fillMore(j *job, others bool, now time.Time) {
+func (p *pool) fillMore(j *job, others bool, now time.Time) {
 	j.more = nil
-	if !j.node.healthy() || !c.goesTogether(j.calls[0], j) || j.want > c.cfg.MaxBatch {
+	if !j.node.healthy() || !p.goesTogether(j.calls[0], j) || j.want > p.cfg.MaxBatch {
 		return
 	}
 	full := false
-	c.queue = slices.DeleteFunc(c.queue, func(k *call) bool {
-		if full || !c.goesTogether(k, j) || k.isAbandoned() || k.want > c.cfg.MaxBatch || k.query == j.query {
+	p.queue = slices.DeleteFunc(p.queue, func(k *call) bool {
+		if full || !p.goesTogether(k, j) || k.isAbandoned() || k.want > p.cfg.MaxBatch || k.query == j.query {
 			return false
 		}
 		at := slices.IndexFunc(j.more, func(m *job) bool { return m.query == k.query })
@@ -34,13 +34,13 @@ func (c *Client) fillMore(j *job, others bool, now time.Time) {
 		case at < 0:
 			at = len(j.more)
 			j.more = append(j.more, &job{node: j.node, query: k.query})
-		case j.more[at].want+k.want > c.cfg.MaxBatch:
+		case j.more[at].want+k.want > p.cfg.MaxBatch:
 			return false
 		}
 		m := j.more[at]
 		m.calls, m.want = append(m.calls, k), m.want+k.want
 		k.asked = now
-		c.limitShare(j, k, others, now)
+		p.limitShare(j, k, others, now)
 		return true
 	})
 	for _, m := range j.more {
@@ -49,8 +49,8 @@ func (c *Client) fillMore(j *job, others bool, now time.Time) {
 }
 
 // goesTogether reports whether a call may share the exchange of a job with others.
-func (c *Client) goesTogether(k *call, j *job) bool {
-	return !k.oneLine && !k.alone && k.last == nil && k.ofSequence() && c.owners.of(k.name) == j.node
+func (p *pool) goesTogether(k *call, j *job) bool {
+	return !k.oneLine && !k.alone && k.last == nil && k.ofSequence() && p.owners.of(k.name) == j.node
 }
 
 // getAll sends the requests of a job and of those that share its exchange. It returns the values of the job, or its

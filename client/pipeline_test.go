@@ -10,32 +10,32 @@ import (
 )
 
 // learned makes the client believe that its node owns the family msg:*.
-func learned(c *Client, n int) {
-	c.owners.learn("msg:x", "owner="+c.nodes[n].address+" family=msg:* section=0 sections=1", c.nodes, time.Now())
+func learned(p *pool, n int) {
+	p.owners.learn("msg:x", "owner="+p.nodes[n].address+" family=msg:* section=0 sections=1", p.nodes, time.Now())
 }
 
 func TestNamesOfTheSameOwnerGoTogether(t *testing.T) {
-	c := queued(t, "msg:a", "msg:b", "order", "msg:a", "msg:c", "msg:b", "msg:d", "msg:e")
-	c.queue[4].last = ids.ErrUnavailable // it has failed before
-	c.queue[6].oneLine = true
-	c.queue[7].want = 3
-	learned(c, 0)
-	j := filled(c, 0)
-	if len(j.calls) != 2 || len(j.more) != 2 || len(c.queue) != 3 {
-		t.Fatalf("%d calls, %d more jobs, %d are left", len(j.calls), len(j.more), len(c.queue))
+	p := queued(t, "msg:a", "msg:b", "order", "msg:a", "msg:c", "msg:b", "msg:d", "msg:e")
+	p.queue[4].last = ids.ErrUnavailable // it has failed before
+	p.queue[6].oneLine = true
+	p.queue[7].want = 3
+	learned(p, 0)
+	j := filled(p, 0)
+	if len(j.calls) != 2 || len(j.more) != 2 || len(p.queue) != 3 {
+		t.Fatalf("%d calls, %d more jobs, %d are left", len(j.calls), len(j.more), len(p.queue))
 	}
 	if b, e := j.more[0], j.more[1]; len(b.calls) != 2 || b.want != 2 || b.query.name != "msg:b" || e.want != 3 {
 		t.Errorf("%+v, %+v", b, e)
 	}
-	for name, change := range map[string]func(c *Client){
-		"the node does not own them": func(c *Client) { learned(c, 1) },
-		"the node has failed":        func(c *Client) { c.nodes[0].until = time.Now().Add(long) },
-		"the first has failed":       func(c *Client) { c.queue[0].last = ids.ErrUnavailable },
+	for name, change := range map[string]func(p *pool){
+		"the node does not own them": func(p *pool) { learned(p, 1) },
+		"the node has failed":        func(p *pool) { p.nodes[0].until = time.Now().Add(long) },
+		"the first has failed":       func(p *pool) { p.queue[0].last = ids.ErrUnavailable },
 	} {
-		c := queued(t, "msg:a", "msg:b")
-		learned(c, 0)
-		change(c)
-		if j := filled(c, 0); len(j.calls) != 1 || len(j.more) != 0 {
+		p := queued(t, "msg:a", "msg:b")
+		learned(p, 0)
+		change(p)
+		if j := filled(p, 0); len(j.calls) != 1 || len(j.more) != 0 {
 			t.Errorf("%s: %d calls, %d more jobs", name, len(j.calls), len(j.more))
 		}
 	}
@@ -43,10 +43,10 @@ func TestNamesOfTheSameOwnerGoTogether(t *testing.T) {
 	for i := range 3 * maxTogether {
 		many = append(many, fmt.Sprint("msg:", i))
 	}
-	c = queued(t, many...)
-	learned(c, 0)
-	if j := filled(c, 0); len(j.more) != maxTogether-1 || len(c.queue) != 2*maxTogether {
-		t.Errorf("%d more jobs, %d calls are left", len(j.more), len(c.queue))
+	p = queued(t, many...)
+	learned(p, 0)
+	if j := filled(p, 0); len(j.more) != maxTogether-1 || len(p.queue) != 2*maxTogether {
+		t.Errorf("%d more jobs, %d calls are left", len(j.more), len(p.queue))
 	}
 }
 

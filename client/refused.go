@@ -15,16 +15,16 @@ var sizeReasons = []string{"ceiling", "too-many", "exhausted"}
 const retryValues = 20 * time.Millisecond
 
 // refusedOfSequence handles a refusal that is about a sequence and not about the node. The caller holds mu.
-func (c *Client) refusedOfSequence(j *job, err error) {
+func (p *pool) refusedOfSequence(j *job, err error) {
 	final := code(err) != ids.NOTREADY
-	if reason(err) == "unknown" && c.owners.ordered(j.query.name) { // the program decides whether it asks again
+	if reason(err) == "unknown" && p.owners.ordered(j.query.name) { // the program decides whether it asks again
 		final, err = true, ids.Unavailable(nil, err)
 	}
 	if len(j.calls) > 1 && slices.Contains(sizeReasons, reason(err)) {
 		for _, k := range j.calls {
 			k.alone = true
 		}
-		c.queue = slices.Insert(c.queue, 0, j.calls...)
+		p.queue = slices.Insert(p.queue, 0, j.calls...)
 		return
 	}
 	for _, k := range slices.Backward(j.calls) { // each goes to the head of the queue
@@ -33,17 +33,17 @@ func (c *Client) refusedOfSequence(j *job, err error) {
 			continue
 		}
 		k.last, k.refused = err, append(k.refused, j.node)
-		if len(k.refused) < len(c.nodes) {
-			c.queue = slices.Insert(c.queue, 0, k)
+		if len(k.refused) < len(p.nodes) {
+			p.queue = slices.Insert(p.queue, 0, k)
 			continue
 		}
-		c.retryLater(k, err)
+		p.retryLater(k, err)
 	}
 }
 
 // retryLater puts a call into the queue again after a moment, or fails it if its deadline comes first. The caller holds
 // mu.
-func (c *Client) retryLater(k *call, err error) {
+func (p *pool) retryLater(k *call, err error) {
 	d := retryValues
 	if reply, ok := err.(*ids.ReplyError); ok {
 		d = max(d, min(reply.RetryAfter(), time.Second))
@@ -52,20 +52,20 @@ func (c *Client) retryLater(k *call, err error) {
 		k.deliver(nil, ids.Unavailable(nil, err))
 		return
 	}
-	c.start(func(ctx context.Context) {
+	p.start(func(ctx context.Context) {
 		timer := time.NewTimer(d)
 		defer timer.Stop()
 		select {
 		case <-ctx.Done():
 		case <-timer.C:
 		}
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if k.refused = nil; c.closed.Load() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if k.refused = nil; p.closed.Load() {
 			k.deliver(nil, ids.ErrClosed)
 			return
 		}
-		c.queue = append(c.queue, k)
-		c.engage()
+		p.queue = append(p.queue, k)
+		p.engage()
 	})
 }

@@ -15,7 +15,7 @@ import (
 
 // namedSequence is the ids.Sequence of a Client. It holds no connection.
 type namedSequence struct {
-	c     *Client
+	pool  *pool
 	name  string
 	next  query
 	stock *stock // nil without SequenceConfig.Prefetch
@@ -40,7 +40,7 @@ func (c *Client) Sequence(name string) ids.Sequence { return c.SequenceWith(name
 
 // SequenceWith is Sequence with a configuration. A wrong configuration shows as an error of the first call, too.
 func (c *Client) SequenceWith(name string, cfg SequenceConfig) ids.Sequence {
-	s := &namedSequence{c: c.values, name: name, next: query{verb: "NEXT " + name, name: name}}
+	s := &namedSequence{pool: c.values, name: name, next: query{verb: "NEXT " + name, name: name}}
 	if cfg.MaxAge == 0 {
 		cfg.MaxAge = defaultMaxAge
 	}
@@ -64,15 +64,15 @@ func (s *namedSequence) one(ctx context.Context, q query, ahead *stock) (int64, 
 	if s.err != nil {
 		return 0, s.err
 	}
-	v, err := s.c.one(ctx, q, ahead)
+	v, err := s.pool.next(ctx, q, ahead)
 	return int64(v), err
 }
 
-func (s *namedSequence) do(ctx context.Context, q query, n int) (*call, error) {
+func (s *namedSequence) fetch(ctx context.Context, q query, n int) (*call, error) {
 	if err := cmp.Or(s.err, ctx.Err()); err != nil {
 		return nil, err
 	}
-	return s.c.do(ctx, q, n, nil)
+	return s.pool.fetch(ctx, q, n, nil)
 }
 
 // NextKeyed is part of ids.Sequence.
@@ -88,7 +88,7 @@ func (s *namedSequence) Take(ctx context.Context, n int) ([]int64, error) {
 	if n < 1 || n > ids.MaxTake {
 		return nil, fmt.Errorf("client: Take(%d): n must be 1 to %d", n, ids.MaxTake)
 	}
-	k, err := s.do(ctx, s.next, n)
+	k, err := s.fetch(ctx, s.next, n)
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (s *namedSequence) Range(ctx context.Context, n int) (first, last int64, er
 	if n < 1 || n > ids.MaxTake {
 		return 0, 0, fmt.Errorf("client: Range(%d): n must be 1 to %d", n, ids.MaxTake)
 	}
-	k, err := s.do(ctx, query{"RANGE " + s.name + " " + strconv.Itoa(n), s.name, true}, 2)
+	k, err := s.fetch(ctx, query{"RANGE " + s.name + " " + strconv.Itoa(n), s.name, true}, 2)
 	if err != nil {
 		return 0, 0, err
 	}

@@ -10,31 +10,31 @@ import (
 	"github.com/flaked/flaked/internal/dialog"
 )
 
-// queued returns a client of two nodes, with calls for one value of each of these sequences in its queue.
-func queued(t *testing.T, names ...string) *Client {
-	c := open(t, Config{Addrs: []string{"a.invalid", "b.invalid"}})
+// queued returns a pool of two nodes, with calls for one value of each of these sequences in its queue.
+func queued(t *testing.T, names ...string) *pool {
+	p := open(t, Config{Addrs: []string{"a.invalid", "b.invalid"}}).values
 	for _, name := range names {
 		k := newCall()
 		k.reset(query{verb: "NEXT " + name, name: name}, 1, time.Now().Add(long))
-		c.queue = append(c.queue, k)
+		p.queue = append(p.queue, k)
 	}
-	return c
+	return p
 }
 
 // filled returns the job that the calls in the queue make for a node.
-func filled(c *Client, node int) *job {
+func filled(p *pool, node int) *job {
 	j := &job{}
-	c.fill(j, c.nodes[node], true, time.Now())
+	p.fill(j, p.nodes[node], true, time.Now())
 	return j
 }
 
 func TestCallsForOneSequenceShareARequestBetweenOthers(t *testing.T) {
-	c := queued(t, "order", "user", "order", "user", "user")
-	if j := filled(c, 0); len(j.calls) != 2 || j.want != 2 || j.query.verb != "NEXT order" || len(c.queue) != 3 {
-		t.Fatalf("first: %d calls for %q, and %d are left", len(j.calls), j.query.verb, len(c.queue))
+	p := queued(t, "order", "user", "order", "user", "user")
+	if j := filled(p, 0); len(j.calls) != 2 || j.want != 2 || j.query.verb != "NEXT order" || len(p.queue) != 3 {
+		t.Fatalf("first: %d calls for %q, and %d are left", len(j.calls), j.query.verb, len(p.queue))
 	}
-	if j := filled(c, 0); len(j.calls) != 3 || j.query.verb != "NEXT user" || len(c.queue) != 0 {
-		t.Errorf("second: %d calls for %q, and %d are left", len(j.calls), j.query.verb, len(c.queue))
+	if j := filled(p, 0); len(j.calls) != 3 || j.query.verb != "NEXT user" || len(p.queue) != 0 {
+		t.Errorf("second: %d calls for %q, and %d are left", len(j.calls), j.query.verb, len(p.queue))
 	}
 }
 
@@ -47,14 +47,14 @@ func TestCallsThatWereRefusedShareTheNextRequest(t *testing.T) {
 		"-ERR reason=too-many x":        1,
 		"-EXHAUSTED reason=exhausted x": 1,
 	} {
-		c := queued(t, "order", "order", "order")
-		j := filled(c, 0)
+		p := queued(t, "order", "order", "order")
+		j := filled(p, 0)
 		first, last := j.calls[0], j.calls[2]
-		c.requeueOrFail(j, dialog.Refusal("a.invalid", text))
-		if len(c.queue) != 3 || c.queue[0] != first || c.queue[2] != last {
-			t.Fatalf("%s: the queue has %d calls, or in another order", text, len(c.queue))
+		p.requeueOrFail(j, dialog.Refusal("a.invalid", text))
+		if len(p.queue) != 3 || p.queue[0] != first || p.queue[2] != last {
+			t.Fatalf("%s: the queue has %d calls, or in another order", text, len(p.queue))
 		}
-		if j := filled(c, 1); len(j.calls) != want {
+		if j := filled(p, 1); len(j.calls) != want {
 			t.Errorf("%s: %d calls in the next request, not %d", text, len(j.calls), want)
 		}
 	}
@@ -62,10 +62,10 @@ func TestCallsThatWereRefusedShareTheNextRequest(t *testing.T) {
 
 // A call that a node has refused does not go there again with a call that it has not.
 func TestCallDoesNotJoinARequestToANodeThatRefusedIt(t *testing.T) {
-	c := queued(t, "order", "order")
-	c.queue[1].refused = []*node{c.nodes[0]}
-	if j := filled(c, 0); len(j.calls) != 1 || len(c.queue) != 1 {
-		t.Errorf("%d calls, and %d are left", len(j.calls), len(c.queue))
+	p := queued(t, "order", "order")
+	p.queue[1].refused = []*node{p.nodes[0]}
+	if j := filled(p, 0); len(j.calls) != 1 || len(p.queue) != 1 {
+		t.Errorf("%d calls, and %d are left", len(j.calls), len(p.queue))
 	}
 	keyed := queued(t, "order", "order")
 	keyed.queue[0].oneLine, keyed.queue[1].oneLine = true, true
@@ -80,12 +80,12 @@ func TestNodeIsChosenForTheCallThatGoesThere(t *testing.T) {
 		"abandoned": func(k *call) { k.state.Store(abandoned) },
 		"too late":  func(k *call) { k.last, k.deadline = ids.ErrUnavailable, time.Now() },
 	} {
-		c := queued(t, "order", "order")
-		end(c.queue[0])
-		c.queue[1].refused = []*node{c.nodes[0]}
-		w := newConnWorker(c)
-		if ready, _ := c.assign(w); !ready || w.job.node != c.nodes[1] || len(w.job.calls) != 1 || len(c.queue) != 0 {
-			t.Errorf("%s: %v, %+v, and %d are left", name, ready, w.job, len(c.queue))
+		p := queued(t, "order", "order")
+		end(p.queue[0])
+		p.queue[1].refused = []*node{p.nodes[0]}
+		w := newConnWorker(p)
+		if ready, _ := p.assign(w); !ready || w.job.node != p.nodes[1] || len(w.job.calls) != 1 || len(p.queue) != 0 {
+			t.Errorf("%s: %v, %+v, and %d are left", name, ready, w.job, len(p.queue))
 		}
 	}
 }

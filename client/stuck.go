@@ -10,38 +10,38 @@ import "time"
 const stuckAfter = 50 * time.Millisecond
 
 // mayWork returns how many connWorkers there may be. The caller holds mu.
-func (c *Client) mayWork() int { return min(c.cfg.Conns+c.stuck, maxConns) }
+func (p *pool) mayWork() int { return min(p.cfg.Conns+p.stuck, maxConns) }
 
 // watch makes a connWorker with a new job stuck after stuckAfter. The caller holds mu.
-func (c *Client) watch(w *connWorker) {
+func (p *pool) watch(w *connWorker) {
 	switch {
-	case !c.owners.ordered(w.job.query.name):
+	case !p.owners.ordered(w.job.query.name):
 	case w.late == nil:
-		w.late = time.AfterFunc(stuckAfter, func() { c.markStuck(w) })
+		w.late = time.AfterFunc(stuckAfter, func() { p.markStuck(w) })
 	default:
 		w.late.Reset(stuckAfter)
 	}
 }
 
-func (c *Client) markStuck(w *connWorker) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if w.stuck || w.settling || w.retired || c.closed.Load() {
+func (p *pool) markStuck(w *connWorker) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if w.stuck || w.settling || w.retired || p.closed.Load() {
 		return
 	}
 	w.stuck = true
-	if c.stuck++; len(c.queue) > 0 {
-		c.engage()
+	if p.stuck++; len(p.queue) > 0 {
+		p.engage()
 	}
 }
 
 // unstick ends what watch began. The caller holds mu.
-func (c *Client) unstick(w *connWorker) {
+func (p *pool) unstick(w *connWorker) {
 	if w.late != nil {
 		w.late.Stop()
 	}
 	if w.stuck {
 		w.stuck = false
-		c.stuck--
+		p.stuck--
 	}
 }
