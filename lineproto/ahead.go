@@ -17,7 +17,7 @@ const (
 	// maxPassAhead and maxNextAhead are how many requests are made before their turn.
 	maxPassAhead, maxNextAhead = 1024, 128
 	// aheadSize is about how many bytes such a request takes. All of them, with all that sessions gather, take at most
-	// half of maxGathered.
+	// half of maxMemory.
 	aheadSize = 512
 )
 
@@ -49,7 +49,7 @@ func (s *session) lookAhead(in []byte) {
 	if s.multi != nil || s.seq.kind != seqPass && s.seq.kind != seqNext && s.seq.kind != seqIncr {
 		return
 	}
-	for s.srv.gathered.Load() < maxGathered/2 {
+	for s.srv.memory.Load() < maxMemory/2 {
 		words, size := wordsOf(in[s.looked:])
 		q := s.aheadOf(words)
 		if q == nil {
@@ -63,14 +63,14 @@ func (s *session) lookAhead(in []byte) {
 			q.early = &early{runs, err}
 		}
 	}
-	s.gather()
+	s.countMemory()
 }
 
 // wordsOf returns the words of the request at the beginning of in, in either framing, and how many bytes it has. It
 // returns none if the request is not whole or has many words.
 func wordsOf(in []byte) (words [][]byte, size int) {
 	if len(in) > 0 && in[0] == '*' {
-		words, size, _, _ = new(array).parse(in, nil)
+		words, size, _, _ = new(arrayParser).parse(in, nil)
 		return words, size
 	}
 	end := bytes.IndexByte(in, '\n')

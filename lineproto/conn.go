@@ -118,14 +118,14 @@ func (c *conn) answer(ctx context.Context, eof bool) bool {
 		if st, ok = c.step(ctx, eof, may); !ok {
 			return false
 		}
-		if st == needWake && !c.sleep(ctx) {
+		if st == needWake && !c.awaitSequence(ctx) {
 			return false
 		}
 		if c.s.order.n == 0 {
 			may = c.atOnce()
 			continue
 		}
-		if may, ok = c.await(ctx); !ok {
+		if may, ok = c.awaitTurn(ctx); !ok {
 			return false
 		}
 	}
@@ -141,17 +141,17 @@ func (c *conn) answer(ctx context.Context, eof bool) bool {
 // atOnce returns how many IDs may be taken without a turn.
 func (c *conn) atOnce() int {
 	s := c.l.srv
-	if waits := s.cfg.Backend.Waits(); waits != s.waits.Load() {
-		s.waits.Store(waits)
+	if waits := s.cfg.Backend.Waits(); waits != s.seenWaits.Load() {
+		s.seenWaits.Store(waits)
 		s.turns.note(0, true)
 	}
 	return s.turns.atOnce()
 }
 
-// await waits for the turn and returns how many IDs may be taken in it. It returns
+// awaitTurn waits for the turn and returns how many IDs may be taken in it. It returns
 // false if the client is gone or the server cuts its connections. The connection has no
 // output buffer while it waits.
-func (c *conn) await(ctx context.Context) (may int, ok bool) {
+func (c *conn) awaitTurn(ctx context.Context) (may int, ok bool) {
 	o, turns := &c.s.order, &c.l.srv.turns
 	if turns.acquire(ctx, &c.place, c.woken, o.lacks(), c.s.halfClosed) != nil {
 		return 0, false
@@ -166,10 +166,10 @@ func (c *conn) await(ctx context.Context) (may int, ok bool) {
 	return c.place.may, true
 }
 
-// sleep waits until the session is woken, or must no longer wait for a sequence. It returns
+// awaitSequence waits until the session is woken, or must no longer wait for a sequence. It returns
 // false if the server cuts its connections. A connection that waits for the node is not
 // idle, so the sweeper leaves it alone.
-func (c *conn) sleep(ctx context.Context) bool {
+func (c *conn) awaitSequence(ctx context.Context) bool {
 	c.due.Store(math.MaxInt64)
 	defer c.extend(unlimited)
 	for !c.s.awake() {
@@ -206,14 +206,14 @@ func (c *conn) flush() bool {
 		return true
 	}
 	c.s.fold()
-	if !c.s.gather() {
+	if !c.s.countMemory() {
 		return false
 	}
 	c.extend(c.s.srv.sweeper.write)
 	_, err := c.nc.Write(c.s.out)
 	c.extend(unlimited)
 	c.s.out = c.s.out[:0]
-	c.s.gather()
+	c.s.countMemory()
 	c.s.measure(c.began)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		c.l.srv.counters.slow.Add(1)

@@ -59,8 +59,10 @@ func (f *fakeBackend) Reserve(ctx context.Context, n int) (worker.Run, error) {
 		if p.For == 0 {
 			return run, err
 		}
-		if !sleep(ctx, p.For) {
+		select {
+		case <-ctx.Done():
 			return worker.Run{}, ctx.Err()
+		case <-time.After(p.For):
 		}
 	}
 }

@@ -28,16 +28,16 @@ func TestUnfinishedRequestsShareAMemoryLimit(t *testing.T) {
 		ss, held := send()
 		if !held {
 			if want := "-BUSY unfinished requests and unread replies use too much " +
-				"memory. Retry later. limit_bytes=67108864\r\n"; string(ss.out) != want || ss.arr.held != nil {
+				"memory. Retry later. limit_bytes=67108864\r\n"; string(ss.out) != want || ss.arrays.held != nil {
 				t.Fatalf("got %q, want %q", ss.out, want)
 			}
 			break
 		}
-		if holding = append(holding, ss); len(holding) > maxGathered/len(unfinished) {
+		if holding = append(holding, ss); len(holding) > maxMemory/len(unfinished) {
 			t.Fatalf("%d connections hold %d bytes each", len(holding), len(unfinished))
 		}
 	}
-	if len(holding) < maxGathered/maxHeld {
+	if len(holding) < maxMemory/maxHeld {
 		t.Fatalf("the %d. of them was refused", len(holding)+1)
 	}
 	holding[0].end()
@@ -52,7 +52,7 @@ func TestUnfinishedRequestsShareAMemoryLimit(t *testing.T) {
 			t.Fatalf("status %d, %.80q", st, ss.out)
 		}
 	}
-	if n := s.gathered.Load(); n != 0 {
+	if n := s.memory.Load(); n != 0 {
 		t.Fatalf("%d bytes are left", n)
 	}
 }
@@ -74,16 +74,16 @@ func TestUnreadRepliesShareTheMemoryLimit(t *testing.T) {
 			return nc
 		}
 		nc := silent()
-		until(t, "a reply is stuck", func() bool { return r.gathered.Load() > 0 })
-		r.gathered.Add(maxGathered)
+		until(t, "a reply is stuck", func() bool { return r.memory.Load() > 0 })
+		r.memory.Add(maxMemory)
 		cut := silent()
 		_ = cut.SetReadDeadline(time.Now().Add(10 * time.Second))
 		if _, err := io.Copy(io.Discard, cut); errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Error("a client beyond the bound is not cut off")
 		}
-		r.gathered.Add(-maxGathered)
+		r.memory.Add(-maxMemory)
 		nc.Close()
-		until(t, "nothing is counted", func() bool { return r.gathered.Load() == 0 })
+		until(t, "nothing is counted", func() bool { return r.memory.Load() == 0 })
 	})
 }
 
@@ -103,11 +103,11 @@ func TestTransactionsShareTheMemoryLimit(t *testing.T) {
 			}
 		}
 		say(request("MULTI") + strings.Repeat(request("ECHO", strings.Repeat("x", 1000)), 50) + request("PING"))
-		if n := s.gathered.Load(); n < 50_000 || n > 2*maxArray {
+		if n := s.memory.Load(); n < 50_000 || n > 2*maxArray {
 			t.Errorf("%d bytes are counted", n)
 		}
 		say(end + request("PING") + request("PING"))
-		if n := s.gathered.Load(); n != 0 {
+		if n := s.memory.Load(); n != 0 {
 			t.Errorf("%d bytes are left after %q", n, end)
 		}
 	}

@@ -79,10 +79,12 @@ func (l *listener) accept(ctx, calls context.Context, from net.Listener, log hcl
 				log.Warn("failed to accept a connection, retrying", "error", err)
 			}
 			backoff = min(max(2*backoff, acceptBackoffMin), acceptBackoffMax)
-			if !sleep(ctx, backoff) {
+			select {
+			case <-ctx.Done():
 				return ctx.Err()
+			case <-time.After(backoff):
+				continue
 			}
-			continue
 		}
 		if backoff > 0 {
 			backoff = 0
@@ -150,7 +152,7 @@ func (l *listener) refuse(nc net.Conn) {
 	}
 	l.start(nc, due, func(c *conn) {
 		defer refusing.Add(-1)
-		if _, err := nc.Write(l.srv.busy(nil)); err == nil {
+		if _, err := nc.Write(l.srv.busyReply(nil)); err == nil {
 			c.linger()
 		}
 	})
@@ -161,10 +163,10 @@ func (l *listener) refuse(nc net.Conn) {
 func (l *listener) start(nc net.Conn, due int64, f func(c *conn)) {
 	c := newConn(l, nc)
 	c.begin(due)
-	l.srv.add(c)
+	l.srv.addConn(c)
 	l.wg.Go(func() {
 		f(c)
-		l.srv.remove(c)
+		l.srv.removeConn(c)
 		socket(nc).Close()
 	})
 }
@@ -174,18 +176,6 @@ func (l *listener) start(nc net.Conn, due int64, f func(c *conn)) {
 func isTransient(err error) bool {
 	transient := []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}
 	return slices.ContainsFunc(transient, func(e syscall.Errno) bool { return errors.Is(err, e) })
-}
-
-// sleep waits for d and returns true. It returns false as soon as ctx is done.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }
 
 // each calls f with every connection of the listener that has a goroutine. f must not block, as Server.mu is held.

@@ -224,7 +224,7 @@ func (l *loop) ready(ctx context.Context, c *loopConn, events uint32) {
 	case connReading:
 	case connMore, connSleeping:
 		c.s.halfClosed = c.s.halfClosed || halfClosed
-		l.watch(c, events)
+		l.stillWaits(c, events)
 		return
 	case connWriting:
 		l.flush(c)
@@ -280,18 +280,18 @@ func (l *loop) goOn(c *loopConn) {
 	l.turns.join(&c.place, c.s.order.lacks(), c.s.halfClosed)
 }
 
-// watch handles an event of a connection that waits for its turn or for a sequence. It stops watching for
+// stillWaits handles an event of a connection that waits for its turn or for a sequence. It stops watching for
 // an event that has been reported: epoll reports input, and the end of input, until it
 // is read.
-func (l *loop) watch(c *loopConn, events uint32) {
+func (l *loop) stillWaits(c *loopConn, events uint32) {
 	switch {
 	case events&lost != 0:
 		l.close(c)
 	case c.s.halfClosed:
 		l.turns.part(&c.place)
-		l.ask(c, awaitLoss)
+		l.watchFor(c, awaitLoss)
 	default:
-		l.ask(c, awaitEnd)
+		l.watchFor(c, awaitEnd)
 	}
 }
 
@@ -362,16 +362,16 @@ func (l *loop) flush(c *loopConn) {
 	}
 	if c.s.buf != nil {
 		c.s.giveBack()
-		c.s.gather()
+		c.s.countMemory()
 	}
 	if c.st >= needFlush {
 		if c.want == unix.EPOLLOUT {
-			l.ask(c, awaitEnd)
+			l.watchFor(c, awaitEnd)
 		}
 		l.setAside(c)
 		return
 	}
-	l.ask(c, awaitInput)
+	l.watchFor(c, awaitInput)
 	switch {
 	case c.eof:
 		l.close(c)
@@ -387,17 +387,17 @@ func (l *loop) blocked(c *loopConn) {
 	if c.state == connWriting {
 		return
 	}
-	if !c.s.gather() {
+	if !c.s.countMemory() {
 		l.close(c) // it reads nothing, so it cannot be told why
 		return
 	}
 	c.state = connWriting
 	c.extend(l.srv.sweeper.write)
-	l.ask(c, unix.EPOLLOUT)
+	l.watchFor(c, unix.EPOLLOUT)
 }
 
-// ask makes epoll watch for these events only.
-func (l *loop) ask(c *loopConn, events uint32) {
+// watchFor makes epoll watch for these events only.
+func (l *loop) watchFor(c *loopConn, events uint32) {
 	if c.want != events {
 		c.want = events
 		l.control(unix.EPOLL_CTL_MOD, c.fd, events, c.gen)

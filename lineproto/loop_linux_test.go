@@ -184,18 +184,18 @@ func TestLoopWatchesWaitingConnections(t *testing.T) {
 	l, c, client := newTestLoop(t, Config{Backend: tickOf(100)})
 	l.sent(t, c, client, "GET 10000\n", 0)
 	l.giveTurns(t.Context())
-	expect := func(what string, state connState, want uint32, in *line) {
+	expect := func(what string, state connState, want uint32, in *queue) {
 		t.Helper()
 		if c.state != state || c.want != want || c.place.in != in {
-			t.Fatalf("%s: state %d, asks for %#x, in line %v", what, c.state, c.want, c.place.in == in)
+			t.Fatalf("%s: state %d, asks for %#x, in its queue %v", what, c.state, c.want, c.place.in == in)
 		}
 	}
-	lines := &l.turns.lines
-	expect("waiting", connMore, awaitInput, &lines[large])
+	queues := &l.turns.queues
+	expect("waiting", connMore, awaitInput, &queues[large])
 	l.sent(t, c, client, "PING\n", 0)
-	expect("with more input", connMore, awaitEnd, &lines[large])
+	expect("with more input", connMore, awaitEnd, &queues[large])
 	l.ready(t.Context(), c, unix.EPOLLRDHUP)
-	expect("half closed", connMore, awaitLoss, &lines[leaving])
+	expect("half closed", connMore, awaitLoss, &queues[leaving])
 	backlog := l.srv.backlog.Load()
 	l.ready(t.Context(), c, unix.EPOLLHUP|unix.EPOLLRDHUP)
 	expect("gone", connClosed, awaitLoss, nil)
@@ -209,13 +209,13 @@ func TestLoopWatchesWaitingConnections(t *testing.T) {
 func TestHalfClosedClientWaitsBehindOthers(t *testing.T) {
 	l, c, client := newTestLoop(t, Config{})
 	l.sent(t, c, client, "GET 10000\n", unix.EPOLLRDHUP)
-	if c.place.in != &l.turns.lines[leaving] {
+	if c.place.in != &l.turns.queues[leaving] {
 		t.Error("it does not wait behind the others")
 	}
 	l.turns.note(0, true)
 	c, client = l.connect(t)
 	l.sent(t, c, client, "GET 100\n", unix.EPOLLRDHUP)
-	if c.place.in != &l.turns.lines[small] {
+	if c.place.in != &l.turns.queues[small] {
 		t.Error("a small order does not wait where others do")
 	}
 }

@@ -155,7 +155,7 @@ func (l *loop) adopt(c *loopConn) {
 	}
 	if c.refused {
 		c.s.lend()
-		c.s.out = l.srv.busy(c.s.out)
+		c.s.out = l.srv.busyReply(c.s.out)
 		l.deliver(c, nil, finished)
 	}
 }

@@ -91,9 +91,9 @@ func (s *session) doDiscard(context.Context, [][]byte) *ids.ReplyError {
 
 // runQueued answers the next requests of an EXEC.
 func (s *session) runQueued(ctx context.Context) {
-	used, _ := s.array(ctx, s.multi.requests)
+	used, _ := s.takeArray(ctx, s.multi.requests)
 	if s.multi.requests = s.multi.requests[used:]; len(s.multi.requests) == 0 {
 		s.multi = nil
 	}
-	s.gather()
+	s.countMemory()
 }

@@ -42,7 +42,7 @@ const maxBare = 256
 // bareGETs counts the lines at the beginning of in that are "GET" and nothing else, all
 // with the same ending, at most maxBare. It returns their number and their bytes. It
 // exists for speed alone: line and the command table answer the same lines one by one.
-func (p *plain) bareGETs(in []byte) (count, used int) {
+func (p *lineParser) bareGETs(in []byte) (count, used int) {
 	const letters = 0x202020 // lower case
 	const get = 'g' | 'e'<<8 | 't'<<16
 	if p.scanned != 0 || p.tel != telNone || len(in) < 4 {
@@ -71,7 +71,7 @@ func (p *plain) bareGETs(in []byte) (count, used int) {
 // gets counts the requests at the beginning of in that are GET, alone or with a key of
 // at most 99 bytes. It returns their number, at most maxBare, and their bytes. It
 // exists for speed alone, as bareGETs does.
-func (a *array) gets(in []byte) (count, used int) {
+func (a *arrayParser) gets(in []byte) (count, used int) {
 	const (
 		one  = '*' | '1'<<8 | '\r'<<16 | '\n'<<24 | '$'<<32 | '3'<<40 | '\r'<<48 | '\n'<<56
 		two  = one + 1<<8

@@ -23,19 +23,19 @@ const (
 	lineNUL                    // a NUL byte, which text never holds
 )
 
-// plain finds lines in the input of one connection.
-type plain struct {
+// lineParser finds lines in the input of one connection.
+type lineParser struct {
 	scanned int // bytes of the unfinished line that have been looked at
 	tel     telnet
 	crlf    bool   // how the last line ended
 	marks   uint16 // timing marks that the client has asked for and not got
 }
 
-// line takes the next line off in. It returns the line without its ending (all of in, if there is a NUL), and how many
+// next takes the next line off in. It returns the line without its ending (all of in, if there is a NUL), and how many
 // bytes of in are consumed, which may be some even without a line. The next call must
 // get in from there on, with or without more input behind it. line moves bytes within
 // in, to close the gaps that telnet negotiation leaves.
-func (p *plain) line(in []byte, eof bool) (line []byte, used int, v verdict) {
+func (p *lineParser) next(in []byte, eof bool) (line []byte, used int, v verdict) {
 	i := p.scanned
 	for i < len(in) {
 		c := in[i]
@@ -75,7 +75,7 @@ func (p *plain) line(in []byte, eof bool) (line []byte, used int, v verdict) {
 }
 
 // framing returns the framing of a reply to the last line, which mirrors its ending.
-func (p *plain) framing() framing {
+func (p *lineParser) framing() framing {
 	if p.crlf {
 		return linesCRLF
 	}
@@ -221,7 +221,7 @@ func (t *telnet) skip(in []byte) (n int, mark bool) {
 }
 
 // answerTelnet appends the answers to the timing marks that the client has asked for.
-func (p *plain) answerTelnet(out []byte) []byte {
+func (p *lineParser) answerTelnet(out []byte) []byte {
 	for ; p.marks > 0; p.marks-- {
 		out = append(out, telIAC, telWILL, telTimingMark)
 	}

@@ -22,15 +22,15 @@ const maxKept = maxLine
 // maxArray, and the header of a string beyond it.
 const maxHeld = maxArray + len("$\r\n") + maxHeader
 
-// maxGathered bounds what the sessions of all connections keep together: see session.keeps. It
+// maxMemory bounds what the sessions of all connections keep together: see session.memory. It
 // is enough for a thousand arrays of the greatest length. The default MaxConns would
 // allow ten times as many.
-const maxGathered = 64 << 20
+const maxMemory = 64 << 20
 
-// array takes requests off the input that are RESP arrays of bulk strings. It resumes
+// arrayParser takes requests off the input that are RESP arrays of bulk strings. It resumes
 // where the input ended, so a request that arrives byte by byte costs no more than one
 // that arrives whole.
-type array struct {
+type arrayParser struct {
 	at   int    // bytes of the unfinished request that have been looked at
 	left int    // arguments that follow them
 	held []byte // the unfinished request, when it is longer than maxKept
@@ -42,14 +42,14 @@ type array struct {
 
 // unfinished reports whether held has the beginning of a request, which the next input
 // continues.
-func (a *array) unfinished() bool { return a.held != nil }
+func (a *arrayParser) unfinished() bool { return a.held != nil }
 
 // next takes a request off in and appends its arguments to args. in must begin with
 // '*', unless the request is unfinished. The arguments are parts of in or of the memory
 // that was held. used is how many bytes of in are consumed. If the request is not
 // whole, ok is false and there is no error. After an error the rest of the input must
 // not be parsed.
-func (a *array) next(in []byte, args [][]byte) (all [][]byte, used int, ok bool, e *ids.ReplyError) {
+func (a *arrayParser) next(in []byte, args [][]byte) (all [][]byte, used int, ok bool, e *ids.ReplyError) {
 	had := len(a.held)
 	if had > 0 {
 		// No request needs more than maxHeld. Input behind the request is not consumed.
@@ -73,7 +73,7 @@ func (a *array) next(in []byte, args [][]byte) (all [][]byte, used int, ok bool,
 	return args, 0, false, nil
 }
 
-func (a *array) hold(in []byte) {
+func (a *arrayParser) hold(in []byte) {
 	if need := len(a.held) + len(in); need > cap(a.held) {
 		a.held = append(make([]byte, 0, min(2*need, maxHeld)), a.held...)
 	}
@@ -83,7 +83,7 @@ func (a *array) hold(in []byte) {
 // parse parses in, which begins with the request, from a.at on. It keeps no args of an
 // unfinished request, and parses the request once more when it is whole. So an
 // unfinished request needs memory for its bytes only.
-func (a *array) parse(in []byte, args [][]byte) (all [][]byte, end int, ok bool, e *ids.ReplyError) {
+func (a *arrayParser) parse(in []byte, args [][]byte) (all [][]byte, end int, ok bool, e *ids.ReplyError) {
 	resumed := a.at > 0
 	if !resumed {
 		n, used, e := header(in, '*')
@@ -125,8 +125,8 @@ func (a *array) parse(in []byte, args [][]byte) (all [][]byte, end int, ok bool,
 var (
 	errManyArgs  = replies.New(ids.ERR, fmt.Sprintf("request of more than %d arguments", maxArgs))
 	errLongArray = replies.New(ids.ERR, fmt.Sprintf("request longer than %d bytes", maxArray))
-	errGathered  = replies.New(ids.BUSY, fmt.Sprintf(
-		"unfinished requests and unread replies use too much memory. Retry later. limit_bytes=%d", maxGathered))
+	errMemory    = replies.New(ids.BUSY, fmt.Sprintf(
+		"unfinished requests and unread replies use too much memory. Retry later. limit_bytes=%d", maxMemory))
 )
 
 // protocolError returns an error that begins like Redis's. Some clients look for these

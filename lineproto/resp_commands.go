@@ -31,7 +31,7 @@ func (i *identity) framing() framing {
 // the order in which they ask.
 func (s *session) clientID() int64 {
 	if s.who.id == 0 {
-		s.who.id = s.srv.clients.Add(1)
+		s.who.id = s.srv.lastClient.Add(1)
 	}
 	return s.who.id
 }

@@ -104,27 +104,27 @@ func TestArrayByteByByteIsParsedOnce(t *testing.T) {
 	var buf []byte
 	for sent := range len(in) {
 		buf = append(buf, in[sent])
-		at := s.arr.at
+		at := s.arrays.at
 		used, st := s.consume(t.Context(), buf, false, maxSlice)
 		buf = buf[used:]
 		switch {
 		case st != needInput || len(s.out) > 0:
 			t.Fatalf("after %d bytes: %v, %q", sent, st, s.out)
-		case len(buf) > maxKept || len(buf)+len(s.arr.held) != sent+1:
-			t.Fatalf("after %d bytes: %d are left, %d held", sent+1, len(buf), len(s.arr.held))
-		case cap(s.arr.held) > 4*(sent+1):
-			t.Fatalf("after %d bytes: memory for %d", sent+1, cap(s.arr.held))
-		case s.arr.at < at || sent-s.arr.at > 2*maxKept:
-			t.Fatalf("after %d bytes: to be looked at again from %d on", sent, s.arr.at)
+		case len(buf) > maxKept || len(buf)+len(s.arrays.held) != sent+1:
+			t.Fatalf("after %d bytes: %d are left, %d held", sent+1, len(buf), len(s.arrays.held))
+		case cap(s.arrays.held) > 4*(sent+1):
+			t.Fatalf("after %d bytes: memory for %d", sent+1, cap(s.arrays.held))
+		case s.arrays.at < at || sent-s.arrays.at > 2*maxKept:
+			t.Fatalf("after %d bytes: to be looked at again from %d on", sent, s.arrays.at)
 		}
 	}
 	if cap(s.args) > 16 {
 		t.Fatalf("%d arguments are kept", cap(s.args))
 	}
 	buf = append(buf, "\r\n"...)
-	if used, _ := s.consume(t.Context(), buf, false, maxSlice); used != 2 || s.arr.held != nil ||
+	if used, _ := s.consume(t.Context(), buf, false, maxSlice); used != 2 || s.arrays.held != nil ||
 		s.srv.Counters().IDs != maxArgs-1 {
-		t.Fatalf("used %d; %d held, %d arguments kept, %d IDs", used, len(s.arr.held), cap(s.args),
+		t.Fatalf("used %d; %d held, %d arguments kept, %d IDs", used, len(s.arrays.held), cap(s.args),
 			s.srv.Counters().IDs)
 	}
 }
@@ -135,7 +135,7 @@ func TestIdleConnectionKeepsNoRequest(t *testing.T) {
 	in := []byte(request("PING", strings.Repeat("x", 40000)))
 	s.consume(t.Context(), in[:len(in)-2], false, maxSlice)
 	freed := make(chan struct{})
-	runtime.AddCleanup(&s.arr.held[0], func(struct{}) { close(freed) }, struct{}{})
+	runtime.AddCleanup(&s.arrays.held[0], func(struct{}) { close(freed) }, struct{}{})
 	if used, _ := s.consume(t.Context(), in[len(in)-2:], false, maxSlice); used != 2 || len(s.out) < 40000 {
 		t.Fatalf("used %d, answered %d bytes", used, len(s.out))
 	}

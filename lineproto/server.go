@@ -21,15 +21,15 @@ type Server struct {
 	help, helpRESP []string
 	sweeper        sweeper // each request reads its tick, and writes the counters below
 
-	began    time.Time
-	counters counters
-	clients  atomic.Int64 // the greatest clientID so far
-	gathered atomic.Int64 // bytes of memory that hold unfinished requests and unread replies
-	backlog  atomic.Int64 // IDs that accepted orders lack
-	tcpPort  atomic.Int64 // of the first TCP listener, 0 if there is none
-	turns    turns        // of connections with goroutines
-	waits    atomic.Int64 // Backend.Waits when last read
-	refusing atomic.Int64 // connections being told BUSY
+	began      time.Time
+	counters   counters
+	lastClient atomic.Int64 // the greatest clientID so far
+	memory     atomic.Int64 // bytes that unfinished requests and unread replies take: see session.memory
+	backlog    atomic.Int64 // IDs that accepted orders lack
+	tcpPort    atomic.Int64 // of the first TCP listener, 0 if there is none
+	turns      turns        // of connections with goroutines
+	seenWaits  atomic.Int64 // Backend.Waits when last read
+	refusing   atomic.Int64 // connections being told BUSY
 
 	mu        sync.Mutex             // guards what follows, and listener.idle
 	conns     map[*conn]struct{}     // with goroutines
@@ -103,8 +103,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	ln.openLoop(l, log)
 	defer ln.loop.free()
 	ln.loop.start(calls, &ln.wg)
-	s.join(ln)
-	defer s.leave(ln)
+	s.addListener(ln)
+	defer s.removeListener(ln)
 	accepted := make(chan error, 1)
 	go func() { accepted <- ln.accept(ctx, calls, l, log) }()
 	log.Info("listening", "max_conns", s.cfg.MaxConns, "max_batch", MaxBatch)
@@ -134,8 +134,8 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// join includes the connections of a listener in the sweep. The first listener starts it.
-func (s *Server) join(l *listener) {
+// addListener includes the connections of a listener in the sweep. The first listener starts it.
+func (s *Server) addListener(l *listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(s.listeners) == 0 {
@@ -150,8 +150,8 @@ func (s *Server) join(l *listener) {
 	s.listeners[l] = struct{}{}
 }
 
-// leave takes a listener out of the sweep. The last one ends it.
-func (s *Server) leave(l *listener) {
+// removeListener takes a listener out of the sweep. The last one ends it.
+func (s *Server) removeListener(l *listener) {
 	s.mu.Lock()
 	delete(s.listeners, l)
 	last, end := len(s.listeners) == 0, s.endSweep
@@ -161,14 +161,14 @@ func (s *Server) leave(l *listener) {
 	}
 }
 
-// add and remove keep the connections that have goroutines.
-func (s *Server) add(c *conn) {
+// addConn and removeConn keep the connections that have goroutines.
+func (s *Server) addConn(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.conns[c] = struct{}{}
 }
 
-func (s *Server) remove(c *conn) {
+func (s *Server) removeConn(c *conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.conns, c)
@@ -192,8 +192,8 @@ func (s *Server) Reserve(ctx context.Context, n int) (worker.Run, error) {
 // the context of Serve is done. Later calls do nothing.
 func (s *Server) CloseListeners() { s.closeOnce.Do(func() { close(s.closed) }) }
 
-// busy appends the reply to a connection over MaxConns. It ends in CRLF, which clients
+// busyReply appends the reply to a connection over MaxConns. It ends in CRLF, which clients
 // of both framings understand.
-func (s *Server) busy(out []byte) []byte {
+func (s *Server) busyReply(out []byte) []byte {
 	return linesCRLF.fail(out, replies.New(ids.BUSY, fmt.Sprintf("too many connections limit=%d", s.cfg.MaxConns)))
 }

@@ -44,14 +44,14 @@ const (
 // session is one connection's conversation without its socket. An engine calls consume
 // with the input that it has read, and sends out.
 type session struct {
-	srv  *Server
-	conn waiter // nil in tests without sequences
-	in   plain
-	arr  array
-	who  identity
-	fr   framing // of the request being answered
-	out  []byte  // replies that the engine must send
-	buf  *[]byte // the array of out, from Server.outBufs. nil while the connection is not being answered
+	srv    *Server
+	conn   waiter // nil in tests without sequences
+	lines  lineParser
+	arrays arrayParser
+	who    identity
+	fr     framing // of the request being answered
+	out    []byte  // replies that the engine must send
+	buf    *[]byte // the array of out, from Server.outBufs. nil while the connection is not being answered
 	// task is the work that comes before the next request is taken off the input.
 	task task
 	args [][]byte
@@ -95,8 +95,8 @@ type session struct {
 	runs []worker.Run
 	left rest
 
-	counts   tally
-	gathered int64 // its share of Server.gathered
+	counts  tally
+	counted int64 // its share of Server.memory
 }
 
 // consume executes the requests in in, in order. used is how many bytes of in are
@@ -104,7 +104,7 @@ type session struct {
 // consume stops when out holds outBound bytes, so it never waits for the client. It
 // takes up to may IDs, and stops at an order that needs more. A panic ends the connection and nothing else.
 func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (used int, st after) {
-	defer s.survive(in, &used, &st)
+	defer s.closeOnPanic(in, &used, &st)
 	s.may, s.took, s.pause = may, 0, worker.Pause{}
 	for {
 		if s.order.n > 0 && !s.issue(ctx) {
@@ -137,34 +137,34 @@ func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (us
 			continue
 		}
 		input := in[used:]
-		if s.arr.unfinished() || len(input) > 0 && input[0] == '*' && s.in.tel == telNone {
-			n, more := s.array(ctx, input)
+		if s.arrays.unfinished() || len(input) > 0 && input[0] == '*' && s.lines.tel == telNone {
+			n, more := s.takeArray(ctx, input)
 			if used += n; more {
 				return used, needInput
 			}
 			continue
 		}
-		if count, n := s.in.bareGETs(input); count > 0 {
+		if count, n := s.lines.bareGETs(input); count > 0 {
 			used += n
-			s.fr = s.in.framing()
+			s.fr = s.lines.framing()
 			s.stretch(count)
 			continue
 		}
-		line, n, v := s.in.line(input, eof)
+		line, n, v := s.lines.next(input, eof)
 		used += n
-		s.out = s.in.answerTelnet(s.out)
+		s.out = s.lines.answerTelnet(s.out)
 		switch v {
 		case lineMore:
 			return used, needInput
 		case lineArray: // the next round takes it
 		default:
-			s.line(ctx, line, v)
+			s.answerLine(ctx, line, v)
 		}
 	}
 }
 
-// survive makes a panic of consume end the connection.
-func (s *session) survive(in []byte, used *int, st *after) {
+// closeOnPanic makes a panic of consume end the connection.
+func (s *session) closeOnPanic(in []byte, used *int, st *after) {
 	if p := recover(); p != nil {
 		s.srv.cfg.Logger.Error("request panicked, closing its connection", "panic", p, "stack",
 			string(debug.Stack()))
@@ -172,9 +172,9 @@ func (s *session) survive(in []byte, used *int, st *after) {
 	}
 }
 
-// line answers a plain request, or refuses a line that is none.
-func (s *session) line(ctx context.Context, line []byte, v verdict) {
-	s.fr = s.in.framing()
+// answerLine answers a plain request, or refuses a line that is none.
+func (s *session) answerLine(ctx context.Context, line []byte, v verdict) {
+	s.fr = s.lines.framing()
 	switch v {
 	case lineNUL:
 		s.refuse(replies.New(ids.ERR, "request contains a NUL byte"), line)
@@ -214,7 +214,7 @@ func (s *session) line(ctx context.Context, line []byte, v verdict) {
 		return
 	}
 	size := len(line) + len("\n")
-	if s.in.crlf {
+	if s.lines.crlf {
 		size++
 	}
 	s.executed(index, e, size)
@@ -237,20 +237,20 @@ func (s *session) executed(index int, e *ids.ReplyError, size int) {
 	}
 }
 
-// array answers a RESP request, or a stretch of GETs, if in holds one. used is how many
+// takeArray answers a RESP request, or a stretch of GETs, if in holds one. used is how many
 // bytes of in are consumed. more means that the request needs more input.
-func (s *session) array(ctx context.Context, in []byte) (used int, more bool) {
+func (s *session) takeArray(ctx context.Context, in []byte) (used int, more bool) {
 	s.fr = s.who.framing()
-	if count, n := s.arr.gets(in); count > 0 && !s.queueing() {
+	if count, n := s.arrays.gets(in); count > 0 && !s.queueing() {
 		s.stretch(count)
 		return n, false
 	}
-	s.arr.locked = s.locked()
-	held := s.arr.unfinished()
-	args, used, ok, e := s.arr.next(in, s.args[:0])
+	s.arrays.locked = s.locked()
+	held := s.arrays.unfinished()
+	args, used, ok, e := s.arrays.next(in, s.args[:0])
 	s.args = args
-	if !s.gather() {
-		e = errGathered
+	if !s.countMemory() {
+		e = errMemory
 	}
 	switch {
 	case e != nil:
@@ -335,10 +335,10 @@ func (s *session) refuse(e *ids.ReplyError, line []byte) {
 	s.task = taskEnd
 }
 
-// keeps returns how many bytes the session keeps for its client: of requests until they are whole, until EXEC
+// memory returns how many bytes the session keeps for its client: of requests until they are whole, until EXEC
 // or until their turn, and of a reply that is longer than a flush of IDs.
-func (s *session) keeps() int64 {
-	n := cap(s.arr.held) + len(s.ahead)*aheadSize
+func (s *session) memory() int64 {
+	n := cap(s.arrays.held) + len(s.ahead)*aheadSize
 	if s.multi != nil {
 		n += cap(s.multi.requests)
 	}
@@ -348,23 +348,23 @@ func (s *session) keeps() int64 {
 	return int64(n)
 }
 
-// gather counts the bytes that the session keeps. If all sessions together then keep more than
-// maxGathered, it drops the request and returns false.
-func (s *session) gather() bool {
-	more := s.keeps() - s.gathered
-	s.gathered += more
-	if more == 0 || s.srv.gathered.Add(more) <= maxGathered || more < 0 {
+// countMemory counts the bytes that the session keeps. If all sessions together then keep more than
+// maxMemory, it drops the request and returns false.
+func (s *session) countMemory() bool {
+	more := s.memory() - s.counted
+	s.counted += more
+	if more == 0 || s.srv.memory.Add(more) <= maxMemory || more < 0 {
 		return true
 	}
-	s.arr, s.multi = array{}, nil
-	s.release()
+	s.arrays, s.multi = arrayParser{}, nil
+	s.uncountMemory()
 	return false
 }
 
-// release counts nothing as kept.
-func (s *session) release() {
-	s.srv.gathered.Add(-s.gathered)
-	s.gathered = 0
+// uncountMemory counts nothing as kept.
+func (s *session) uncountMemory() {
+	s.srv.memory.Add(-s.counted)
+	s.counted = 0
 }
 
 // end gives back what the session holds of the server. The engine calls it when the
@@ -372,7 +372,7 @@ func (s *session) release() {
 func (s *session) end() {
 	s.drop()
 	s.fold()
-	s.release()
+	s.uncountMemory()
 }
 
 // lend gives the session a buffer for its output.

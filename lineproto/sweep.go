@@ -99,7 +99,7 @@ const unlimited = math.MaxInt64 / 2
 // crowded reports whether more than half of the connections, or of the memory for unfinished
 // requests, are in use.
 func (s *Server) crowded() bool {
-	return s.counters.open.Load() > int64(s.cfg.MaxConns/2) || s.gathered.Load() > maxGathered/2
+	return s.counters.open.Load() > int64(s.cfg.MaxConns/2) || s.memory.Load() > maxMemory/2
 }
 
 // mayEnd reports whether a connection with this due has been idle for IdleTimeout: idle ticks.

@@ -29,13 +29,13 @@ const (
 	maxSlice   = 1024
 	// plenty is more IDs than most nodes make in a tick.
 	plenty = 16 * roundOfIDs
-	// passedBy is how many turns others get before a line that waits behind them
+	// passedBy is how many turns others get before a queue that waits behind them
 	// gets one.
 	passedBy = 7
 )
 
-// rank is the line that a connection waits in. Lower ranks get their turns first, but
-// no line waits for ever: see passedBy.
+// rank is the queue that a connection waits in. Lower ranks get their turns first, but
+// no queue waits for ever: see passedBy.
 type rank uint8
 
 const (
@@ -70,9 +70,9 @@ func rankOf(lacks int, halfClosed bool) rank {
 	return large
 }
 
-// slice returns how many IDs a connection may take in its turn. lacks is how many it
+// turnSize returns how many IDs a connection may take in its turn. lacks is how many it
 // lacks, 0 if it has other work. waiting counts the connections that wait, with itself.
-func slice(lacks, waiting int, scarce bool) int {
+func turnSize(lacks, waiting int, scarce bool) int {
 	switch {
 	case lacks > 0 && lacks <= smallOrder:
 		return lacks
@@ -100,8 +100,8 @@ type turns struct {
 	total atomic.Int64 // waiters
 
 	mu     sync.Mutex // guards the rest, and the places
-	lines  [numRanks]line
-	passed [numRanks]int // turns of earlier lines while it waited
+	queues [numRanks]queue
+	passed [numRanks]int // turns of earlier queues while it waited
 	taken  bool          // a waiter has the turn
 	// scarce is set when a reservation has waited for a tick. It is cleared when a turn ends and
 	// nobody waits for the next one, and after plenty IDs without such a wait.
@@ -109,19 +109,19 @@ type turns struct {
 	since  int // IDs since the last wait
 }
 
-// place is a waiter's place among turns. The zero value is in no line.
+// place is a waiter's place among turns. The zero value is in no queue.
 type place struct {
 	owner waiter
 	lacks int
 	may   int // IDs that the owner may take in the turn that it has. 0 means that it has none
-	in    *line
+	in    *queue
 
 	prev, next *place
 }
 
-// line is a doubly linked list, so that a connection that is closed leaves it at
+// queue is a doubly linked list, so that a connection that is closed leaves it at
 // once.
-type line struct {
+type queue struct {
 	first, last *place
 	length      int
 }
@@ -134,7 +134,7 @@ func (t *turns) atOnce() int { return maxSlice - int(t.less.Load()) }
 func (t *turns) unlock() {
 	less := 0
 	switch {
-	case t.scarce && (t.taken || t.lines[tiny].length > 0):
+	case t.scarce && (t.taken || t.queues[tiny].length > 0):
 		less = maxSlice // the others were first
 	case t.scarce:
 		less = maxSlice - tinyOrder
@@ -161,7 +161,7 @@ func (t *turns) count(took int, waited bool) {
 	}
 }
 
-// waiting returns how many places wait in the lines before a rank.
+// waiting returns how many places wait in the queues before a rank.
 func (t *turns) waiting(before rank) int {
 	if t.total.Load() == 0 {
 		return 0
@@ -169,39 +169,39 @@ func (t *turns) waiting(before rank) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	n := 0
-	for i := range t.lines[:before] {
-		n += t.lines[i].length
+	for i := range t.queues[:before] {
+		n += t.queues[i].length
 	}
 	return n
 }
 
-// join puts p at the end of a line, unless p waits already. lacks is how many IDs it lacks.
+// join puts p at the end of a queue, unless p waits already. lacks is how many IDs it lacks.
 func (t *turns) join(p *place, lacks int, halfClosed bool) {
 	t.mu.Lock()
 	defer t.unlock()
 	t.add(p, lacks, rankOf(lacks, halfClosed))
 }
 
-// part moves p to the line leaving, if p waits with a large request.
+// part moves p to the queue leaving, if p waits with a large request.
 func (t *turns) part(p *place) {
 	t.mu.Lock()
 	defer t.unlock()
-	if p.in == &t.lines[large] {
+	if p.in == &t.queues[large] {
 		t.remove(p)
 		t.add(p, p.lacks, leaving)
 	}
 }
 
-// quit takes p out of its line, if it is in one.
+// quit takes p out of its queue, if it is in one.
 func (t *turns) quit(p *place) {
 	t.mu.Lock()
 	defer t.unlock()
 	t.remove(p)
 }
 
-// next begins the turn of the next waiter among the lines with a rank below before. It returns nil if there is none. A
-// line that was passed by passedBy times goes first, the one with the lowest priority if there are
-// several. Otherwise the first line that is not empty goes.
+// next begins the turn of the next waiter among the queues with a rank below before. It returns nil if there is none. A
+// queue that was passed by passedBy times goes first, the one with the lowest priority if there are
+// several. Otherwise the first queue that is not empty goes.
 func (t *turns) next(before rank) *place {
 	if t.total.Load() == 0 {
 		return nil
@@ -213,8 +213,8 @@ func (t *turns) next(before rank) *place {
 
 func (t *turns) begin(before rank) *place {
 	chosen := -1
-	for i := range t.lines[:before] {
-		if t.lines[i].length > 0 && (chosen < 0 || t.passed[i] >= passedBy) {
+	for i := range t.queues[:before] {
+		if t.queues[i].length > 0 && (chosen < 0 || t.passed[i] >= passedBy) {
 			chosen = i
 		}
 	}
@@ -222,13 +222,13 @@ func (t *turns) begin(before rank) *place {
 		return nil
 	}
 	for i := chosen + 1; i < int(before); i++ {
-		if t.lines[i].length > 0 {
+		if t.queues[i].length > 0 {
 			t.passed[i]++
 		}
 	}
 	t.passed[chosen] = 0
-	p := t.lines[chosen].first
-	p.may = slice(p.lacks, int(t.total.Load()), t.scarce)
+	p := t.queues[chosen].first
+	p.may = turnSize(p.lacks, int(t.total.Load()), t.scarce)
 	t.remove(p)
 	t.taken = true
 	return p
@@ -301,12 +301,12 @@ func (t *turns) handOn() {
 	}
 }
 
-// add appends p to a line, unless it is in one. mu is held.
+// add appends p to a queue, unless it is in one. mu is held.
 func (t *turns) add(p *place, lacks int, r rank) {
 	if p.in != nil {
 		return
 	}
-	l := &t.lines[r]
+	l := &t.queues[r]
 	p.lacks, p.in, p.prev = lacks, l, l.last
 	if l.last == nil {
 		l.first = p
@@ -318,7 +318,7 @@ func (t *turns) add(p *place, lacks int, r rank) {
 	t.total.Add(1)
 }
 
-// remove takes p out of its line, if it is in one. mu is held.
+// remove takes p out of its queue, if it is in one. mu is held.
 func (t *turns) remove(p *place) {
 	l := p.in
 	if l == nil {

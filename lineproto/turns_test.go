@@ -28,7 +28,7 @@ func TestSlice(t *testing.T) {
 		{"nor is the rest of a large one", 100, 1000, true, 100},
 		{"other work", 0, 1000, true, minSlice},
 	} {
-		if got := slice(row.lacks, row.waiting, row.scarce); got != row.want {
+		if got := turnSize(row.lacks, row.waiting, row.scarce); got != row.want {
 			t.Errorf("%s: %d, want %d", row.name, got, row.want)
 		}
 	}
@@ -103,7 +103,7 @@ type member int
 func (member) wake() {}
 
 // owners returns those who wait, in order.
-func (l *line) owners() (all []int) {
+func (l *queue) owners() (all []int) {
 	for p := l.first; p != nil; p = p.next {
 		all = append(all, int(p.owner.(member)))
 	}
@@ -113,13 +113,13 @@ func (l *line) owners() (all []int) {
 // lacking has a number of IDs for each rank of a client that sends on, and for leaving one of a client that does not.
 var lacking = [numRanks]int{other: 0, tiny: 1, small: 100, large: 5000, leaving: 5000}
 
-// line lets p wait in the line of a rank.
-func (t *turns) line(p *place, r rank) { t.join(p, lacking[r], r == leaving) }
+// wait lets p wait in the queue of a rank.
+func (t *turns) wait(p *place, r rank) { t.join(p, lacking[r], r == leaving) }
 
-// waiters are the lines of a queue as slices.
+// waiters are the queues of turns as slices.
 type waiters [numRanks][]int
 
-// remove removes a waiter, and returns its line, or -1.
+// remove removes a waiter, and returns its queue, or -1.
 func (w *waiters) remove(who int) (from int) {
 	for r := range w {
 		if i := slices.Index(w[r], who); i >= 0 {
@@ -154,8 +154,8 @@ func TestTurnsKeepTheirOrder(t *testing.T) {
 				if model[r] == nil || !slices.Contains(model[r], who) {
 					model[r] = append(model[r], who)
 				}
-				q.line(places[who], r)
-				q.line(places[who], tiny)
+				q.wait(places[who], r)
+				q.wait(places[who], tiny)
 			case 1:
 				q.quit(places[who])
 				model.remove(who)
@@ -172,7 +172,7 @@ func TestTurnsKeepTheirOrder(t *testing.T) {
 					}
 					continue
 				}
-				first := func(line []int) bool { return len(line) > 0 && line[0] == int(p.owner.(member)) }
+				first := func(queue []int) bool { return len(queue) > 0 && queue[0] == int(p.owner.(member)) }
 				if !slices.ContainsFunc(model[:], first) {
 					t.Fatalf("%d is next of %v", p.owner, model)
 				}
@@ -180,15 +180,15 @@ func TestTurnsKeepTheirOrder(t *testing.T) {
 				q.done(p, 0, false)
 			}
 			for r := range model {
-				if got := q.lines[r].owners(); !slices.Equal(got, model[r]) || q.lines[r].length != len(model[r]) {
-					t.Fatalf("line %d is %v, want %v", r, got, model[r])
+				if got := q.queues[r].owners(); !slices.Equal(got, model[r]) || q.queues[r].length != len(model[r]) {
+					t.Fatalf("queue %d is %v, want %v", r, got, model[r])
 				}
 			}
 		}
 	})
 }
 
-// No line waits for more than a few turns of the other lines. The places of a line
+// No queue waits for more than a few turns of the other queues. The places of a queue
 // get the same number of turns.
 func TestEveryLineGetsTurns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -197,27 +197,27 @@ func TestEveryLineGetsTurns(t *testing.T) {
 		places := make([]*place, len(ranks))
 		for i, r := range ranks {
 			places[i] = &place{owner: member(i)}
-			q.line(places[i], rank(r))
+			q.wait(places[i], rank(r))
 		}
 		had := make([]int, len(ranks))
-		since := map[int]int{} // turns since a line had one
+		since := map[int]int{} // turns since a queue had one
 		for range 500 {
 			p := q.next(numRanks)
 			who := int(p.owner.(member))
 			had[who]++
 			for _, r := range ranks {
 				if since[r]++; since[r] > len(ranks)*(passedBy+numRanks) {
-					t.Fatalf("line %d has waited for %d turns", r, since[r])
+					t.Fatalf("queue %d has waited for %d turns", r, since[r])
 				}
 			}
 			since[ranks[who]] = 0
-			q.line(p, rank(ranks[who]))
+			q.wait(p, rank(ranks[who]))
 			q.done(p, 0, false)
 		}
 		for i, r := range ranks {
 			for j, other := range ranks {
 				if r == other && max(had[i], had[j])-min(had[i], had[j]) > 1 {
-					t.Fatalf("%d turns and %d in one line", had[i], had[j])
+					t.Fatalf("%d turns and %d in one queue", had[i], had[j])
 				}
 			}
 		}
