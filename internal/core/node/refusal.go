@@ -41,6 +41,9 @@ const (
 // OfClock reports whether the node's clock is the cause.
 func (c Cause) OfClock() bool { return c == CauseClockBehind || c == CauseClockWrong }
 
+// Reply returns the error that clients get for the cause, with zeros for figures and without the node's phase.
+func (c Cause) Reply() *ids.ReplyError { return newRefusal(Refusal{Cause: c}).reply }
+
 // Causes returns every cause.
 func Causes() []Cause {
 	return []Cause{
@@ -88,7 +91,7 @@ func newRefusal(r Refusal) *Refusal {
 func (r *Refusal) Error() string { return r.reply.Error() }
 func (r *Refusal) Unwrap() error { return r.reply }
 
-// words returns the reply that clients get. docs/troubleshooting.md lists the texts.
+// words returns the reply that clients get.
 func (r *Refusal) words() *ids.ReplyError {
 	switch r.Cause {
 	case CauseClockBehind:

@@ -1,0 +1,166 @@
+package view
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/core/replies"
+	"github.com/flaked/flaked/internal/core/seq/record"
+)
+
+var write = flag.Bool("write", false, "write the tables of docs/troubleshooting.md")
+
+const guide = "../../../docs/troubleshooting.md"
+
+// docs/troubleshooting.md has the tables of causes and of errors. `go generate ./internal/ops/view` writes them.
+func TestGuideHasTheTables(t *testing.T) {
+	text, err := os.ReadFile(guide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	for _, table := range []struct {
+		name, head string
+		rows       []string
+	}{
+		{"refusals", "| reply | means | now, and later |", refusalRows()},
+		{"errors", "| reply | what to do |", errorRows(t)},
+		{"causes", "| cause | means | clients | now, and later |", causeRows()},
+	} {
+		begin, end := "<!-- generated: "+table.name+" -->\n", "<!-- end: "+table.name+" -->\n"
+		before, rest, found := strings.Cut(page, begin)
+		_, after, ended := strings.Cut(rest, end)
+		if !found || !ended {
+			t.Fatalf("%s lacks the lines %q and %q", guide, begin, end)
+		}
+		line := strings.Repeat("|---", strings.Count(table.head, "|")-1) + "|\n"
+		page = before + begin + table.head + "\n" + line + strings.Join(table.rows, "") + end + after
+	}
+	if *write {
+		err = os.WriteFile(guide, []byte(page), 0o644)
+	}
+	if err != nil || page != string(text) && !*write {
+		t.Errorf("%s differs from the tables of the program: go generate ./internal/ops/view (%v)", guide, err)
+	}
+}
+
+// more has the sections that say more about a cause.
+var more = map[string]string{
+	"zookeeper": "#zookeeper-is-down", "zookeeper-down": "#zookeeper-is-down", "lease-expired": "#zookeeper-is-down",
+	"clock-behind": "#a-clock-is-wrong", "clock-wrong": "#a-clock-is-wrong", "clock-offset": "#a-clock-is-wrong",
+	"frozen": "#zookeeper-lost-its-data", "record-missing": "#zookeeper-lost-its-data",
+	"no-cluster": "#zookeeper-lost-its-data", "cluster-damaged": "#zookeeper-lost-its-data",
+	"sequences-frozen":   "sequences.md#when-zookeeper-has-lost-data",
+	"sequences-damaged":  "sequences.md#when-zookeeper-has-lost-data",
+	"time-field-used-up": "layouts.md#changing-it", "time-field-ending": "layouts.md#changing-it",
+	"down": "operate.md#remove-a-node-for-good", "few-free": "#all-workers-are-held",
+}
+
+// word returns the cause, with a link to the section that says more.
+func (p Problem) word() string {
+	if more[p.Cause] == "" {
+		return "`" + p.Cause + "`"
+	}
+	return "[`" + p.Cause + "`](" + more[p.Cause] + ")"
+}
+
+// do returns the cell that says what to do.
+func (p Problem) do() string {
+	if p.Later == "" {
+		return p.Advice
+	}
+	return p.Advice + " **Later:** " + p.Later
+}
+
+// noticed returns the cell that says what clients notice.
+func (p Problem) noticed() string {
+	short := map[string]string{
+		noIDs: "no IDs", otherNodes: "IDs from others", unnoticed: "nothing", untilLease: "nothing until the lease ends",
+		noNewNode: "nothing; no new node", beyond5s: "nothing below 5 s", noValues: "no values of these",
+	}[p.Clients]
+	return cmp.Or(short, strings.TrimSuffix(strings.TrimPrefix(p.Clients, "Clients "), "."))
+}
+
+var figure = regexp.MustCompile(`=-?\d+`)
+
+// refusalRows returns a row for each cause for which a node refuses.
+func refusalRows() (rows []string) {
+	for _, cause := range node.Causes() {
+		p, reply := Cause(string(cause)).With(""), cause.Reply()
+		cell := "`" + figure.ReplaceAllString(reply.Error(), "=N") + "` (" + p.word() + ")"
+		means := ""
+		if strings.Contains(reply.Text, "reason=") { // or the reply says what it means
+			cell, means = fmt.Sprintf("`-%s ... reason=%s`", reply.Code, p.Cause), p.Text
+		}
+		if p.Clients != otherNodes {
+			means += ". " + p.Clients
+		}
+		rows = append(rows, fmt.Sprintf("| %s | %s | %s |\n", cell, means, p.do()))
+	}
+	return rows
+}
+
+// causeRows returns a row for each other cause.
+func causeRows() (rows []string) {
+	for _, p := range Causes {
+		if !slices.Contains(node.Causes(), node.Cause(p.Cause)) {
+			rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |\n", p.word(), p.With("").Text, p.noticed(), p.do()))
+		}
+	}
+	return rows
+}
+
+// errorRows returns a row for each code and each reason of a sequence that an operator can do something about.
+func errorRows(t *testing.T) (rows []string) {
+	t.Helper()
+	for _, class := range replies.Codes {
+		if do := codes[class.Code]; do != "" {
+			rows = append(rows, fmt.Sprintf("| `-%s ...` | %s |\n", class.Code, do))
+		}
+	}
+	for _, reason := range record.Reasons {
+		if do := reasons[reason]; do != "" {
+			code := replies.Of(&record.Refusal{Reason: reason}).Code
+			rows = append(rows, fmt.Sprintf("| `-%s reason=%s ...` | %s |\n", code, reason, do))
+		}
+	}
+	if len(rows) != len(codes)+len(reasons) {
+		t.Error("a row of the errors is for a code or a reason that the program does not have")
+	}
+	return rows
+}
+
+// codes says what to do about an error code that does not come from a refusal of a node.
+var codes = map[ids.Code]string{
+	ids.ERR: "`requires TLS`, `does not use TLS`: [use TLS](security.md#use-tls-and-a-token) on both sides. " +
+		"`PROXY protocol`: [turn it off](deploy.md#behind-haproxy). `SELECT supports only database 0`: " +
+		"[put the database into the name](protocol.md#resp-for-redis-clients)",
+	ids.NOAUTH: "Send a token. Commands take `--token-file` or `FLAKED_TOKEN`, other clients send `AUTH`",
+	ids.BUSY: "`limit=N`: use fewer connections, raise `LimitNOFILE=`, or add nodes. `limit_ids=N`: ask for fewer IDs " +
+		"in a request, or add nodes. `limit_bytes=N`: find the clients that do not end requests or do not read " +
+		"replies. Over HTTP: retry, or use the line protocol",
+	ids.NOPERM:    "Use another token, or [add the name](security.md#rights-of-a-token), and connect again",
+	ids.WRONGPASS: "Compare the token with the node's `--token-file`. Send it without the words behind it",
+	ids.WRONGNODE: "A node of another cluster listens there. Correct the client's addresses or its cluster",
+}
+
+// reasons says what to do about an error of a sequence.
+var reasons = map[record.Reason]string{
+	record.NoSequence: "Create the sequence, or correct the name. A name that was just created is known after 2 s",
+	record.NoBlock:    "Check ZooKeeper",
+	record.CeilingReached: "Raise the ceiling: `flaked seq set order --ceiling 50000`. After a loss of data there is no " +
+		"burst at first",
+	record.Frozen: "`flaked seq show order` says why, and [how it goes on](sequences.md#when-zookeeper-has-lost-data)",
+	record.Exhausted: "`flaked seq set order --max int64`, if its users can keep larger values. Else create another " +
+		"sequence",
+	record.TooManyNames: "Find the client that asks for more than 100 unknown names a second",
+	record.NoOwner:      "The text has the address that was tried. Start that node, or give it `--advertise`",
+}
