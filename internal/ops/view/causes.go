@@ -49,7 +49,8 @@ const (
 		"The node then serves again by itself. Do not restart it."
 	checkClock = "Check its time synchronisation (chronyc tracking). Let it slew a fast clock: a step back makes " +
 		"nodes refuse."
-	noAction = "No action needed: clients use other nodes."
+	noAction        = "No action needed: clients use other nodes."
+	anotherSequence = "If they cannot, create another sequence, and let programs use that one."
 )
 
 // What problems mean for clients.
@@ -150,7 +151,7 @@ var (
 	sequencesExhausted = Problem{"sequences-exhausted", Critical, "Exhausted sequences, whose values are all taken%s",
 		"Clients get errors for these sequences, once nodes have issued the values that they hold.",
 		"Raise the max, if the users can keep larger values (flaked seq set 'NAME' --max VALUE), and a template's " +
-			"--max-names. Delete what nobody needs.", ""}
+			"--max-names. Delete what nobody needs.", anotherSequence}
 	sequencesUnserved = Problem{"sequences-unserved", Critical, "Sequences of which a ready node gets no values%s",
 		"Clients get errors for these sequences from this node.",
 		"If it is confirming, wait: that ends by itself. Else check that the node reaches ZooKeeper, and ZooKeeper's " +
@@ -222,7 +223,7 @@ var (
 	sequencesNearlyUsed = Problem{"sequences-nearly-used", Warning, "Sequences used to 80 % or more%s",
 		"Clients notice nothing until a sequence is exhausted.",
 		"Raise the max in time, if the users can keep larger values (flaked seq set 'NAME' --max VALUE), and a " +
-			"template's --max-names.", ""}
+			"template's --max-names.", anotherSequence}
 	sequencesOwnerGone = Problem{"sequences-owner-gone", Warning,
 		"Ordered sequences whose owner has not renewed its lease%s",
 		"A request for one waits until another node has taken over: for the lease, 3 s by default.",

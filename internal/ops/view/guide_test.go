@@ -98,7 +98,7 @@ func refusalRows() (rows []string) {
 		cell := "`" + figure.ReplaceAllString(reply.Error(), "=N") + "` (" + p.word() + ")"
 		means := ""
 		if strings.Contains(reply.Text, "reason=") { // or the reply says what it means
-			cell, means = fmt.Sprintf("`-%s ... reason=%s`", reply.Code, p.Cause), p.Text
+			cell, means = "`reason="+p.Cause+"`", p.Text
 		}
 		if p.Clients != otherNodes {
 			means += ". " + p.Clients
