@@ -145,12 +145,10 @@ done`: {},
 		alone: true, prints: `workers +32768\n`,
 	},
 	`flaked seq create order --start 5000000`: {codes: []int{0, 1}},
-
-	// docs/faq.md
-	`flaked seq delete order`:            {codes: []int{1, 2}},
-	`flaked seq set order --next 200000`: {codes: []int{0, 1}},
-	`flaked seq set order --next 5000`:   {codes: []int{0, 1, 2}},
-	`flaked seq show NAME -o json`:       {codes: []int{1}},
+	`flaked seq delete order`:                 {codes: []int{1, 2}},
+	`flaked seq set order --next 200000`:      {codes: []int{0, 1}},
+	`flaked seq set order --next 5000`:        {codes: []int{0, 1, 2}},
+	`flaked seq show NAME -o json`:            {codes: []int{1}},
 
 	// docs/operate.md, docs/security.md and docs/troubleshooting.md
 	`flaked status`: {codes: []int{0, 4}, shown: titles},
