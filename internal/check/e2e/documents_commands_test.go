@@ -115,6 +115,9 @@ done`: {},
 	`kill $(cat /tmp/walk/ids-1.pid /tmp/walk/ids-2.pid /tmp/walk/ids-3.pid)`:                  {},
 	`rm -r /tmp/walk`: {codes: []int{0, 1}}, // the nodes may still be stopping
 
+	// docs/clients.md
+	`flaked serve --dev`: {alone: true},
+
 	// docs/http.md
 	`curl 'http://127.0.0.1:7610/v1/ids?n=2'`:                              {shown: shape},
 	`curl http://127.0.0.1:7610/v1/decode/2123840322550104099`:             {shown: exact},
