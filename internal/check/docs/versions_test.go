@@ -26,7 +26,7 @@ const (
 
 var tested = []pins{
 	{"Go", "go.mod", `(?m)^go (\S+)`, "client, node"},
-	{"Java", pom, `<maven.compiler.release>(\d+)<`, "client"},
+	{"Java", pom, `<maven.compiler.release>(\d+)<`, "client; virtual threads with Java 24 or later, if installed"},
 	{"Spring Boot", "scripts/trial-spring.sh", `(?m)set -- (.*)`,
 		"two clients in one application, inserts, health; with and without AOT, on the JVM"},
 	{"Hibernate", pom, `<hibernate.version>(.*)\.Final<`, "inserts"},

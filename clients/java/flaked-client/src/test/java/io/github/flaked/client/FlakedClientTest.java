@@ -5,8 +5,10 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertInstanceOf;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
+import static org.junit.jupiter.api.Assumptions.assumeTrue;
 
 import java.io.IOException;
+import java.lang.reflect.Method;
 import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
@@ -23,6 +25,7 @@ import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.Timeout;
@@ -32,6 +35,25 @@ import org.junit.jupiter.api.io.TempDir;
 class FlakedClientTest {
     @Test
     void aThousandThreadsGetDifferentIds() throws Exception {
+        getWith(Thread::new);
+    }
+
+    @Test
+    void aThousandVirtualThreadsGetDifferentIds() throws Exception {
+        // Java 17 has none. A nightly run has a newer Java: scripts/test-clients.sh.
+        assumeTrue(Runtime.version().feature() >= 21);
+        Object builder = Thread.class.getMethod("ofVirtual").invoke(null);
+        Method unstarted = Class.forName("java.lang.Thread$Builder").getMethod("unstarted", Runnable.class);
+        getWith(task -> {
+            try {
+                return (Thread) unstarted.invoke(builder, task);
+            } catch (ReflectiveOperationException e) {
+                throw new AssertionError(e);
+            }
+        });
+    }
+
+    private static void getWith(ThreadFactory factory) throws Exception {
         try (FakeNode node = new FakeNode(false);
                 FlakedClient client = FlakedClient.builder()
                         .addresses(node.address())
@@ -40,7 +62,7 @@ class FlakedClientTest {
             Set<Long> ids = ConcurrentHashMap.newKeySet();
             List<Thread> threads = new ArrayList<>();
             for (int i = 0; i < 1000; i++) {
-                threads.add(new Thread(() -> {
+                threads.add(factory.newThread(() -> {
                     for (int k = 0; k < 20; k++) {
                         ids.add(client.next());
                     }
