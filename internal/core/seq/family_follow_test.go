@@ -18,7 +18,7 @@ func TestNodesFollowTheSectionsOfAFamily(t *testing.T) {
 	known := func() (all []record.Kind) {
 		for k := range 3 {
 			kind := record.None
-			if one := a.is.issuer.find([]byte(record.SectionName("msg:*", k))); one != nil {
+			if one := a.is.issuer.series.find(record.SectionName("msg:*", k)); one != nil {
 				kind = one.known.Kind()
 			}
 			all = append(all, kind)

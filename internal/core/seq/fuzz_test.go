@@ -40,9 +40,9 @@ func FuzzFiles(f *testing.F) {
 		}
 		_, i := New(Config{Elapsed: elapsedOf(new(int64)), Boot: "b", Dir: dir})
 		i.Recall()
-		i.issuer.named("order").know(goodRecord(plain()))
+		i.issuer.series.named("order").know(goodRecord(plain()))
 		i.resume(ClusterInfo{Self: "me", Resumed: true})
-		m, ok := i.issuer.named("order").mode.(*segment)
+		m, ok := i.issuer.series.named("order").mode.(*segment)
 		if !ok {
 			t.Fatal("not a segment")
 		}

@@ -27,11 +27,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -39,7 +37,6 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/limits"
-	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/pulse"
 	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/ordered"
@@ -146,16 +143,21 @@ type Issuer struct {
 	// quick is now for the requests of segment sequences. After the machine stood still, it is late for a moment.
 	quick func() int64
 
-	catalog
-	lookup  lookups
-	alarms  alarms
+	*shares
+	series  catalog
 	refused [len(record.Reasons)]atomic.Int64 // by reason, as in record.Reasons
 
 	// progress is what Rounds has published last.
 	progress atomic.Pointer[progress]
+}
 
-	// wake has capacity 1: it makes Run call Round.
-	wake chan struct{}
+// shares are what the Issuer and all its series use. None of these change.
+type shares struct {
+	journal  *journal      // keeps what the series hold over a restart, nil: nothing does
+	owners   *ordered.Node // what ordered sequences share
+	families *families
+	alarms   *alarms
+	trace    coordinator.Trace // may be nil
 }
 
 // New returns an Issuer that knows nothing, and the Rounds that keep it: see Rounds.Recall and Rounds.Run. It does no I/O.
@@ -173,15 +175,18 @@ func New(cfg Config) (*Issuer, *Rounds) {
 		cfg.Log = hclog.NewNullLogger()
 	}
 	i := &Issuer{
-		cfg: cfg, wake: make(chan struct{}, 1),
+		cfg: cfg,
 		//mutant:s5-at-least by TestHoldWithASlowBootClock -> quick: cfg.Elapsed.AtLeast,
 		quick: cfg.Elapsed.ByMono().AtMost,
+		shares: &shares{
+			owners: ordered.NewNode(cfg.Pass, cfg.Address, cfg.Elapsed), families: &families{}, alarms: newAlarms(),
+			trace: cfg.Trace,
+		},
 	}
-	i.trace, i.ring, i.alarms.armed = cfg.Trace, i.wakeAt, math.MaxInt64
-	i.owners = ordered.NewNode(cfg.Pass, cfg.Address, cfg.Elapsed)
 	if cfg.Dir != nil {
 		i.journal = newJournal(cfg.Dir)
 	}
+	i.series.shares, i.series.now = i.shares, i.now
 	return i, newRounds(i)
 }
 
@@ -193,7 +198,7 @@ func (i *Issuer) Take(
 	w *sequence.Wait, name []byte, n int, whole bool, wake func(), to []worker.Run,
 ) ([]worker.Run, error) {
 	for {
-		s, lane, err := i.seriesOf(name)
+		s, lane, err := i.series.serving(name)
 		if err != nil {
 			i.count(err)
 			return to, err
@@ -211,36 +216,13 @@ func (i *Issuer) Take(
 			continue
 		}
 		if low {
-			i.wakeAt(s, mode.Soon)
+			i.alarms.wakeAt(s, mode.Soon)
 		}
 		if err != nil {
 			i.count(err)
 		}
 		return to, err
 	}
-}
-
-// seriesOf returns the series of a name, of which the node may not have heard before. The name of a family has a lane
-// in the series.
-func (i *Issuer) seriesOf(name []byte) (s *series, lane int, err error) {
-	if f := i.families.of(name); f != nil {
-		if err := sequence.CheckName(name); err != nil {
-			return nil, 0, &record.Refusal{Reason: record.NoSequence, Text: err.Error()}
-		}
-		s, lane = i.section(f, name)
-		return s, lane, nil
-	}
-	// The catalog has templates, too, which give no values.
-	if s := i.find(name); s != nil && !positions.IsTemplate(s.Name) {
-		return s, 0, nil
-	}
-	if err := sequence.CheckName(string(name)); err != nil {
-		return nil, 0, &record.Refusal{Reason: record.NoSequence, Text: err.Error()}
-	}
-	if !i.lookup.allow(i.now()) {
-		return nil, 0, tooManyNames()
-	}
-	return i.named(string(name)), 0, nil
 }
 
 // Followed returns how far this node has read in its present session. Heartbeats carry it.
@@ -254,33 +236,12 @@ func (i *Issuer) Followed() coordinator.Followed {
 	return f
 }
 
-// maxLookups is the number of unknown names that a node looks up in ZooKeeper in a second.
-const maxLookups = 100
-
 // InUse reports whether the cluster has named sequences, as far as this node knows.
 func (i *Issuer) InUse() bool {
 	if f := i.progress.Load().compared; f != nil {
 		return f.state.Changes > 0
 	}
-	return len(i.list()) > 0
-}
-
-// lookups bounds how many unknown names a node looks up in ZooKeeper in a second.
-type lookups struct {
-	mu    sync.Mutex
-	since int64 // start of the present second, ns of AtMost
-	done  int
-}
-
-// allow reports whether one more name may be looked up in this second.
-func (l *lookups) allow(now int64) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if now-l.since >= int64(time.Second) {
-		l.since, l.done = now, 0
-	}
-	l.done++
-	return l.done <= maxLookups
+	return len(i.series.list()) > 0
 }
 
 // now returns the present time of AtMost.
@@ -314,7 +275,7 @@ func (i *Issuer) Report() Report {
 	if p := i.progress.Load(); p.knewAllAt != longAgoNs {
 		r.ReadAgo = time.Duration(now - p.knewAllAt)
 	}
-	all, sum := i.counted()
+	all, sum := i.series.counted()
 	for _, s := range all {
 		s.Mu.Lock()
 		sum.Add(s.Totals)
@@ -351,7 +312,7 @@ func (i *Issuer) Use(name string) (u mode.Use, ok bool) {
 		k, _ := f.place([]byte(name))
 		name = f.section(k)
 	}
-	s := i.find([]byte(name))
+	s := i.series.find(name)
 	if s == nil {
 		return u, false
 	}
@@ -386,7 +347,7 @@ func (i *Issuer) count(err error) {
 // Show returns a line that describes a sequence, and sequence.ErrPending or a *record.Refusal as Take does.
 func (i *Issuer) Show(w *sequence.Wait, name []byte, wake func()) (string, error) {
 	for {
-		s, _, err := i.seriesOf(name)
+		s, _, err := i.series.serving(name)
 		if err != nil {
 			return "", err
 		}
@@ -399,7 +360,7 @@ func (i *Issuer) Show(w *sequence.Wait, name []byte, wake func()) (string, error
 			continue
 		}
 		if err == sequence.ErrPending {
-			i.wakeAt(s, mode.Soon)
+			i.alarms.wakeAt(s, mode.Soon)
 		}
 		return line, err
 	}
@@ -423,7 +384,7 @@ func (s *series) show(r mode.Request, now int64) (line string, err error) {
 
 // List returns a line for each sequence that this node knows, whose name begins with prefix, and that rights include.
 func (i *Issuer) List(prefix []byte, rights *sequence.Rights) (lines []string) {
-	for _, s := range i.list() {
+	for _, s := range i.series.list() {
 		if !rights.MayUse([]byte(s.Name)) {
 			continue
 		}
@@ -443,91 +404,4 @@ func (s *series) describe(name string) string {
 	return fmt.Sprintf("name=%s mode=%s start=%d increment=%d max=%d used_percent=%.1f taken=%d salt=%d scatter=%d %s",
 		name, r.Mode, r.Start, r.Increment, r.Max, 100*r.Used(r.Next), max(r.Next, s.highest), r.Salt,
 		r.Scatter, s.mode.Report(new(mode.Use)))
-}
-
-// catalog is the sequences that a node knows. Any goroutine may call it.
-type catalog struct {
-	mu     sync.RWMutex
-	byName map[string]*series
-	all    []*series   // in the order in which the node met them
-	gone   mode.Totals // of the series that were removed
-	// last is the series that was found last, nil for none. It is in byName.
-	last atomic.Pointer[series]
-	// journal keeps what the series hold over a restart, nil if nothing does. It never changes.
-	journal *journal
-	// owners and families are what ordered sequences share.
-	owners   *ordered.Node
-	families families
-	trace    coordinator.Trace
-	ring     func(s *series, at int64) // Issuer.wakeAt
-}
-
-// find returns the series of a name, nil if the node does not know it.
-func (c *catalog) find(name []byte) *series {
-	if s := c.last.Load(); s != nil && s.Name == string(name) {
-		return s
-	}
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	s := c.byName[string(name)]
-	if s != nil {
-		c.last.Store(s) // remove cannot run meanwhile
-	}
-	return s
-}
-
-// named returns the series of a name. It makes one if there is none.
-func (c *catalog) named(name string) *series {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := c.byName[name]
-	if s == nil {
-		s = &series{journal: c.journal, owners: c.owners, families: &c.families, ring: c.ring, recordReadAt: longAgoNs,
-			foundAbsentAt: longAgoNs}
-		s.Series = mode.Series{Name: name, Trace: c.trace, Keeper: s}
-		if c.byName == nil {
-			c.byName = make(map[string]*series)
-		}
-		c.byName[name] = s
-		c.all = append(c.all, s)
-	}
-	return s
-}
-
-// counted returns all series, and what those did that were removed. Each series is in one of them: a counter that had
-// one twice would fall afterwards. The caller must not change the list.
-func (c *catalog) counted() ([]*series, mode.Totals) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.all[:len(c.all):len(c.all)], c.gone
-}
-
-// list returns all series. The caller must not change it.
-func (c *catalog) list() []*series {
-	all, _ := c.counted()
-	return all
-}
-
-// remove removes the series of which dies returns true.
-func (c *catalog) remove(dies func(*series) bool) {
-	dead, did := make(map[*series]bool), mode.Totals{}
-	for _, s := range c.list() {
-		if dies(s) {
-			dead[s] = true
-			s.Mu.Lock() // not under mu of the catalog: no goroutine holds both
-			did.Add(s.Totals)
-			s.Mu.Unlock()
-		}
-	}
-	if len(dead) == 0 {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for s := range dead {
-		delete(c.byName, s.Name)
-	}
-	c.last.Store(nil)
-	c.gone.Add(did)
-	c.all = slices.DeleteFunc(slices.Clone(c.all), func(s *series) bool { return dead[s] })
 }

@@ -163,7 +163,7 @@ func (rs *Rounds) resume(cluster ClusterInfo) (dropped bool) {
 	}
 	j.comparing.Store(len(all) > 0)
 	for _, h := range all {
-		s := rs.issuer.named(h.Name)
+		s := rs.issuer.series.named(h.Name)
 		rs.issuer.trace.Step("resumes", "name", h.Name, "id", h.ID, "blocks", words(h.Blocks))
 		s.Mu.Lock()
 		s.resume(h)
@@ -257,7 +257,7 @@ func (i *Issuer) saveJournal() (again bool) {
 // planBounds returns what the journal must have, and the bounds that count then.
 func (i *Issuer) planBounds() (all []held, bounds []planned, again bool) {
 	now, few := i.now(), leastMargin(i.journal.sequences)
-	for _, s := range i.list() {
+	for _, s := range i.series.list() {
 		s.Mu.Lock()
 		if s.kept != nil {
 			all = append(all, *s.kept)
@@ -436,7 +436,7 @@ func (rs *Rounds) collectRests() (all []rest) {
 		seconds, values = keepSeconds, keepValues
 	}
 	now := rs.issuer.now()
-	for _, s := range rs.issuer.list() {
+	for _, s := range rs.issuer.series.list() {
 		s.Mu.Lock()
 		if s.kept != nil {
 			all = append(all, rest{s: s, keep: *s.kept})

@@ -141,7 +141,7 @@ func TestJournalIsEmptiedBeforeItsLastValuesAreIssued(t *testing.T) {
 		a.is.issuer.saveJournal()
 		return c.again()
 	}
-	all := ask(func() int64 { return a.is.issuer.byName["order"].segment().stock.Left() })
+	all := ask(func() int64 { return a.is.issuer.series.byName["order"].segment().stock.Left() })
 	if !all.done || all.err != nil {
 		t.Fatal(all.done, all.err)
 	}
@@ -217,7 +217,7 @@ func TestStopKeepsWhatItCannotGiveBack(t *testing.T) {
 // A block comes into the journal at once, although nobody asks for more values.
 func TestJournalHasANewBlock(t *testing.T) {
 	_, a := newJournaled(t)
-	stock := &a.is.issuer.byName["order"].segment().stock
+	stock := &a.is.issuer.series.byName["order"].segment().stock
 	a.ask("order", int(stock.Left()), false).first()
 	<-a.is.issuer.journal.woken
 	if err := a.is.Round(context.Background()); err != nil || stock.Left() == 0 {
@@ -230,7 +230,7 @@ func TestJournalHasANewBlock(t *testing.T) {
 	a.calls = func(memzk.Call) memzk.Fault { return memzk.FailBefore }
 	a.again(true)
 	_ = a.is.Round(context.Background())
-	if got := a.is.issuer.byName["order"].segment().stock.Tail().End; got != end {
+	if got := a.is.issuer.series.byName["order"].segment().stock.Tail().End; got != end {
 		t.Errorf("the next process has positions up to %d, not %d", got, end)
 	}
 }

@@ -22,7 +22,7 @@ func TestUnknownNamesAreForgotten(t *testing.T) {
 			s.run(time.Second)
 		}
 	}
-	if n := len(a.is.issuer.list()); n > 1000 {
+	if n := len(a.is.issuer.series.list()); n > 1000 {
 		t.Errorf("the node remembers %d unknown names", n)
 	}
 	s.create("unknown7", plain(), settings(1000))
@@ -88,11 +88,11 @@ func TestShortStockDoesNotWakeAllTheTime(t *testing.T) {
 	s.run(time.Second)
 	a.hold = func() Slot { return Slot{Path: a.slot, Version: store.AnyVersion, Wait: stageConfirm} }
 	wakes := 0
-	left := a.is.issuer.named("order").segment().stock.Left()
+	left := a.is.issuer.series.named("order").segment().stock.Left()
 	for range left - 2 {
 		a.ask("order", 1, false)
 		select {
-		case <-a.is.issuer.wake:
+		case <-a.is.issuer.alarms.woken:
 			wakes++
 		default:
 		}

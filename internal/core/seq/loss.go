@@ -142,7 +142,7 @@ func (rs *Rounds) toPutBack() (n int) {
 	if rs.shared.known.hasSettled() {
 		return 0
 	}
-	for _, s := range rs.issuer.list() {
+	for _, s := range rs.issuer.series.list() {
 		s.Mu.Lock()
 		if s.Stale && (s.known != nil || s.journaled != nil) && s.incarnation < rs.shared.known.incarnation {
 			n++
@@ -220,7 +220,7 @@ func (rs *Rounds) writeState(ctx context.Context, v view, st record.State) error
 
 // forgetCluster drops all that the node knows, because it has joined another cluster.
 func (rs *Rounds) forgetCluster() {
-	rs.issuer.remove(func(s *series) bool {
+	rs.issuer.series.remove(func(s *series) bool {
 		s.change(func() { s.vanish(longAgoNs); s.forgotten.Store(true) })
 		return true
 	})
@@ -233,10 +233,10 @@ func (rs *Rounds) forgetCluster() {
 // the node knows the record if ZooKeeper loses it.
 func (rs *Rounds) markChanged(names []string, all bool) {
 	for _, name := range names {
-		rs.issuer.named(name).mark(true)
+		rs.issuer.series.named(name).mark(true)
 	}
 	if all {
-		for _, s := range rs.issuer.list() {
+		for _, s := range rs.issuer.series.list() {
 			s.mark(false)
 		}
 	}
@@ -313,7 +313,7 @@ func (rs *Rounds) putAllAboveJournal(ctx context.Context, v view) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(rs.issuer.cfg.Parallel)
 	rd, began, left := rs.round(), rs.issuer.now(), false
-	for _, s := range rs.issuer.list() {
+	for _, s := range rs.issuer.series.list() {
 		if v.State == nil || !s.comparesJournal(rs.shared.known.incarnation) {
 			continue
 		}

@@ -36,7 +36,7 @@ func (s *stage) pass(d time.Duration) {
 		for _, a := range s.nodes {
 			a.fly()
 			select {
-			case <-a.is.issuer.wake:
+			case <-a.is.issuer.alarms.woken:
 				_ = a.round()
 			default:
 				if a.is.issuer.alarms.arm(a.is.issuer.now(), time.Hour) == 0 || s.now%3000 == 0 {
@@ -126,7 +126,7 @@ func lapses(m *ordered.Section) int64 {
 func (a *actor) owner(name string) *ordered.Section {
 	a.t.Helper()
 	a.ask(name, 1, true).first()
-	m := a.is.issuer.find([]byte(name)).mode.(*ordered.Section)
+	m := a.is.issuer.series.find(name).mode.(*ordered.Section)
 	if !m.Leased() {
 		a.t.Fatal("the node does not own the sequence")
 	}

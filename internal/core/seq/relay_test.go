@@ -50,7 +50,7 @@ func (s *stage) owned(a, b *actor) (owner, other *actor) {
 	s.t.Helper()
 	s.contest("ticks").run(time.Second, a, b)
 	for _, pair := range [][2]*actor{{a, b}, {b, a}} {
-		if pair[0].is.issuer.find([]byte("ticks")).owned() != nil {
+		if pair[0].is.issuer.series.find("ticks").owned() != nil {
 			return pair[0], pair[1]
 		}
 	}
@@ -62,7 +62,7 @@ func (s *stage) owned(a, b *actor) (owner, other *actor) {
 func TestUnknownOutcomeIsNotRepeated(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 2)
 	a, b := s.owned(nodes[0], nodes[1])
-	m := a.is.issuer.find([]byte("ticks"))
+	m := a.is.issuer.series.find("ticks")
 	issued := m.Issued
 	b.is.issuer.owners.Pass = func(ctx context.Context, ask ordered.Ask) (got ordered.Answer, err error) {
 		_, _ = b.passTo(ctx, ask)
@@ -79,7 +79,7 @@ func TestUnknownOutcomeIsNotRepeated(t *testing.T) {
 func TestRequestIsPassedOnOnce(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
-	c := b.askWith(sequence.Wait{Passed: &sequence.Ownership{ID: b.is.issuer.find([]byte("ticks")).known.ID}}, "ticks")
+	c := b.askWith(sequence.Wait{Passed: &sequence.Ownership{ID: b.is.issuer.series.find("ticks").known.ID}}, "ticks")
 	if c.done {
 		t.Fatalf("%v, %v", c.runs, c.err)
 	}
@@ -181,7 +181,7 @@ func TestSilentOwnerIsReplacedInTime(t *testing.T) {
 	}
 	b.ask("ticks", 1, true)
 	s.pass(10 * time.Millisecond)
-	if took := s.now - began; took > 4000 || b.is.issuer.find([]byte("ticks")).owned() == nil {
+	if took := s.now - began; took > 4000 || b.is.issuer.series.find("ticks").owned() == nil {
 		t.Errorf("the node has taken over after %d ms", took)
 	}
 }
@@ -240,7 +240,7 @@ func TestSilentOwnerIsDoubtedInTime(t *testing.T) {
 			s.pass(10 * time.Millisecond)
 		}
 		began, doubted := s.now, false
-		m := b.is.issuer.find([]byte("ticks")).mode.(*ordered.Section)
+		m := b.is.issuer.series.find("ticks").mode.(*ordered.Section)
 		b.is.issuer.owners.Pass = func(context.Context, ordered.Ask) (ordered.Answer, error) {
 			for s.now < began+1000 && !doubted {
 				s.pass(10 * time.Millisecond)

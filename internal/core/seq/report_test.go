@@ -57,7 +57,7 @@ func TestCountersDoNotFallWhenNamesAreForgotten(t *testing.T) {
 	s.run(4 * time.Second)
 	const names = 2000
 	for k := range names {
-		a.is.issuer.named(fmt.Sprint("unknown:", k)).Waits = 1
+		a.is.issuer.series.named(fmt.Sprint("unknown:", k)).Waits = 1
 	}
 	forgotten, before := make(chan struct{}), a.is.issuer.Report().Waits
 	go func() {
@@ -75,7 +75,7 @@ func TestCountersDoNotFallWhenNamesAreForgotten(t *testing.T) {
 			t.Fatalf("%d waits after %d", now, before)
 		}
 	}
-	if n := len(a.is.issuer.list()); n != 0 {
+	if n := len(a.is.issuer.series.list()); n != 0 {
 		t.Errorf("%d names are left", n)
 	}
 }

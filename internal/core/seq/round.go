@@ -3,6 +3,7 @@ package seq
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -154,7 +155,6 @@ const retryAfter = 100 * time.Millisecond
 
 // pause waits until a round is due.
 func (rs *Rounds) pause(ctx context.Context, failing bool) {
-	wake := rs.issuer.wake
 	if failing {
 		ended, cancel := context.WithTimeout(ctx, retryAfter)
 		<-ended.Done()
@@ -164,18 +164,13 @@ func (rs *Rounds) pause(ctx context.Context, failing bool) {
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-wake:
+	case <-rs.issuer.alarms.woken:
 	case <-timer.C:
 	}
 }
 
 // Wake makes Run call Round soon. It never blocks.
-func (i *Issuer) Wake() {
-	select {
-	case i.wake <- struct{}{}:
-	default:
-	}
-}
+func (i *Issuer) Wake() { i.alarms.wake() }
 
 // inTime calls f, which works on the disk, and waits for limits.Round at most. A disk that hangs must not keep the node
 // from giving its worker back.
@@ -242,7 +237,7 @@ func (rs *Rounds) Round(ctx context.Context) (err error) {
 		rs.agenda.unfinished = true
 		rs.issuer.Wake()
 	}
-	if met && complete && !slices.ContainsFunc(rs.issuer.list(), (*series).isStale) {
+	if met && complete && !slices.ContainsFunc(rs.issuer.series.list(), (*series).isStale) {
 		rs.hasFollowed(sent)
 	}
 	return rs.raiseTime(ctx, v)
@@ -291,7 +286,7 @@ func (rs *Rounds) forget() {
 		return
 	}
 	rs.forgotAt = now
-	rs.issuer.remove(func(s *series) bool { return s.expire(now) })
+	rs.issuer.series.remove(func(s *series) bool { return s.expire(now) })
 }
 
 // waitForState does what can be done before the node knows /seq in this incarnation.
@@ -318,7 +313,7 @@ func (rs *Rounds) tellAndMeet(ctx context.Context, v view) (told bool, err error
 
 // goOnAlone lets the node issue what an earlier process held, because ZooKeeper cannot be asked.
 func (rs *Rounds) goOnAlone() {
-	for _, s := range rs.issuer.list() {
+	for _, s := range rs.issuer.series.list() {
 		s.Mu.Lock()
 		if m := s.stocked(); m != nil {
 			m.unread = false
@@ -370,7 +365,7 @@ func (rs *Rounds) noteConnection() {
 // refuseAll refuses the requests that wait, of all sequences. Those that wait only for the disk wait on: see await.
 func (rs *Rounds) refuseAll(r *record.Refusal) {
 	now := rs.issuer.now()
-	for _, s := range rs.issuer.list() {
+	for _, s := range rs.issuer.series.list() {
 		s.change(func() {
 			if len(s.Waiting) > 0 {
 				s.Refuse(r, now)
@@ -476,7 +471,7 @@ func (rs *Rounds) due(read bool) (due []*series) {
 		s.rung = false
 	}
 	if read || rs.agenda.unfinished {
-		all = rs.issuer.list()
+		all = rs.issuer.series.list()
 		var used int64
 		for _, s := range all {
 			s.Mu.Lock()
@@ -513,20 +508,33 @@ func (e *lostError) Error() string { return e.reason }
 // alarms are the times at which Round must look at series. With 100,000 sequences a round must not look at each of them
 // whenever one has run out of values. Any goroutine may use it.
 type alarms struct {
+	// woken has capacity 1: it makes Run call Round.
+	woken chan struct{}
+
 	mu  sync.Mutex
 	all []*series // those that have an alarm
 	// armed is the earliest of them when Run last began to wait, math.MaxInt64 before.
 	armed int64
 }
 
+func newAlarms() *alarms { return &alarms{woken: make(chan struct{}, 1), armed: math.MaxInt64} }
+
 // alarm is a time, ns of AtMost, 0 for none. That of a renewal also rings when the alarm of another
 // renewal does, from the time from on. Else from and at are the same.
 type alarm struct{ from, at int64 }
 
+// wake makes Run call Round soon. It never blocks.
+func (a *alarms) wake() {
+	select {
+	case a.woken <- struct{}{}:
+	default:
+	}
+}
+
 // wakeAt makes Round look at a series at this time, ns of AtMost.
-func (i *Issuer) wakeAt(s *series, at int64) {
-	if i.alarms.set(s, alarm{at, at}) {
-		i.Wake()
+func (a *alarms) wakeAt(s *series, at int64) {
+	if a.set(s, alarm{at, at}) {
+		a.wake()
 	}
 }
 

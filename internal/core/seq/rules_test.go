@@ -127,7 +127,7 @@ func TestLossInTheMiddleOfARound(t *testing.T) {
 	s.run(5 * stageConfirm)
 	a.ask("order", 40, false).first()
 	s.run(5 * stageConfirm)
-	c, known := s.Mem.Snapshot(), a.is.issuer.named("order")
+	c, known := s.Mem.Snapshot(), a.is.issuer.series.named("order")
 	for gen := known.known.Gen; known.known.Gen == gen; s.now += 100 {
 		a.ask("order", 40, false).first()
 	}

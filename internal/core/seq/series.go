@@ -16,12 +16,7 @@ import (
 // series is one sequence as a node knows it. The goroutine of Round does its I/O, and does not hold Mu meanwhile.
 type series struct {
 	mode.Series
-	// These never change. journal keeps the stock over a restart, nil for none. owners and families are what ordered
-	// sequences share, and ring is Issuer.wakeAt.
-	journal  *journal
-	owners   *ordered.Node
-	families *families
-	ring     func(s *series, at int64)
+	*shares
 
 	forgotten atomic.Bool // see expire
 	// alarm is guarded by the mutex of alarms. rung: it is in agenda.rung. Only the goroutine of Round uses that.
@@ -102,8 +97,8 @@ func (s *series) Values() *sequence.Values { return &s.values }
 // Mode returns what issues the sequence.
 func (s *series) Mode() mode.Issuing { return s.mode }
 
-// WakeAt makes a round look at the series at this time: see Issuer.wakeAt.
-func (s *series) WakeAt(at int64) { s.ring(s, at) }
+// WakeAt makes a round look at the series at this time.
+func (s *series) WakeAt(at int64) { s.alarms.wakeAt(s, at) }
 
 // start returns the mode of a series whose record the node has met just now.
 func (s *series) start(m record.Mode) mode.Issuing {

@@ -96,8 +96,8 @@ func (c takeCase) run(t *testing.T) {
 	}
 	before := len(s.Waiting)
 	w := sequence.Wait{Since: c.since}
-	i := &Issuer{quick: func() int64 { return c.now }}
-	i.byName = map[string]*series{s.Name: s}
+	i := &Issuer{quick: func() int64 { return c.now }, shares: &shares{families: &families{}, alarms: newAlarms()}}
+	i.series.shares, i.series.byName = i.shares, map[string]*series{s.Name: s}
 	i.progress.Store(&progress{knewAllAt: 1})
 	runs, err := i.Take(&w, []byte(s.Name), int(c.n), c.whole, func() {}, nil)
 	low := len(i.alarms.all) > 0 // a round should come soon

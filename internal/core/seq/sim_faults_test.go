@@ -175,7 +175,7 @@ func (h *history) checkLives() {
 		if !n.is.issuer.Followed().Reaches(at) {
 			continue
 		}
-		for _, s := range n.is.issuer.list() {
+		for _, s := range n.is.issuer.series.list() {
 			data, _, _ := h.Mem.Peek(record.Path(s.Name))
 			r, err := record.Parse(data)
 			if known := s.known; err == nil && known == nil && strings.HasPrefix(s.Name, "t:") {

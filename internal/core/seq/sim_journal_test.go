@@ -153,7 +153,7 @@ func (h *history) goOnAlone() {
 		n.cut = true
 		n.store.Partition()
 		n.round()
-		if s := n.is.issuer.byName[name]; s != nil && s.stocked() != nil {
+		if s := n.is.issuer.series.byName[name]; s != nil && s.stocked() != nil {
 			left := int(min(s.stocked().stock.Left(), 3000))
 			h.ask(n, name, max(1, []int{h.rng.IntN(left + 1), left - h.rng.IntN(3), 1}[h.rng.IntN(3)]),
 				h.rng.IntN(2) == 0)

@@ -129,7 +129,7 @@ func (h *history) loseRaise() {
 	h.run(3*h.heartbeat.Milliseconds() + 1000)
 	x := h.nodes[1]
 	h.ask(h.nodes[0], name, 10, false)
-	s := x.is.issuer.byName[name]
+	s := x.is.issuer.series.byName[name]
 	if !slices.Contains(h.able(c.at), x) || s == nil || s.known == nil || s.known.From != r.Next+1_000_000 {
 		return
 	}

@@ -143,7 +143,7 @@ func (h *history) loseSecond() {
 		n.beat()
 		n.round()
 	}
-	s := x.is.issuer.byName[name]
+	s := x.is.issuer.series.byName[name]
 	data, _, _ := h.Mem.Peek(record.Path(name))
 	r, err := record.Parse(data)
 	if s == nil || err != nil || r.DeletedAt != 0 {
@@ -203,7 +203,7 @@ func (h *history) meet(n *simNode, names int) string {
 		_, err := h.operator(st).Create(context.Background(), operator.Definition{Name: name, StartGiven: true,
 			Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}, Settings: settings(50)})
 		if err == nil {
-			n.is.issuer.named(name).mark(true)
+			n.is.issuer.series.named(name).mark(true)
 		}
 	}
 	n.round()

@@ -120,7 +120,7 @@ func (h *history) loseUnknown() {
 	c := simCopy{h.now, h.Mem.Snapshot()}
 	h.run(3*h.heartbeat.Milliseconds() + 1000)
 	h.ask(gone, name, 2000, false)
-	if !slices.Contains(h.able(c.at), x) || x.is.issuer.byName[name] != nil {
+	if !slices.Contains(h.able(c.at), x) || x.is.issuer.series.byName[name] != nil {
 		return
 	}
 	h.loseMuted(c, x, name)
@@ -138,7 +138,7 @@ func (h *history) loseYoung() {
 	for _, n := range h.nodes {
 		n.beat()
 	}
-	s := x.is.issuer.byName[name]
+	s := x.is.issuer.series.byName[name]
 	if s == nil || s.known == nil || s.known.DeletedAt != 0 {
 		return
 	}

@@ -82,7 +82,7 @@ func (s *simStrict) ended(i *Rounds) {
 }
 
 func unansweredBy(i *Rounds) (n int64) {
-	for _, s := range i.issuer.list() {
+	for _, s := range i.issuer.series.list() {
 		n += s.unanswered
 	}
 	return n

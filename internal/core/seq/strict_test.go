@@ -125,7 +125,7 @@ func TestKeysOfRequestsArePutBack(t *testing.T) {
 // A node that does not know the sequence yet is asked to show it.
 func TestShowTakesNoValueOfAStrictSequence(t *testing.T) {
 	s, a, _ := strictStage(t)
-	a.is.issuer.remove(func(*series) bool { return true })
+	a.is.issuer.series.remove(func(*series) bool { return true })
 	_, _ = a.is.issuer.Show(new(sequence.Wait), []byte("invoice"), func() {})
 	for range 3 {
 		_ = a.round()

@@ -58,7 +58,7 @@ func TestTemplateGivesNoValues(t *testing.T) {
 		if r := a.ask("order:*", 1, false).reason(); r != record.NoSequence {
 			t.Error(r)
 		}
-		a.is.issuer.named("order:*") // as a change of the template makes it known
+		a.is.issuer.series.named("order:*") // as a change of the template makes it known
 	}
 }
 
@@ -160,13 +160,13 @@ func TestTwoNamesOfATemplateAtOnce(t *testing.T) {
 	s.run(4 * time.Second)
 	c1, c2 := a.ask("t:1", 1, false), a.ask("t:2", 1, false)
 	ctx := context.Background()
-	s2 := a.is.issuer.named("t:2")
+	s2 := a.is.issuer.series.named("t:2")
 	e := mode.Situation{At: a.is.issuer.now(), Now: a.is.shared.known.now(a.is.issuer.cfg.Elapsed.AtLeast()), Nonce: a.is.issuer.cfg.Nonce()}
 	v2, err := a.is.round().gather(ctx, s2, true) // the second worker has read the template
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.is.round().work(ctx, a.is.issuer.named("t:1")); err != nil { // the first one creates its sequence
+	if err := a.is.round().work(ctx, a.is.issuer.series.named("t:1")); err != nil { // the first one creates its sequence
 		t.Fatal(err)
 	}
 	_, err = s2.decide(v2, e)

@@ -56,7 +56,7 @@ func (rs *Rounds) witness() (w Witness, ok bool) {
 		w.Met = rs.issuer.cfg.Met()
 	}
 	ok = true
-	for _, s := range rs.issuer.list() {
+	for _, s := range rs.issuer.series.list() {
 		s.Mu.Lock()
 		if s.known != nil {
 			r := *s.known
@@ -174,7 +174,7 @@ func (rs *Rounds) remember(w Witness) {
 	rs.shared.known = recalled(w, rs.issuer.cfg.Elapsed.AtLeast())
 	rs.publish(func(p *progress) { p.knowsState = true })
 	for _, name := range slices.Sorted(maps.Keys(w.Records)) {
-		s := rs.issuer.named(name) // a request may have asked for it already
+		s := rs.issuer.series.named(name) // a request may have asked for it already
 		s.Mu.Lock()
 		s.Stale, s.incarnation = true, w.Incarnation
 		s.know(w.Records[name])

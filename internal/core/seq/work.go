@@ -142,7 +142,7 @@ func (rd round) readTemplates(ctx context.Context, v *view, names []string) erro
 	paths, before := make([]string, len(names)), make([]*record.Record, len(names))
 	for k, name := range names {
 		paths[k] = record.Path(name)
-		if t := rd.issuer.find([]byte(name)); t != nil {
+		if t := rd.issuer.series.find(name); t != nil {
 			t.Mu.Lock()
 			before[k] = t.known
 			t.Mu.Unlock()
@@ -160,13 +160,13 @@ func (rd round) readTemplates(ctx context.Context, v *view, names []string) erro
 			return record.DamagedAt(record.Path(name), err)
 		} else if r.Kind() == record.Family { // the requests that wait find it when they look again
 			rd.issuer.families.know(name, &r)
-			rd.issuer.named(name).mark(true)
+			rd.issuer.series.named(name).mark(true)
 			return nil
 			//mutant:s22-name-of-a-deleted-family by TestTemplateCreatesNoNameOfADeletedFamily -> } else if false {
 		} else if r.Sections > 0 { // a family that was deleted has issued values of this name
 			return nil
 		} else if r.Kind() == record.Template {
-			v.template = &template{rd.issuer.named(name), r, found[k].Stat.Version, before[k]}
+			v.template = &template{rd.issuer.series.named(name), r, found[k].Stat.Version, before[k]}
 			return nil
 		}
 	}
@@ -455,7 +455,7 @@ func (rs *Rounds) endOwnerships(ctx context.Context) error {
 		return nil
 	}
 	var owned []*series
-	for _, s := range rs.issuer.list() {
+	for _, s := range rs.issuer.series.list() {
 		s.Mu.Lock()
 		s.Waiting = nil // requests have ended
 		if s.owned() != nil {
@@ -500,7 +500,7 @@ func (rs *Rounds) keepPlace(ctx context.Context, followed bool) error {
 // flaps reports whether a section was lost twice in a minute (O9).
 func (rs *Rounds) flaps() bool {
 	now := rs.issuer.now()
-	for _, s := range rs.issuer.list() {
+	for _, s := range rs.issuer.series.list() {
 		s.Mu.Lock()
 		m, ok := s.mode.(*ordered.Section)
 		flaps := ok && m.Flaps(now)
@@ -525,7 +525,7 @@ func (i *Issuer) Left() bool { return !i.owners.Used() || !i.owners.Others() || 
 
 // owns reports whether this node owns a section.
 func (i *Issuer) owns() bool {
-	return slices.ContainsFunc(i.list(), func(s *series) bool {
+	return slices.ContainsFunc(i.series.list(), func(s *series) bool {
 		s.Mu.Lock()
 		defer s.Mu.Unlock()
 		return s.owned() != nil
