@@ -120,6 +120,21 @@ func (c *catalog) remove(dies func(*series) bool) {
 	c.all = slices.DeleteFunc(slices.Clone(c.all), func(s *series) bool { return dead[s] })
 }
 
+// mark notes that the records of these names must be read. It makes a series for each, so that the node knows the record
+// if ZooKeeper loses it.
+func (c *catalog) mark(names []string) {
+	for _, name := range names {
+		c.named(name).mark(true)
+	}
+}
+
+// markAll notes that all records that the node knows must be read.
+func (c *catalog) markAll() {
+	for _, s := range c.list() {
+		s.mark(false)
+	}
+}
+
 // maxLookups is the number of unknown names that a node looks up in ZooKeeper in a second.
 const maxLookups = 100
 

@@ -15,16 +15,16 @@ import (
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
-// follower is a node whose slot says how far it has followed.
-type follower struct {
+// followingNode is a node whose slot says how far it has followed.
+type followingNode struct {
 	*memzk.Session
 	t    *testing.T
 	slot coordinator.Slot
 }
 
-// follower connects a node that holds worker 0.
-func (s *stage) follower() *follower {
-	ctx, f := context.Background(), &follower{s.Mem.Session(), s.t,
+// followingNode connects a node that holds worker 0.
+func (s *stage) followingNode() *followingNode {
+	ctx, f := context.Background(), &followingNode{s.Mem.Session(), s.t,
 		coordinator.Slot{Node: "n", Nonce: "x", Term: 1, LeaseUntil: 1}}
 	cl := simCluster(1)
 	err := f.EnsureRoot(ctx, coordinator.SlotPath(0), "/live")
@@ -41,25 +41,25 @@ func (s *stage) follower() *follower {
 
 // newFollowed returns a stage with the sequence order, and a node that has followed its creation. Its lease runs for an
 // hour.
-func newFollowed(t *testing.T) (*stage, *follower) {
+func newFollowed(t *testing.T) (*stage, *followingNode) {
 	s := newStage(t)
 	s.node()
 	s.create("order", plain(), settings(1000))
-	f := s.follower()
+	f := s.followingNode()
 	f.slot.LeaseUntil = simEpoch + time.Hour.Milliseconds()
 	f.follow(1, 0)
 	return s, f
 }
 
 // show creates the live lock.
-func (f *follower) show() {
+func (f *followingNode) show() {
 	if _, err := f.Create(context.Background(), fmt.Sprintf("/live/%04d", 0), nil, store.Ephemeral); err != nil {
 		f.t.Fatal(err)
 	}
 }
 
 // follow writes that the node has followed so many changes.
-func (f *follower) follow(changes, incarnation int64) {
+func (f *followingNode) follow(changes, incarnation int64) {
 	f.slot.Followed = coordinator.Followed{Last: &coordinator.Change{Number: changes, Incarnation: incarnation}}
 	if _, err := f.Set(context.Background(), coordinator.SlotPath(0), store.Marshal(f.slot),
 		store.AnyVersion); err != nil {
@@ -72,7 +72,7 @@ func (f *follower) follow(changes, incarnation int64) {
 func TestJumpsWaitForConnectedNodes(t *testing.T) {
 	s := newStage(t)
 	s.node()
-	f := s.follower()
+	f := s.followingNode()
 	o, ctx, said, asleep := s.operator(), context.Background(), 0, func() {}
 	o.Clock, o.Waiting = simClock{&s.now, func() { asleep() }}, func() { said++ }
 	create := func(name string) error {
@@ -124,7 +124,7 @@ func TestJumpsWaitForConnectedNodes(t *testing.T) {
 func TestJumpsWaitInThePresentIncarnation(t *testing.T) {
 	s := newStage(t)
 	s.node()
-	f := s.follower()
+	f := s.followingNode()
 	s.create("order", plain(), settings(1000))
 	f.follow(100, 0)
 	s.raise(0)
@@ -152,7 +152,7 @@ func TestJumpsWaitInThePresentIncarnation(t *testing.T) {
 func TestFarJumpsNeedAllNodes(t *testing.T) {
 	s := newStage(t)
 	s.node()
-	f := s.follower()
+	f := s.followingNode()
 	f.Expire()
 	o := s.operator()
 	create := func(name string, m record.Mode) error {
@@ -212,13 +212,13 @@ func TestFarJumpsNeedAllNodes(t *testing.T) {
 // When a far jump was made, the command ends when all nodes have followed, also those that have gone meanwhile.
 func TestFarJumpsAreHeard(t *testing.T) {
 	for name, row := range map[string]struct {
-		asleep func(*follower) // while the command waits
+		asleep func(*followingNode) // while the command waits
 		heard  bool
 	}{
-		"follows":          {func(f *follower) { f.follow(2, 0) }, true},
-		"does not follow":  {func(*follower) {}, false},
-		"goes":             {func(f *follower) { f.Expire() }, false},
-		"follows and goes": {func(f *follower) { f.follow(2, 0); f.Expire() }, true},
+		"follows":          {func(f *followingNode) { f.follow(2, 0) }, true},
+		"does not follow":  {func(*followingNode) {}, false},
+		"goes":             {func(f *followingNode) { f.Expire() }, false},
+		"follows and goes": {func(f *followingNode) { f.follow(2, 0); f.Expire() }, true},
 	} {
 		s, f := newFollowed(t)
 		o := s.operator()
@@ -235,12 +235,12 @@ func TestFarJumpsAreHeard(t *testing.T) {
 // jump also whether it comes back.
 func TestFarJumpsWaitForNodesThatReconnect(t *testing.T) {
 	for name, row := range map[string]struct {
-		asleep func(*follower) // while the command waits
+		asleep func(*followingNode) // while the command waits
 		passes bool
 	}{
-		"comes back":              {func(f *follower) { f.show() }, true},
-		"stops":                   {func(f *follower) { f.slot.Stopped = true; f.slot.LeaseUntil = 1; f.follow(1, 0) }, true},
-		"does not come back soon": {func(*follower) {}, false},
+		"comes back":              {func(f *followingNode) { f.show() }, true},
+		"stops":                   {func(f *followingNode) { f.slot.Stopped = true; f.slot.LeaseUntil = 1; f.follow(1, 0) }, true},
+		"does not come back soon": {func(*followingNode) {}, false},
 	} {
 		s, f := newFollowed(t)
 		f.slot.HeartbeatMs = 3000
@@ -284,7 +284,7 @@ func TestPurgeNeedsAllNodes(t *testing.T) {
 	s := newStage(t)
 	s.node()
 	s.create("order", plain(), settings(1000))
-	o, f := s.operator(), s.follower()
+	o, f := s.operator(), s.followingNode()
 	f.slot.LeaseUntil = simEpoch + time.Hour.Milliseconds()
 	f.follow(100, 0)
 	s.remove("order")
@@ -312,7 +312,7 @@ func TestFarJumpThatIsInterrupted(t *testing.T) {
 	s := newStage(t)
 	s.node()
 	s.create("order", plain(), settings(1000))
-	f := s.follower()
+	f := s.followingNode()
 	f.follow(1, 0)
 	ctx, cancel := context.WithCancel(t.Context())
 	o := s.operator()

@@ -159,7 +159,7 @@ func (rs *Rounds) resume(cluster ClusterInfo) (dropped bool) {
 	if rs.issuer.progress.Load().knewAllAt == longAgoNs && found.Read != nil && sameBoot {
 		// so the hold began in the last process (S5)
 		at := rs.issuer.cfg.Elapsed.From(found.At, true).Most - (found.At.Most - *found.Read)
-		rs.publish(func(p *progress) { p.knewAllAt = at })
+		rs.issuer.publish(func(p *progress) { p.knewAllAt = at })
 	}
 	j.comparing.Store(len(all) > 0)
 	for _, h := range all {
@@ -407,7 +407,7 @@ func (rs *Rounds) giveBackRests(ctx context.Context) error {
 		if rests[k].returns == nil {
 			continue
 		}
-		again, failed := rs.round().commit(ctx, r.s, views[k], *r.returns)
+		again, failed := rs.follower.round().commit(ctx, r.s, views[k], *r.returns)
 		err = errors.Join(err, failed)
 		if again || failed != nil && !errors.Is(failed, store.ErrUnreachable) { // nothing was written
 			rests[k].returns = nil
@@ -466,12 +466,12 @@ func (rs *Rounds) lookAtRests(ctx context.Context, rests []rest) (views []view, 
 	if !slices.ContainsFunc(rests, func(r rest) bool { return r.may }) {
 		return views, nil
 	}
-	rs.noteConnection()
-	rd := rs.round()
+	rs.follower.noteConnection()
+	rd := rs.follower.round()
 	if rd.session == 0 {
 		return views, errors.New("ZooKeeper is not connected")
 	}
-	if !rs.shared.joined || rd.known.seq() == nil || rd.known.owes() || rd.unconfirmed() > 0 {
+	if !rs.follower.joined || rd.known.seq() == nil || rd.known.owes() || rd.unconfirmed() > 0 {
 		return views, errors.New("this node may not write now")
 	}
 	for k, r := range rests {

@@ -372,6 +372,13 @@ type progress struct {
 	knewAllAt int64
 }
 
+// publish changes the progress that all goroutines load. Only the goroutine of rounds calls it.
+func (i *Issuer) publish(change func(*progress)) {
+	p := *i.progress.Load()
+	change(&p)
+	i.progress.Store(&p)
+}
+
 // following is how far a node has followed the changes of operators.
 type following struct {
 	coordinator.Change

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/hashicorp/go-hclog"
 	"golang.org/x/sync/errgroup"
@@ -27,36 +28,70 @@ import (
 //  5. When the confirming time has passed since (S9), the node reads all records again, and has settled. Then it takes
 //     positions, and has followed all changes (S36).
 
-// report reports a loss of data, which package coordinator owns (S7).
-func (rs *Rounds) report(found string) {
-	if !rs.shared.known.reported {
-		rs.issuer.cfg.Log.Warn("ZooKeeper may have lost data; the records of all sequences will be compared",
-			"incarnation", rs.shared.known.incarnation, "found", found)
+// follower follows /cluster and /seq for the rounds, and puts back what ZooKeeper has lost of them. It has what all
+// sequences of the cluster share.
+type follower struct {
+	issuer *Issuer
+	known  knowledge
+	// cluster is the one that the node has joined, at the begin of the present round. joined is false before.
+	cluster ClusterInfo
+	joined  bool
+	// session is the present connection to ZooKeeper, 0: none.
+	session int64
+	// current: this session has followed /seq, and nothing since has shown a loss of data. Else Round must read it before
+	// anything else. stateReadAt is when it has done so last, ns of AtMost.
+	current     bool
+	stateReadAt int64
+	// seen has /cluster and /seq with their versions, as a round or a renewal last read them. Only renewals go by seen:
+	// if this node has written /seq since, the next one fails once, and reads both again. All else goes by known.
+	seen record.Found
+	// unmet are the buckets of records whose names this node has yet to meet: see meetAll.
+	unmet  []string
+	spread time.Duration // see the function spread
+	// restored is what the others have not heard of yet: see tellInTime.
+	restored restored
+}
+
+// noteConnection notes a new connection to ZooKeeper, which may have lost the last writes (S12), and the cluster.
+func (fo *follower) noteConnection() {
+	if session := fo.issuer.cfg.Store.SessionID(); session != fo.session {
+		fo.session, fo.current = session, false
+		//mutant:s12-new-session by TestNewSessionReadsAllRecordsAgain ->
+		fo.issuer.series.markAll()
 	}
-	rs.shared.known.reported = true
+	fo.cluster, fo.joined = fo.issuer.cfg.Tenure.Cluster()
+}
+
+// report reports a loss of data, which package coordinator owns (S7).
+func (fo *follower) report(found string) {
+	if !fo.known.reported {
+		fo.issuer.cfg.Log.Warn("ZooKeeper may have lost data; the records of all sequences will be compared",
+			"incarnation", fo.known.incarnation, "found", found)
+	}
+	fo.known.reported = true
 	//mutant:s7-no-report by TestBlockThatARivalHasTakenIsDropped ->
-	rs.issuer.cfg.Tenure.ReportLoss(rs.shared.known.incarnation, found)
+	fo.issuer.cfg.Tenure.ReportLoss(fo.known.incarnation, found)
 }
 
 // follow reads /cluster and /seq, if that is due, and finds the sequences that operators have changed. followed
 // means that they were read, and show no loss of data. The first node with a confirmed worker creates /seq.
-func (rs *Rounds) follow(ctx context.Context) (v view, followed bool, err error) {
-	if known := rs.shared.known.seq(); known != nil && known.state.Cluster != rs.shared.cluster.UUID {
-		rs.forgetCluster()
+func (fo *follower) follow(ctx context.Context) (v view, followed bool, err error) {
+	if known := fo.known.seq(); known != nil && known.state.Cluster != fo.cluster.UUID {
+		fo.forgetCluster()
 	}
-	young := rs.issuer.now()-rs.shared.stateReadAt < int64(rs.issuer.cfg.Pulse.Apart(rs.issuer.cfg.Follow))
-	if rs.shared.current && young && !rs.shared.known.mustMeet(rs.issuer.cfg.Elapsed.Now(), rs.shared.cluster.ConfirmTime) {
+	young := fo.issuer.now()-fo.stateReadAt < int64(fo.issuer.cfg.Pulse.Apart(fo.issuer.cfg.Follow))
+	if fo.current && young && !fo.known.mustMeet(fo.issuer.cfg.Elapsed.Now(), fo.cluster.ConfirmTime) {
 		return view{}, false, nil
 	}
 	for range maxConflicts {
-		slot, sent := rs.issuer.cfg.Tenure.Slot(rs.shared.session), rs.issuer.cfg.Elapsed.Now()
-		if v, err = rs.round().look(ctx, nil, false); err != nil {
+		slot, sent := fo.issuer.cfg.Tenure.Slot(fo.session), fo.issuer.cfg.Elapsed.Now()
+		if v, err = fo.round().look(ctx, nil, false); err != nil {
 			return view{}, false, err
 		}
-		if err := v.Belongs(rs.shared.cluster.UUID); err != nil {
+		if err := v.Belongs(fo.cluster.UUID); err != nil {
 			return view{}, false, err
 		}
-		followed, again, err := rs.compare(ctx, v, sent, slot)
+		followed, again, err := fo.compare(ctx, v, sent, slot)
 		if err != nil || !again {
 			return v, followed, err
 		}
@@ -67,28 +102,28 @@ func (rs *Rounds) follow(ctx context.Context) (v view, followed bool, err error)
 // compare compares /cluster and /seq with what the node knows, and takes them over. sent is when the read was sent, and
 // slot the node's slot then. again means that they must be read again: this node has written them, or another was
 // faster.
-func (rs *Rounds) compare(
+func (fo *follower) compare(
 	ctx context.Context, v view, sent timeguard.Moment, slot Slot,
 ) (followed, again bool, err error) {
-	now := rs.issuer.cfg.Elapsed.Now()
-	r := rs.shared.known.observe(v, sent, now, slot, rs.shared.cluster)
+	now := fo.issuer.cfg.Elapsed.Now()
+	r := fo.known.observe(v, sent, now, slot, fo.cluster)
 	if r.entered {
-		rs.issuer.trace.Step("enters", "inc", rs.shared.known.incarnation, "at", rs.shared.known.entered.Boot)
-		rs.markChanged(nil, true)
+		fo.issuer.trace.Step("enters", "inc", fo.known.incarnation, "at", fo.known.entered.Boot)
+		fo.issuer.series.markAll()
 	}
 	switch r.kind {
 	case reportsLoss:
-		rs.report(record.ClusterPath + " or " + record.StatePath + " is missing, or older than before")
-		rs.shared.current = false
+		fo.report(record.ClusterPath + " or " + record.StatePath + " is missing, or older than before")
+		fo.current = false
 	case waits: // the next heartbeat wakes the Issuer
-		rs.shared.current = false
+		fo.current = false
 	case writesState:
-		return false, true, rs.writeState(ctx, v, r.write)
+		return false, true, fo.writeState(ctx, v, r.write)
 	case follows:
-		rs.markChanged(r.changed, false)
-		rs.shared.seen = v.Found
-		rs.publish(func(p *progress) { p.knowsState = true })
-		rs.shared.current, rs.shared.stateReadAt = true, now.Most
+		fo.issuer.series.mark(r.changed)
+		fo.seen = v.Found
+		fo.issuer.publish(func(p *progress) { p.knowsState = true })
+		fo.current, fo.stateReadAt = true, now.Most
 	}
 	return r.kind == follows, false, nil
 }
@@ -96,55 +131,55 @@ func (rs *Rounds) compare(
 // meetAll makes the next rounds meet all names that there are, so that the node learns each record. An operator may
 // have raised its next value, or created it again, and after a loss of data this node may be the only one left that
 // could know.
-func (rs *Rounds) meetAll(ctx context.Context) (err error) {
-	rs.agenda.unmet, err = rs.issuer.cfg.Store.Children(ctx, record.RecordsDir)
+func (fo *follower) meetAll(ctx context.Context) (err error) {
+	fo.unmet, err = fo.issuer.cfg.Store.Children(ctx, record.RecordsDir)
 	if err != nil && !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
-	rs.markChanged(nil, true)
-	rs.shared.known.meet()
+	fo.issuer.series.markAll()
+	fo.known.meet()
 	return nil
 }
 
-// meetMore marks the names in some of the buckets that meetAll has found, and reports whether that were all. Requests
-// must not wait long for it.
-func (rs *Rounds) meetMore(ctx context.Context) (all bool, err error) {
-	for began := rs.issuer.now(); len(rs.agenda.unmet) > 0 && rs.issuer.now()-began < int64(rs.agenda.roundTime/2); {
-		some := rs.agenda.unmet[:min(len(rs.agenda.unmet), rs.issuer.cfg.Parallel)]
+// meetMore marks the names in some of the buckets that meetAll has found, and reports whether that were all. It begins
+// none after this time, because requests must not wait long for it.
+func (fo *follower) meetMore(ctx context.Context, most time.Duration) (all bool, err error) {
+	for began := fo.issuer.now(); len(fo.unmet) > 0 && fo.issuer.now()-began < int64(most); {
+		some := fo.unmet[:min(len(fo.unmet), fo.issuer.cfg.Parallel)]
 		group, ctx := errgroup.WithContext(ctx)
 		for _, bucket := range some {
 			group.Go(func() error {
-				names, err := rs.issuer.cfg.Store.Children(ctx, record.RecordsDir+"/"+bucket)
+				names, err := fo.issuer.cfg.Store.Children(ctx, record.RecordsDir+"/"+bucket)
 				if errors.Is(err, store.ErrNoNode) {
 					return nil
 				}
 				for k := range names {
 					names[k] = record.NameOf(names[k])
 				}
-				rs.markChanged(names, false)
+				fo.issuer.series.mark(names)
 				return err
 			})
 		}
 		if err := group.Wait(); err != nil {
 			return false, err
 		}
-		rs.agenda.unmet = rs.agenda.unmet[len(some):]
+		fo.unmet = fo.unmet[len(some):]
 	}
-	if len(rs.agenda.unmet) > 0 {
-		rs.issuer.Wake()
+	if len(fo.unmet) > 0 {
+		fo.issuer.Wake()
 	}
-	return len(rs.agenda.unmet) == 0, nil
+	return len(fo.unmet) == 0, nil
 }
 
 // toPutBack returns the number of records that the node knows and has not compared in this incarnation. Those that it
 // still lacks when it has met all cannot be used.
-func (rs *Rounds) toPutBack() (n int) {
-	if rs.shared.known.hasSettled() {
+func (fo *follower) toPutBack() (n int) {
+	if fo.known.hasSettled() {
 		return 0
 	}
-	for _, s := range rs.issuer.series.list() {
+	for _, s := range fo.issuer.series.list() {
 		s.Mu.Lock()
-		if s.Stale && (s.known != nil || s.journaled != nil) && s.incarnation < rs.shared.known.incarnation {
+		if s.Stale && (s.known != nil || s.journaled != nil) && s.incarnation < fo.known.incarnation {
 			n++
 		}
 		s.Mu.Unlock()
@@ -152,30 +187,18 @@ func (rs *Rounds) toPutBack() (n int) {
 	return n
 }
 
-// boundRounds makes rounds short while something must be done between them: leases be renewed, or others be told in
-// time that the node still has so many records to put back.
-func (rs *Rounds) boundRounds(lost int) {
-	rs.agenda.roundTime = longestRound
-	if rs.issuer.owners.Used() {
-		rs.agenda.roundTime = record.MinLease / 4
-	}
-	if lost > 0 && rs.shared.cluster.ConfirmTime > 0 {
-		rs.agenda.roundTime = min(rs.agenda.roundTime, rs.shared.cluster.ConfirmTime/4)
-	}
-}
-
 // tellInTime tells at each heartbeat that the node still puts records back, and which it has put back: see
 // knowledge.tells. Nobody takes positions before the confirming time has passed since the last time: with many records
 // it takes longer than that to put them back, and the node may be the only one that knows a raised next value.
-func (rs *Rounds) tellInTime(ctx context.Context, v view, lost int) (told bool, err error) {
-	names := rs.shared.restored.all()
-	next, due := rs.shared.known.tells(lost, names, rs.issuer.cfg.Elapsed.Now(), rs.issuer.cfg.Follow)
+func (fo *follower) tellInTime(ctx context.Context, v view, lost int) (told bool, err error) {
+	names := fo.restored.all()
+	next, due := fo.known.tells(lost, names, fo.issuer.cfg.Elapsed.Now(), fo.issuer.cfg.Follow)
 	if !due {
 		return false, nil
 	}
-	err = rs.writeTimes(ctx, v, next, false)
-	if rs.shared.known.seq().state.Changes == next.Changes { // else the next round tells it
-		rs.shared.restored.drop(len(names))
+	err = fo.writeTimes(ctx, v, next, false)
+	if fo.known.seq().state.Changes == next.Changes { // else the next round tells it
+		fo.restored.drop(len(names))
 	}
 	return true, err
 }
@@ -206,12 +229,12 @@ func (r *restored) drop(n int) {
 }
 
 // writeState writes /seq, or creates it, unless another write was faster.
-func (rs *Rounds) writeState(ctx context.Context, v view, st record.State) error {
+func (fo *follower) writeState(ctx context.Context, v view, st record.State) error {
 	ops := []store.Op{v.CheckCluster(), store.CreateOp{Path: record.StatePath, Data: st.Marshal()}}
 	if v.State != nil {
 		ops = append(ops[:1], v.SetState(st)...)
 	}
-	err := rs.issuer.cfg.Store.Multi(store.OnSession(ctx, rs.shared.session), ops...)
+	err := fo.issuer.cfg.Store.Multi(store.OnSession(ctx, fo.session), ops...)
 	if store.Outpaced(err) {
 		return nil
 	}
@@ -219,56 +242,36 @@ func (rs *Rounds) writeState(ctx context.Context, v view, st record.State) error
 }
 
 // forgetCluster drops all that the node knows, because it has joined another cluster.
-func (rs *Rounds) forgetCluster() {
-	rs.issuer.series.remove(func(s *series) bool {
+func (fo *follower) forgetCluster() {
+	fo.issuer.series.remove(func(s *series) bool {
 		s.change(func() { s.vanish(longAgoNs); s.forgotten.Store(true) })
 		return true
 	})
-	rs.shared.known, rs.agenda.unmet, rs.shared.current, rs.shared.seen = knowsNothing(), nil, false, record.Found{}
-	rs.shared.restored.drop(len(rs.shared.restored.all()))
-	rs.publish(func(p *progress) { *p = noProgress() })
-}
-
-// markChanged marks series whose record must be read again. It makes a series for each name, so that
-// the node knows the record if ZooKeeper loses it.
-func (rs *Rounds) markChanged(names []string, all bool) {
-	for _, name := range names {
-		rs.issuer.series.named(name).mark(true)
-	}
-	if all {
-		for _, s := range rs.issuer.series.list() {
-			s.mark(false)
-		}
-	}
-}
-
-// mark notes that the record must be read. If the node knows none, it reads only if it was told of the name.
-func (s *series) mark(told bool) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	s.Stale = s.Stale || told || s.known != nil
+	fo.known, fo.unmet, fo.current, fo.seen = knowsNothing(), nil, false, record.Found{}
+	fo.restored.drop(len(fo.restored.all()))
+	fo.issuer.publish(func(p *progress) { *p = noProgress() })
 }
 
 // raiseTime raises the sequence time, if that is due. v is what was read of /cluster and /seq in this round. If another
 // write was faster, the next round sees it.
-func (rs *Rounds) raiseTime(ctx context.Context, v view) error {
-	next, due := rs.shared.known.raisedTime(rs.issuer.cfg.Elapsed.Now())
-	slot := rs.issuer.cfg.Tenure.Slot(rs.shared.session)
-	if !due || !slot.mayTake() || rs.round().putBackLeft() > 0 {
+func (fo *follower) raiseTime(ctx context.Context, v view) error {
+	next, due := fo.known.raisedTime(fo.issuer.cfg.Elapsed.Now())
+	slot := fo.issuer.cfg.Tenure.Slot(fo.session)
+	if !due || !slot.mayTake() || fo.round().putBackLeft() > 0 {
 		return nil
 	}
-	return rs.writeTimes(ctx, v, next, true, slot.check())
+	return fo.writeTimes(ctx, v, next, true, slot.check())
 }
 
 // writeTimes writes a state that is as it was read, but for times. If another write was faster, the next round sees it.
 // sure: see seqRead.
-func (rs *Rounds) writeTimes(ctx context.Context, v view, next record.State, sure bool, checks ...store.Op) error {
-	sent := rs.issuer.cfg.Elapsed.Now()
+func (fo *follower) writeTimes(ctx context.Context, v view, next record.State, sure bool, checks ...store.Op) error {
+	sent := fo.issuer.cfg.Elapsed.Now()
 	ops := append(append(v.SetState(next), v.CheckCluster()), checks...)
-	err := rs.issuer.cfg.Store.Multi(store.OnSession(ctx, rs.shared.session), ops...)
+	err := fo.issuer.cfg.Store.Multi(store.OnSession(ctx, fo.session), ops...)
 	if err == nil {
 		read := reading{next.Time, sent, v.leader}
-		rs.shared.known.learn(next, read, rs.issuer.cfg.Elapsed.Now(), sure)
+		fo.known.learn(next, read, fo.issuer.cfg.Elapsed.Now(), sure)
 	}
 	if store.Outpaced(err) {
 		return nil
@@ -278,7 +281,7 @@ func (rs *Rounds) writeTimes(ctx context.Context, v view, next record.State, sur
 
 // A node may have lost its witness file, but not its journal. Or its witness file is older, because the disk had no
 // room for it. A block in the journal shows that the record had a higher next position: perhaps an operator had raised
-// it, which no skip covers. So the node puts the record above that block (S35). The skip from there covers what other
+// it, which no skip covesh. So the node puts the record above that block (S35). The skip from there covers what other
 // nodes have taken.
 
 // putAboveJournal returns the step that puts the record above the blocks in the journal, if ZooKeeper has lost them. It returns a
@@ -306,30 +309,30 @@ func (s *series) putAboveJournal(v view, nonce, by string) (step, error) {
 //
 // Until all is compared, the node says in its slot that it still compares its records: see Issuer.Followed. It must not
 // wait for its peers meanwhile, because they may wait for it.
-func (rs *Rounds) putAllAboveJournal(ctx context.Context, v view) error {
-	if rs.issuer.journal == nil {
+func (fo *follower) putAllAboveJournal(ctx context.Context, v view, most time.Duration) error {
+	if fo.issuer.journal == nil {
 		return nil
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(rs.issuer.cfg.Parallel)
-	rd, began, left := rs.round(), rs.issuer.now(), false
-	for _, s := range rs.issuer.series.list() {
-		if v.State == nil || !s.comparesJournal(rs.shared.known.incarnation) {
+	group.SetLimit(fo.issuer.cfg.Parallel)
+	rd, began, left := fo.round(), fo.issuer.now(), false
+	for _, s := range fo.issuer.series.list() {
+		if v.State == nil || !s.comparesJournal(fo.known.incarnation) {
 			continue
 		}
 		left = true // the next round sees what was done in this one
 		group.Go(func() error {
-			if rs.issuer.now()-began >= int64(rs.agenda.roundTime) {
-				rs.issuer.Wake()
+			if fo.issuer.now()-began >= int64(most) {
+				fo.issuer.Wake()
 				return nil
 			}
 			return rd.putOneAboveJournal(ctx, s)
 		})
 	}
-	rs.issuer.journal.comparing.Store(left)
+	fo.issuer.journal.comparing.Store(left)
 	err := group.Wait()
 	if sign := (*lostError)(nil); errors.As(err, &sign) {
-		rs.report(sign.reason)
+		fo.report(sign.reason)
 		return nil
 	}
 	return err

@@ -28,7 +28,7 @@ func TestNoReturnInDoubt(t *testing.T) {
 		"within the confirming time": func(a, _ *actor) {
 			a.hold = func() Slot { return Slot{Path: a.slot, Version: store.AnyVersion, Wait: time.Second} }
 		},
-		"while another node puts records back": func(a, _ *actor) { a.is.shared.known.heard = a.is.issuer.cfg.Elapsed.Now() },
+		"while another node puts records back": func(a, _ *actor) { a.is.follower.known.heard = a.is.issuer.cfg.Elapsed.Now() },
 		"in a later incarnation": func(_, b *actor) {
 			b.noteLoss()
 			_ = b.round()
@@ -228,7 +228,7 @@ func TestSkipKnowsTheTimeThatIsPutBack(t *testing.T) {
 			}
 			return memzk.NoFault
 		}
-		s.now, a.is.shared.current = s.now+5000, false
+		s.now, a.is.follower.current = s.now+5000, false
 		a.ask("order", int(a.is.issuer.series.named("order").segment().stock.Left()), false).first() // so that it needs a block
 		for range 3 {
 			_ = a.round()

@@ -94,7 +94,7 @@ func TestRenewalAfterAChange(t *testing.T) {
 	c := s.contest("ticks")
 	for range 5 {
 		s.set("ticks", operator.Change{Settings: func(set *record.Settings) { set.Block++ }})
-		a.is.shared.current = false
+		a.is.follower.current = false
 		_ = a.round()
 		c.run(3400*time.Millisecond, a)
 	}
@@ -236,7 +236,7 @@ func TestPauseEndsWithARound(t *testing.T) {
 	_, a := newOrder(t)
 	order := a.is.issuer.series.named("order")
 	a.is.issuer.cfg.Retry = func(most time.Duration) time.Duration { return most }
-	a.is.round().pauseUpTo(order, time.Second)
+	a.is.follower.round().pauseUpTo(order, time.Second)
 	for _, when := range []string{"at once", "after another request"} {
 		if left := a.is.issuer.alarms.arm(a.is.issuer.now(), time.Hour); left != time.Second {
 			t.Errorf("%s: the next round comes in %s", when, left)

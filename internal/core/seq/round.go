@@ -3,7 +3,6 @@ package seq
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -15,7 +14,6 @@ import (
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/seq/mode"
-	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 )
@@ -24,14 +22,12 @@ import (
 // Recall and then Run, and nobody else reaches what stands here: an Issuer has no way to it. The goroutines that work on
 // series in a round have a copy of what they need: see round.
 type Rounds struct {
-	issuer *Issuer // that they keep
-	agenda agenda
-	shared shared
-	saver  saver
-	// sawLeaving is the value of owners.IsLeaving at the last call of keepPlace.
-	sawLeaving bool
-	// unlisted: ZooKeeper refuses the list of nodes that may own sections.
-	unlisted bool
+	issuer   *Issuer  // what requests reach, and so do rounds
+	follower follower // of /cluster and /seq: what the node knows of losses of data
+	agenda   agenda   // which series the next round looks at
+	place    place    // on the list of nodes that may own sections
+	saver    saver    // of the witness file
+
 	// writing are the goroutines that write to the state directory.
 	writing sync.WaitGroup
 	// forgotAt is when this node last forgot unused names, ns of AtMost.
@@ -40,42 +36,9 @@ type Rounds struct {
 	quotaToldAt atomic.Int64
 }
 
-// shared is what rounds know of the cluster, of /cluster and of /seq, and what the others know of this node.
-type shared struct {
-	known knowledge
-	// cluster is the one that the node has joined, at the begin of the present round. joined is false before.
-	cluster ClusterInfo
-	joined  bool
-	// session is the present connection to ZooKeeper, 0: none.
-	session int64
-	// current: this session has followed /seq, and nothing since has shown a loss of data. Else Round must read it before
-	// anything else. stateReadAt is when it has done so last, ns of AtMost.
-	current     bool
-	stateReadAt int64
-	// seen has /cluster and /seq with their versions, as a round or a renewal last read them. Only renewals go by seen:
-	// if this node has written /seq since, the next one fails once, and reads both again. All else goes by known.
-	seen record.Found
-	// restored is what the others have not heard of yet: see tellInTime.
-	restored restored
-}
-
-// agenda is what rounds have yet to do, and how fast they may.
-type agenda struct {
-	// unfinished: the last round has left work to the next one. unmet are the buckets whose names it has to meet.
-	unfinished bool
-	unmet      []string
-	// rung are the series whose alarms have rung since a round last looked for work.
-	rung []*series
-	// roundTime is the time after which a round begins no more work. Each read of /seq sets it.
-	roundTime time.Duration
-	spread    time.Duration // see the function spread
-	// connected is the number of workers of the cluster that are connected.
-	connected int64
-}
-
 func newRounds(of *Issuer) *Rounds {
-	rs := &Rounds{issuer: of}
-	rs.shared.known, rs.agenda.roundTime = knowsNothing(), longestRound
+	rs := &Rounds{issuer: of, follower: follower{issuer: of}}
+	rs.follower.known, rs.agenda.roundTime = knowsNothing(), longestRound
 	rs.issuer.progress.Store(new(noProgress()))
 	rs.quotaToldAt.Store(longAgoNs)
 	rs.saver.beside = rs.writing.Go
@@ -84,13 +47,6 @@ func newRounds(of *Issuer) *Rounds {
 		rs.saver.keep = func(w Witness) error { return saveWitness(dir, w) }
 	}
 	return rs
-}
-
-// publish changes the progress that all goroutines load.
-func (rs *Rounds) publish(change func(*progress)) {
-	p := *rs.issuer.progress.Load()
-	change(&p)
-	rs.issuer.progress.Store(&p)
 }
 
 // Recall takes over what an earlier process of this node has left in the directory. Call it once, before Run, and not
@@ -193,17 +149,17 @@ func (rs *Rounds) Round(ctx context.Context) (err error) {
 	rs.begin()
 	defer func() { rs.end(err) }()
 	switch {
-	case !rs.shared.joined:
+	case !rs.follower.joined:
 		return nil
-	case rs.shared.session == 0:
+	case rs.follower.session == 0:
 		return store.ErrUnreachable
 	}
 	sent := rs.issuer.now()
-	v, followed, err := rs.follow(ctx)
+	v, followed, err := rs.follower.follow(ctx)
 	if err != nil {
 		return err
 	}
-	if !rs.shared.current || rs.shared.known.owes() { // ZooKeeper has lost /seq, or the node may not create it yet
+	if !rs.follower.current || rs.follower.known.owes() { // ZooKeeper has lost /seq, or the node may not create it yet
 		return rs.waitForState(ctx, v)
 	}
 	current := followed // v has /seq as it is
@@ -217,7 +173,7 @@ func (rs *Rounds) Round(ctx context.Context) (err error) {
 	if err := rs.keepPlace(ctx, followed); err != nil {
 		return err
 	}
-	met, err := rs.meetMore(ctx)
+	met, err := rs.follower.meetMore(ctx, rs.agenda.roundTime/2)
 	if err != nil {
 		return err
 	}
@@ -233,30 +189,24 @@ func (rs *Rounds) Round(ctx context.Context) (err error) {
 	}
 	// An operator changes all sections of a family with it.
 	if sections := rs.issuer.families.popChanged(); len(sections) > 0 {
-		rs.markChanged(sections, false)
+		rs.issuer.series.mark(sections)
 		rs.agenda.unfinished = true
 		rs.issuer.Wake()
 	}
 	if met && complete && !slices.ContainsFunc(rs.issuer.series.list(), (*series).isStale) {
 		rs.hasFollowed(sent)
 	}
-	return rs.raiseTime(ctx, v)
+	return rs.follower.raiseTime(ctx, v)
 }
 
 // begin takes over what has come since the last round.
 func (rs *Rounds) begin() {
-	// Also if there is nothing that this round may do for them.
-	for _, s := range rs.issuer.alarms.rings(rs.issuer.now()) {
-		if !s.rung {
-			s.rung, rs.agenda.rung = true, append(rs.agenda.rung, s)
-		}
-	}
-	rs.noteConnection()
+	rs.agenda.note(rs.issuer.alarms.rings(rs.issuer.now())) // also if there is nothing that this round may do for them
+	rs.follower.noteConnection()
 	rs.endSave()
-	cluster := rs.shared.cluster
-	rs.agenda.connected = int64(cluster.Nodes)
+	cluster := rs.follower.cluster
 	rs.issuer.owners.Join(cluster.UUID)
-	if rs.shared.joined {
+	if rs.follower.joined {
 		if rs.resume(cluster) {
 			rs.issuer.cfg.Log.Warn("dropped the values that an earlier process held: the journal is older than the " +
 				"state file, or of another node")
@@ -291,22 +241,22 @@ func (rs *Rounds) forget() {
 
 // waitForState does what can be done before the node knows /seq in this incarnation.
 func (rs *Rounds) waitForState(ctx context.Context, v view) (err error) {
-	if rs.shared.known.seq() == nil {
+	if rs.follower.known.seq() == nil {
 		//mutant:s35-late by TestJournalRaisesTheRecord ->
-		err = rs.putAllAboveJournal(ctx, v)
+		err = rs.follower.putAllAboveJournal(ctx, v, rs.agenda.roundTime)
 	}
-	rs.refuseAll(mode.Confirming(max(rs.round().unconfirmed(), time.Second)))
+	rs.refuseAll(mode.Confirming(max(rs.follower.round().unconfirmed(), time.Second)))
 	return err
 }
 
 // tellAndMeet tells the others what the node still puts back, and begins to read all records again when nobody puts any
 // back any more. told: /seq is no longer as v has it.
 func (rs *Rounds) tellAndMeet(ctx context.Context, v view) (told bool, err error) {
-	lost := rs.toPutBack()
-	rs.boundRounds(lost)
-	told, err = rs.tellInTime(ctx, v, lost)
-	if err == nil && rs.shared.known.mustMeet(rs.issuer.cfg.Elapsed.Now(), rs.shared.cluster.ConfirmTime) {
-		err = rs.meetAll(ctx)
+	lost := rs.follower.toPutBack()
+	rs.agenda.bound(rs.issuer.owners.Used(), lost, rs.follower.cluster.ConfirmTime)
+	told, err = rs.follower.tellInTime(ctx, v, lost)
+	if err == nil && rs.follower.known.mustMeet(rs.issuer.cfg.Elapsed.Now(), rs.follower.cluster.ConfirmTime) {
+		err = rs.follower.meetAll(ctx)
 	}
 	return told, err
 }
@@ -329,11 +279,11 @@ const startsIn = 100 * time.Millisecond
 // AtMost. No sync came before, so the server may have lagged behind. Operators hear of the changes only when the witness
 // file has them: otherwise ZooKeeper and all processes could lose them at once.
 func (rs *Rounds) hasFollowed(sent int64) {
-	f := following{session: rs.shared.session, state: rs.shared.known.seq().state}
-	f.Change = coordinator.Change{Number: f.state.Changes, Incarnation: rs.shared.known.incarnation}
+	f := following{session: rs.follower.session, state: rs.follower.known.seq().state}
+	f.Change = coordinator.Change{Number: f.state.Changes, Incarnation: rs.follower.known.incarnation}
 	//mutant:s36-follows-before by TestFollowedCountsForOneSession -> settled := true
-	settled := rs.shared.known.hasSettled() // else it has not read all records again since the loss (S36)
-	rs.publish(func(p *progress) {
+	settled := rs.follower.known.hasSettled() // else it has not read all records again since the loss (S36)
+	rs.issuer.publish(func(p *progress) {
 		p.compared = &f
 		if settled {
 			p.knewAllAt = sent
@@ -348,18 +298,8 @@ func (rs *Rounds) hasFollowed(sent int64) {
 	rs.saveWitnessIfDue(f)
 	//mutant:s25-before-the-disk by TestWitnessOnADiskThatHangs -> if true {
 	if f.isIn(rs.saver.savedAs) { // the disk has it (S25)
-		rs.publish(func(p *progress) { p.saved = &f })
+		rs.issuer.publish(func(p *progress) { p.saved = &f })
 	}
-}
-
-// noteConnection notes a new connection to ZooKeeper, which may have lost the last writes (S12), and the cluster.
-func (rs *Rounds) noteConnection() {
-	if session := rs.issuer.cfg.Store.SessionID(); session != rs.shared.session {
-		rs.shared.session, rs.shared.current = session, false
-		//mutant:s12-new-session by TestNewSessionReadsAllRecordsAgain ->
-		rs.markChanged(nil, true)
-	}
-	rs.shared.cluster, rs.shared.joined = rs.issuer.cfg.Tenure.Cluster()
 }
 
 // refuseAll refuses the requests that wait, of all sequences. Those that wait only for the disk wait on: see await.
@@ -384,7 +324,7 @@ func (rs *Rounds) workAll(ctx context.Context, due []*series) (complete bool, er
 	group.SetLimit(rs.issuer.cfg.Parallel)
 	var lost atomic.Pointer[lostError]
 	var early atomic.Bool
-	rd, began := rs.round(), rs.issuer.now()
+	rd, began := rs.follower.round(), rs.issuer.now()
 	begin := func(s *series) {
 		group.Go(func() error {
 			if early.Load() || rs.issuer.now()-began >= int64(rs.agenda.roundTime) {
@@ -425,11 +365,11 @@ func (rs *Rounds) workAll(ctx context.Context, due []*series) (complete bool, er
 	rs.agenda.unfinished = early.Load()
 	sign := lost.Load()
 	if sign != nil {
-		rs.shared.current = false // the next round reads /cluster and /seq first
+		rs.follower.current = false // the next round reads /cluster and /seq first
 	}
 	switch {
 	case sign != nil && !sign.later:
-		rs.report(sign.reason) // Tenure.ReportLoss wakes the Issuer
+		rs.follower.report(sign.reason) // Tenure.ReportLoss wakes the Issuer
 	case sign != nil, rs.agenda.unfinished && err == nil:
 		rs.issuer.Wake()
 	}
@@ -462,41 +402,6 @@ func (rs *Rounds) unusable(s *series, err error) {
 	}
 }
 
-// due returns the series that need work, those first that requests wait for. It looks at all series after /seq
-// was read, and if the last round has left some. Otherwise it looks at those that requests have asked for.
-func (rs *Rounds) due(read bool) (due []*series) {
-	all := rs.agenda.rung
-	rs.agenda.rung = nil
-	for _, s := range all {
-		s.rung = false
-	}
-	if read || rs.agenda.unfinished {
-		all = rs.issuer.series.list()
-		var used int64
-		for _, s := range all {
-			s.Mu.Lock()
-			if s.mode != nil && s.mode.Used() {
-				used++
-			}
-			s.Mu.Unlock()
-		}
-		rs.agenda.spread = spread(used, rs.agenda.connected)
-	}
-	rd := rs.round()
-	e := rd.situation(rs.issuer.cfg.Elapsed.Now())
-	var by [mode.Awaited + 1][]*series
-	for _, s := range all {
-		u := s.urgency(e)
-		by[u] = append(by[u], s)
-		if u == mode.Idle {
-			rd.nextAlarm(s)
-		}
-	}
-	// Those that are cut off here are due again at the next heartbeat.
-	renewals := by[mode.Renew][:min(len(by[mode.Renew]), renewalsAtOnce(rs.issuer.cfg.Follow, rs.agenda.connected))]
-	return slices.Concat(by[mode.Awaited], by[mode.Needed], renewals)
-}
-
 // lostError: what was read shows that ZooKeeper has lost data. later: another node has noticed that already.
 type lostError struct {
 	reason string
@@ -504,102 +409,3 @@ type lostError struct {
 }
 
 func (e *lostError) Error() string { return e.reason }
-
-// alarms are the times at which Round must look at series. With 100,000 sequences a round must not look at each of them
-// whenever one has run out of values. Any goroutine may use it.
-type alarms struct {
-	// woken has capacity 1: it makes Run call Round.
-	woken chan struct{}
-
-	mu  sync.Mutex
-	all []*series // those that have an alarm
-	// armed is the earliest of them when Run last began to wait, math.MaxInt64 before.
-	armed int64
-}
-
-func newAlarms() *alarms { return &alarms{woken: make(chan struct{}, 1), armed: math.MaxInt64} }
-
-// alarm is a time, ns of AtMost, 0 for none. That of a renewal also rings when the alarm of another
-// renewal does, from the time from on. Else from and at are the same.
-type alarm struct{ from, at int64 }
-
-// wake makes Run call Round soon. It never blocks.
-func (a *alarms) wake() {
-	select {
-	case a.woken <- struct{}{}:
-	default:
-	}
-}
-
-// wakeAt makes Round look at a series at this time, ns of AtMost.
-func (a *alarms) wakeAt(s *series, at int64) {
-	if a.set(s, alarm{at, at}) {
-		a.wake()
-	}
-}
-
-// set sets the alarm of a series, if new is earlier than the alarm that is set. A series has no more than one. set
-// reports whether Run may sleep beyond new. A round need not care: Run arms the alarms after it, before it sleeps.
-func (a *alarms) set(s *series, new alarm) (early bool) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if s.alarm.at == 0 {
-		a.all = append(a.all, s)
-	}
-	if s.alarm.at == 0 || new.at < s.alarm.at {
-		s.alarm = new
-	}
-	return new.at < a.armed
-}
-
-// rings removes and returns the series whose time has come, and those that may ring together with them.
-func (a *alarms) rings(now int64) (due []*series) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	renews := slices.ContainsFunc(a.all, func(s *series) bool { return s.alarm.from < s.alarm.at && s.alarm.at <= now })
-	a.all = slices.DeleteFunc(a.all, func(s *series) bool {
-		if s.alarm.at > now && !(renews && s.alarm.from <= now) {
-			return false
-		}
-		s.alarm = alarm{}
-		due = append(due, s)
-		return true
-	})
-	return due
-}
-
-// arm returns the time until the first alarm, most at most.
-func (a *alarms) arm(now int64, most time.Duration) time.Duration {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.armed = now + int64(most)
-	for _, s := range a.all {
-		a.armed = min(a.armed, s.alarm.at)
-	}
-	return max(0, time.Duration(a.armed-now))
-}
-
-// nextAlarm makes Round look at a series when it must.
-func (rd round) nextAlarm(s *series) {
-	now := rd.issuer.now()
-	s.Mu.Lock()
-	next := alarm{s.DueAt, s.DueAt}
-	switch {
-	case s.DueAt != 0 && s.owned() != nil:
-		next.at = max(s.DueAt, s.PausedUntil, now+1) // a slow write may have left no time until the next one
-		next.from = next.at - int64(s.known.Hold()/6)
-	case s.PausedUntil > now:
-		next.from, next.at = s.PausedUntil, s.PausedUntil
-	}
-	slowAt := int64(0)
-	if m, ok := s.mode.(*ordered.Section); ok { // nextBatch has set this alarm, but an earlier one may have replaced it
-		slowAt = m.SlowAt()
-	}
-	s.Mu.Unlock()
-	// One of them may be 0 or past, and does not count. Of two that do, set keeps the earlier one.
-	for _, one := range []alarm{next, {slowAt, slowAt}} {
-		if one.at > now {
-			rd.issuer.alarms.set(s, one)
-		}
-	}
-}

@@ -140,7 +140,7 @@ func TestLossInTheMiddleOfARound(t *testing.T) {
 		}
 		return memzk.NoFault
 	}
-	a.is.markChanged([]string{"order"}, false)
+	a.is.issuer.series.mark([]string{"order"})
 	s.run(stageConfirm)
 	if e := s.incarnation(); e != 2 {
 		t.Errorf("the incarnation is %d, not 2", e)

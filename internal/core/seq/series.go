@@ -80,6 +80,13 @@ func (s *series) expire(now int64) bool {
 	return gone
 }
 
+// mark notes that the record must be read. If the node knows none, it reads only if it was told of the name.
+func (s *series) mark(told bool) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.Stale = s.Stale || told || s.known != nil
+}
+
 // absent reports whether the node has looked a short time ago, and found no sequence.
 func (s *series) absent(now int64) bool {
 	return s.known == nil && now-s.foundAbsentAt < int64(absentFor)

@@ -187,7 +187,7 @@ func (h *history) putBackLate() {
 	}
 	h.note("by hand: next position of %s is %d", name, p)
 	for _, n := range []*simNode{gone, x} {
-		n.is.shared.current = false
+		n.is.follower.current = false
 		n.round()
 	}
 	for range 12 {

@@ -39,7 +39,7 @@ type Witness struct {
 // witness returns what the node knows now. ok is false if it has not settled since ZooKeeper lost data (S36), or has not
 // compared all records.
 func (rs *Rounds) witness() (w Witness, ok bool) {
-	k := rs.shared.known
+	k := rs.follower.known
 	//mutant:s36-remembers-before by TestFollowedCountsForOneSession -> if k.seq() == nil {
 	if !k.hasSettled() {
 		return Witness{}, false
@@ -124,9 +124,9 @@ func (rs *Rounds) endSave() {
 		return
 	}
 	rs.saver.savedAs = &s.as
-	k, as := rs.shared.known.seq(), s.as // nil: the node has joined another cluster meanwhile
-	if k != nil && as.session == rs.shared.session && as.Incarnation == rs.shared.known.incarnation && as.jumpedWith(k.state) {
-		rs.publish(func(p *progress) { p.saved = &s.as })
+	k, as := rs.follower.known.seq(), s.as // nil: the node has joined another cluster meanwhile
+	if k != nil && as.session == rs.follower.session && as.Incarnation == rs.follower.known.incarnation && as.jumpedWith(k.state) {
+		rs.issuer.publish(func(p *progress) { p.saved = &s.as })
 	}
 }
 
@@ -171,8 +171,8 @@ func (rs *Rounds) remember(w Witness) {
 	if w.Entered != nil {
 		w.Entered = new(since(*w.Entered))
 	}
-	rs.shared.known = recalled(w, rs.issuer.cfg.Elapsed.AtLeast())
-	rs.publish(func(p *progress) { p.knowsState = true })
+	rs.follower.known = recalled(w, rs.issuer.cfg.Elapsed.AtLeast())
+	rs.issuer.publish(func(p *progress) { p.knowsState = true })
 	for _, name := range slices.Sorted(maps.Keys(w.Records)) {
 		s := rs.issuer.series.named(name) // a request may have asked for it already
 		s.Mu.Lock()

@@ -27,9 +27,8 @@ type round struct {
 }
 
 // round returns what the goroutine of Rounds knows now.
-func (rs *Rounds) round() round {
-	sh := &rs.shared
-	return round{rs.issuer, sh.cluster, sh.known, sh.session, rs.agenda.spread, &sh.restored}
+func (fo *follower) round() round {
+	return round{fo.issuer, fo.cluster, fo.known, fo.session, fo.spread, &fo.restored}
 }
 
 // maxConflicts is the number of tries in one round. Usually a try fails because another node is faster. One that ends
@@ -356,7 +355,7 @@ const renewalsInOne = 100
 func (rs *Rounds) renewTogether(ctx context.Context, due []*series) (rest []*series, err error) {
 	var leased []*series
 	for _, s := range due {
-		if s.renewsTogether(rs.shared.session) {
+		if s.renewsTogether(rs.follower.session) {
 			leased = append(leased, s)
 		} else {
 			rest = append(rest, s)
@@ -391,13 +390,13 @@ type renewal struct {
 // /cluster and /seq and tries again, and then returns the sections.
 func (rs *Rounds) renew(ctx context.Context, some []*series) (failed []*series, err error) {
 	for range 2 {
-		rd := rs.round()
+		rd := rs.follower.round()
 		all := rs.planRenewals(rd, some)
 		if len(all) == 0 {
 			return nil, nil
 		}
 		slot, sent := rs.issuer.cfg.Tenure.Slot(rd.session), rs.issuer.now()
-		ops := append(rs.shared.seen.Checks(), slot.check())
+		ops := append(rs.follower.seen.Checks(), slot.check())
 		var err error
 		for _, r := range all {
 			ops = append(ops, r.t.ops...)
@@ -421,7 +420,7 @@ func (rs *Rounds) renew(ctx context.Context, some []*series) (failed []*series, 
 		if err != nil || rd.known.finding(v) != record.Good || v.State == nil {
 			return some, err
 		}
-		rs.shared.seen = v.Found
+		rs.follower.seen = v.Found
 	}
 	return some, nil
 }
@@ -429,15 +428,15 @@ func (rs *Rounds) renew(ctx context.Context, some []*series) (failed []*series, 
 // planRenewals returns the writes that are due.
 func (rs *Rounds) planRenewals(rd round, some []*series) (all []renewal) {
 	e := rd.situation(rs.issuer.cfg.Elapsed.Now())
-	e.Now = max(e.Now, rs.shared.seen.State.Time)
+	seen := rs.follower.seen
+	e.Now = max(e.Now, seen.State.Time)
 	for _, s := range some {
 		s.Mu.Lock()
 		if m := s.owned(); m != nil && e.At >= m.Until() {
 			m.Lapse(e.At)
 		} else if m != nil {
 			v := m.Last
-			v.Cluster, v.ClusterVersion, v.State, v.Version = rs.shared.seen.Cluster, rs.shared.seen.ClusterVersion, rs.shared.seen.State,
-				rs.shared.seen.Version
+			v.Cluster, v.ClusterVersion, v.State, v.Version = seen.Cluster, seen.ClusterVersion, seen.State, seen.Version
 			if w := m.NextWrite(v, e); w != nil {
 				all = append(all, renewal{s, v, stepOf(*w, s.Name, v, e.Nonce, e.By)})
 			}
@@ -450,8 +449,8 @@ func (rs *Rounds) planRenewals(rd round, some []*series) (all []renewal) {
 // endOwnerships gives back all sections that this node owns.
 func (rs *Rounds) endOwnerships(ctx context.Context) error {
 	rs.issuer.owners.GiveAll()
-	rs.noteConnection()
-	if sh := &rs.shared; !sh.joined || sh.session == 0 || sh.seen.State == nil {
+	rs.follower.noteConnection()
+	if fo := &rs.follower; !fo.joined || fo.session == 0 || fo.seen.State == nil {
 		return nil
 	}
 	var owned []*series
@@ -468,29 +467,37 @@ func (rs *Rounds) endOwnerships(ctx context.Context) error {
 		return err
 	}
 	for _, s := range rest { // records that have changed keep those that are written together with them, too
-		if err := rs.round().work(ctx, s); err != nil {
+		if err := rs.follower.round().work(ctx, s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// place is what rounds know of this node's place on the list of nodes that may own sections.
+type place struct {
+	// sawLeaving is the value of owners.IsLeaving at the last call of keepPlace.
+	sawLeaving bool
+	// unlisted: ZooKeeper refuses the list.
+	unlisted bool
+}
+
 // keepPlace follows the list of nodes at each heartbeat, and leaves it when this node gives its sections away.
 func (rs *Rounds) keepPlace(ctx context.Context, followed bool) error {
 	leaving := rs.issuer.owners.IsLeaving()
-	if !followed && leaving == rs.sawLeaving {
+	if !followed && leaving == rs.place.sawLeaving {
 		return nil
 	}
-	if leaving != rs.sawLeaving {
-		rs.sawLeaving, rs.agenda.unfinished = leaving, true // all that this node owns is due
+	if leaving != rs.place.sawLeaving {
+		rs.place.sawLeaving, rs.agenda.unfinished = leaving, true // all that this node owns is due
 	}
-	may := func() bool { return rs.round().unconfirmed() == 0 && !rs.flaps() }
+	may := func() bool { return rs.follower.round().unconfirmed() == 0 && !rs.flaps() }
 	err := rs.issuer.owners.Meet(ctx, rs.issuer.cfg.Store, may)
 	refused := err != nil && !errors.Is(err, store.ErrUnreachable)
-	if refused && !rs.unlisted {
+	if refused && !rs.place.unlisted {
 		rs.issuer.cfg.Log.Warn("sequences: this node cannot tell others that it may own ordered sequences", "error", err)
 	}
-	rs.unlisted = refused
+	rs.place.unlisted = refused
 	if refused { // nothing else needs the list
 		return nil
 	}
