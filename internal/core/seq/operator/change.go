@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/seq/record"
@@ -92,23 +90,23 @@ func (s Sequences) Create(ctx context.Context, d Definition) (record.Record, err
 	if err := d.Check(); err != nil {
 		return record.Record{}, err
 	}
-	return s.update(ctx, d.Name, true, func(v seen) (all changed, err error) {
+	return s.update(ctx, d.Name, true, func(v seen) (all writes, err error) {
 		st, old := *v.State, v.Record
-		lost := forgets(old, st)
+		lost := lacksValues(old, st)
 		switch {
 		case old.Exists():
-			return changed{}, ErrExists
+			return writes{}, ErrExists
 		case old != nil && old.Sections > 0 && d.Sections == 0:
-			return changed{}, refused("sections must be given, because this name was a family. Or purge it first")
+			return writes{}, refused("sections must be given, because this name was a family. Or purge it first")
 		case lost && !d.StartGiven:
-			return changed{}, ErrStartNeeded
+			return writes{}, ErrStartNeeded
 		//mutant:s19-early-strict-life by internal/core/seq:TestNoValueOfAnyLifeComesTwice -> case false:
 		case d.Mode.Rises() && old != nil && old.Mode.Holds() && old.IssuableFor(st) > 0:
-			return changed{}, ErrTooEarly // its values would come after higher ones (S19)
+			return writes{}, ErrTooEarly // its values would come after higher ones (S19)
 		}
-		switch err := s.checkOuter(ctx, d.Name); {
+		switch err := s.checkEnclosing(ctx, d.Name); {
 		case err != nil:
-			return changed{}, err
+			return writes{}, err
 		case d.Sections > 0:
 			return s.createFamily(ctx, d, v, lost)
 		}
@@ -156,9 +154,9 @@ func goesOn(r record.Record, old *record.Record) bool {
 	return old != nil && r.Scatter > 0 && r.Map == old.Map && old.KeyCheck != ""
 }
 
-// forgets reports whether values may have been issued of which old, the record of an earlier life, does not know: data
+// lacksValues reports whether values may have been issued of which old, the record of an earlier life, does not know: data
 // were lost. old is nil if there is no record.
-func forgets(old *record.Record, st record.State) bool {
+func lacksValues(old *record.Record, st record.State) bool {
 	return old == nil && st.Incarnation > 0 || old != nil && old.Incarnation < st.Incarnation
 }
 
@@ -210,10 +208,10 @@ func refused(format string, a ...any) error { return ChangeError(fmt.Sprintf(for
 // Set changes a sequence. Nodes follow at their next heartbeat. It returns ErrNotFound, ErrLostAgain, a ChangeError or an
 // error of update.
 func (s Sequences) Set(ctx context.Context, name string, c Change) (record.Record, error) {
-	return s.update(ctx, name, c.jumps(), func(v seen) (all changed, err error) {
+	return s.update(ctx, name, c.jumps(), func(v seen) (all writes, err error) {
 		switch {
 		case !v.Record.Exists():
-			return changed{}, ErrNotFound
+			return writes{}, ErrNotFound
 		case v.Record.Kind() == record.Family:
 			return c.setFamily(v)
 		}
@@ -301,61 +299,17 @@ func (c Change) position(r record.Record) (p int64, err error) {
 	return p, nil
 }
 
-// changed is what an operator writes in one transaction: the record of a name, and of a family those of its sections.
+// writes are what an operator writes in one transaction: the record of a name, and of a family those of its sections.
 // before are the operations that come before these writes.
-type changed struct {
+type writes struct {
 	before   []store.Op
 	own      record.Record
-	sections []changedSection
+	sections []sectionWrite
 }
 
-type changedSection struct {
+type sectionWrite struct {
 	entry
 	after record.Record
-}
-
-// eachSection returns what change makes of all sections that exist.
-func (v seen) eachSection(change func(record.Record) (record.Record, error)) (all []changedSection, err error) {
-	for _, e := range v.sections {
-		if e.record.Exists() {
-			after, err := change(*e.record)
-			if err != nil {
-				return nil, err
-			}
-			all = append(all, changedSection{e, after})
-		}
-	}
-	return all, nil
-}
-
-// deleteFamily returns the tombstones of a family and of its sections. That of the family knows the highest value of
-// all sections, and how long nodes that are cut off may issue some.
-func (v seen) deleteFamily(now int64) changed {
-	st := *v.State
-	all := changed{own: asOne(*v.Record, v.sections).Deleted(st, now)}
-	wait := all.own.IssuableFor(st)
-	all.sections, _ = v.eachSection(func(s record.Record) (record.Record, error) {
-		s = s.Deleted(st, now)
-		wait = max(wait, s.IssuableFor(st))
-		return s, nil
-	})
-	all.own.WaitMs, all.own.WaitFrom = wait.Milliseconds(), st.Time
-	return all
-}
-
-// setFamily returns a family and its sections after a change. The next value must not be lower than that of any
-// section.
-func (c Change) setFamily(v seen) (all changed, err error) {
-	if _, err := c.Apply(asOne(*v.Record, v.sections), *v.State); err != nil {
-		return changed{}, err
-	}
-	all.sections, err = v.eachSection(func(s record.Record) (record.Record, error) { return c.Apply(s, *v.State) })
-	if err != nil {
-		return changed{}, err
-	}
-	c.Next, c.NextPosition = nil, nil // sections have it
-	all.own, err = c.Apply(*v.Record, *v.State)
-	return all, err
 }
 
 // ApplyTo returns a sequence after the change, with all sections of a family.
@@ -372,124 +326,4 @@ func (c Change) ApplyTo(n record.Named, st record.State) (after record.Named, er
 		after.Sections = append(after.Sections, s)
 	}
 	return after, nil
-}
-
-// createFamily returns a new family and its sections. All of them begin above the values of all sections of earlier
-// lives. lost is that of newLife.
-func (s Sequences) createFamily(ctx context.Context, d Definition, v seen, lost bool) (all changed, err error) {
-	if v.sections, err = s.readSections(ctx, d.Name); err != nil {
-		return changed{}, err
-	}
-	if all.before, err = s.beforeFamily(ctx, d.Name, v.sections[:d.Sections]); err != nil {
-		return changed{}, err
-	}
-	above := v.highest()
-	begin := func(sections int, old *record.Record) (record.Record, error) {
-		r := record.Fresh(d.Map, d.Settings, *v.State)
-		r.Mode, r.Sections, r.Above = d.Mode, sections, above
-		if old != nil {
-			old = new(*old)
-			old.Above = above
-		}
-		return newLife(r, old, lost)
-	}
-	if all.own, err = begin(d.Sections, v.Record); err != nil {
-		return changed{}, err
-	}
-	for _, e := range v.sections[:d.Sections] {
-		section, err := begin(0, e.record)
-		if err != nil {
-			return changed{}, err
-		}
-		all.sections = append(all.sections, changedSection{e, section})
-	}
-	return all, nil
-}
-
-// FamilyError: a name lies within the prefix of a family, and nothing else may have the name.
-type FamilyError struct {
-	Family string
-	// Within are the first names that lie in the family's prefix already, and More is the number of further ones.
-	Within []string
-	More   int
-}
-
-func (e *FamilyError) Error() string {
-	if len(e.Within) == 0 {
-		return fmt.Sprintf("the family %s has all names with its prefix, so none of them can be created. A family "+
-			"that was deleted keeps them until it is purged", e.Family)
-	}
-	more := ""
-	if e.More > 0 {
-		more = fmt.Sprintf(" and %d more", e.More)
-	}
-	return fmt.Sprintf("a family has all names with its prefix, and some exist: %s%s. Choose another prefix, or "+
-		"delete and purge them", strings.Join(e.Within, ", "), more)
-}
-
-// checkOuter returns a *FamilyError if name lies in the prefix of a family.
-func (s Sequences) checkOuter(ctx context.Context, name string) error {
-	outer, err := s.outer(ctx, name)
-	for _, e := range outer {
-		if e.record != nil && e.record.Sections > 0 {
-			return &FamilyError{Family: e.name}
-		}
-	}
-	return err
-}
-
-// checkInner returns a *FamilyError if names exist, or were deleted, that lie in the prefix of a new family.
-func (s Sequences) checkInner(ctx context.Context, family string) error {
-	prefix := strings.TrimSuffix(family, "*")
-	all, _, err := s.List(ctx, prefix)
-	if err != nil {
-		return err
-	}
-	taken := &FamilyError{Family: family}
-	for _, n := range all {
-		of, _, section := record.SectionOf(n.Name)
-		switch {
-		case n.Name == family, section && of == family, n.Name == prefix: // msg: is not a name of msg:*
-		case len(taken.Within) < 3:
-			taken.Within = append(taken.Within, n.Name)
-		default:
-			taken.More++
-		}
-	}
-	if len(taken.Within) == 0 {
-		return nil
-	}
-	return taken
-}
-
-// beforeFamily returns the operations that must come before the creation of a family: the creation of the directories
-// of its sections, and checks that no node has created a sequence in its prefix from a template. Operators write /seq.
-func (s Sequences) beforeFamily(ctx context.Context, family string, sections []entry) (ops []store.Op, err error) {
-	outer, err := s.outer(ctx, family)
-	if err != nil {
-		return nil, err
-	}
-	for _, e := range outer {
-		if e.record != nil {
-			ops = append(ops, store.CheckOp{Path: record.Path(e.name), Version: e.version})
-		}
-	}
-	if err := s.checkInner(ctx, family); err != nil {
-		return nil, err
-	}
-	paths := []string{}
-	for _, e := range sections {
-		if path := record.BucketPath(e.name); path != record.BucketPath(family) { // commit creates that of the family
-			paths = append(paths, path)
-		}
-	}
-	slices.Sort(paths)
-	paths = slices.Compact(paths)
-	found, err := s.Store.GetAll(ctx, paths...)
-	for k, f := range found {
-		if !f.Found {
-			ops = append(ops, store.CreateOp{Path: paths[k]})
-		}
-	}
-	return ops, err
 }

@@ -54,7 +54,7 @@ func (s Sequences) guard(ctx context.Context, name string, v seen, far bool) err
 func (s Sequences) await(ctx context.Context, at coordinator.Change, far, made bool) error {
 	began, said := s.clock().Now(), false
 	for {
-		late, err := s.late(ctx, at, far, made)
+		late, err := s.nodesBehind(ctx, at, far, made)
 		waited := s.clock().Now().Sub(began)
 		switch {
 		case err != nil && (waited > GuardTime || !errors.Is(err, store.ErrUnreachable)):
@@ -74,9 +74,9 @@ func (s Sequences) await(ctx context.Context, at coordinator.Change, far, made b
 	}
 }
 
-// late returns the nodes that have not followed the changes as far as at. Of a far jump that is about to be made, all
+// nodesBehind returns the nodes that have not followed the changes as far as at. Of a far jump that is about to be made, all
 // absent nodes are late. One that has reported shortly before may only reconnect: it counts as behind for so long.
-func (s Sequences) late(
+func (s Sequences) nodesBehind(
 	ctx context.Context, at coordinator.Change, far, made bool,
 ) (late NotFollowedError, err error) {
 	all, err := coordinator.Operator{Store: s.Store, Now: s.Now, By: s.By}.Roster(ctx)
@@ -105,16 +105,16 @@ func (s Sequences) late(
 // Absent returns the workers whose nodes are not connected, but may come back with their leases. They do not hear of a
 // far jump, unless they are connected in time.
 func (s Sequences) Absent(ctx context.Context) ([]coordinator.Entry, error) {
-	late, err := s.late(ctx, coordinator.Change{}, true, false)
+	late, err := s.nodesBehind(ctx, coordinator.Change{}, true, false)
 	return late.Absent, err
 }
 
 // far reports whether a change is a far jump: see jumpsFar. So is a name that begins anew a short time after it
 // was purged: other nodes may know the record before.
-func (v seen) far(name string, after changed) bool {
+func (v seen) far(name string, after writes) bool {
 	//mutant:s34-purged by internal/core/seq:TestPurgeNeedsAllNodes -> purged := false
 	purged := v.Record == nil && slices.Contains(v.State.Changed, name)
-	return purged || jumpsFar(v.Record, after.own) || slices.ContainsFunc(after.sections, func(s changedSection) bool {
+	return purged || jumpsFar(v.Record, after.own) || slices.ContainsFunc(after.sections, func(s sectionWrite) bool {
 		return jumpsFar(s.record, s.after)
 	})
 }

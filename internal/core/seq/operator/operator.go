@@ -16,7 +16,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/seq/record"
@@ -47,14 +51,14 @@ var ErrNotFound = errors.New("sequence not found")
 // Delete deletes a sequence. Its record stays as a tombstone, so that the name does not begin again
 // with values that were issued. It returns ErrNotFound, or an error of update.
 func (s Sequences) Delete(ctx context.Context, name string) (record.Record, error) {
-	r, err := s.update(ctx, name, true, func(v seen) (changed, error) {
+	r, err := s.update(ctx, name, true, func(v seen) (writes, error) {
 		switch {
 		case !v.Record.Exists():
-			return changed{}, ErrNotFound
+			return writes{}, ErrNotFound
 		case v.Record.Kind() == record.Family:
 			return v.deleteFamily(s.Now()), nil
 		}
-		return changed{own: v.Record.Deleted(*v.State, s.Now())}, nil
+		return writes{own: v.Record.Deleted(*v.State, s.Now())}, nil
 	})
 	if err == nil {
 		s.forgetKeys(ctx, r)
@@ -115,7 +119,7 @@ func (s Sequences) Purge(ctx context.Context, name string) error {
 // for a record that cannot be used. It returns a *NotFollowedError if nodes have not followed the last change before a
 // jump, or have not followed a far jump in time: then it says Made. It returns ErrMade if that is not known.
 func (s Sequences) update(
-	ctx context.Context, name string, jump bool, change func(v seen) (changed, error),
+	ctx context.Context, name string, jump bool, change func(v seen) (writes, error),
 ) (record.Record, error) {
 	type last struct{ changes, incarnation int64 }
 	var guarded *last
@@ -199,7 +203,7 @@ func (s Sequences) look(ctx context.Context, name string) (seen, context.Context
 
 // commit writes the records of a change. also are the operations that belong to them.
 func (s Sequences) commit(
-	ctx context.Context, name string, v seen, after changed, also []store.Op,
+	ctx context.Context, name string, v seen, after writes, also []store.Op,
 ) (r record.Record, err error) {
 	ops, nonce := append(v.SetState(v.State.After(name)), v.CheckCluster()), record.NewNonce("")
 	ops = append(append(ops, after.before...), also...)
@@ -229,6 +233,155 @@ func (s Sequences) commit(
 		}
 	}
 	return r, s.Store.Multi(ctx, ops...)
+}
+
+// entry is the record of a name as an operator has read it.
+type entry struct {
+	name    string
+	record  *record.Record // nil: there is none
+	version int32
+	written int64 // Unix ms of ZooKeeper's leader
+}
+
+// readEntries reads the records of names.
+func (s Sequences) readEntries(ctx context.Context, names []string) ([]entry, error) {
+	paths := make([]string, len(names))
+	for k, name := range names {
+		paths[k] = record.Path(name)
+	}
+	found, err := s.Store.GetAll(ctx, paths...)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]entry, len(names))
+	for k, f := range found {
+		if all[k].name = names[k]; !f.Found {
+			continue
+		}
+		r, err := record.Parse(f.Data)
+		if err != nil {
+			return nil, record.DamagedAt(paths[k], err)
+		}
+		all[k].record, all[k].version, all[k].written = &r, f.Stat.Version, f.Stat.Mtime
+	}
+	return all, nil
+}
+
+// List returns the sequences whose names begin with prefix, and the tombstones, by name. The sections of a family are
+// part of it. It returns ErrNoState if no node has served sequences yet.
+func (s Sequences) List(ctx context.Context, prefix string) ([]record.Named, record.State, error) {
+	st, err := s.State(ctx)
+	if err != nil {
+		return nil, record.State{}, err
+	}
+	buckets, err := s.Store.Children(ctx, record.RecordsDir)
+	if errors.Is(err, store.ErrNoNode) {
+		return nil, st, nil
+	}
+	if err != nil {
+		return nil, record.State{}, err
+	}
+	found := make([][]record.Named, len(buckets))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(16)
+	for k, bucket := range buckets {
+		group.Go(func() (err error) {
+			found[k], err = s.inBucket(ctx, record.RecordsDir+"/"+bucket, prefix)
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, record.State{}, err
+	}
+	all := slices.Concat(found...)
+	slices.SortFunc(all, func(a, b record.Named) int {
+		of, k, is := record.SectionOf(a.Name)
+		other, l, both := record.SectionOf(b.Name)
+		if is && both && of == other {
+			return k - l
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	return foldSections(all), st, nil
+}
+
+func (s Sequences) inBucket(ctx context.Context, dir, prefix string) ([]record.Named, error) {
+	children, err := s.Store.Children(ctx, dir)
+	if err != nil {
+		return nil, err
+	}
+	var names, paths []string
+	for _, child := range children {
+		if name := record.NameOf(child); strings.HasPrefix(name, prefix) {
+			names, paths = append(names, name), append(paths, dir+"/"+child)
+		}
+	}
+	found, err := s.Store.GetAll(ctx, paths...)
+	if err != nil {
+		return nil, err
+	}
+	var all []record.Named
+	for k, f := range found {
+		if !f.Found {
+			continue // purged meanwhile
+		}
+		r, err := record.Parse(f.Data)
+		all = append(all, record.Named{Name: names[k], Record: r, Written: f.Stat.Mtime, Err: record.DamagedAt(paths[k], err)})
+	}
+	return all, nil
+}
+
+// Nodes returns the addresses of the nodes that may own ordered sequences. Nodes are on the list while they know an
+// ordered sequence, and have an address.
+func (s Sequences) Nodes(ctx context.Context) ([]string, error) {
+	nodes, err := s.Store.Children(ctx, record.NodesDir)
+	if errors.Is(err, store.ErrNoNode) {
+		return nil, nil
+	}
+	return nodes, err
+}
+
+// State returns the state of all sequences. It returns ErrNoState if no node has served sequences yet, and ErrDamaged.
+func (s Sequences) State(ctx context.Context) (st record.State, err error) {
+	if err := s.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
+		return record.State{}, err
+	}
+	found, err := s.Store.GetAll(ctx, record.ClusterPath, record.StatePath)
+	if err != nil {
+		return record.State{}, err
+	}
+	v, err := record.ParseFound(found)
+	switch {
+	case err != nil:
+		return record.State{}, fmt.Errorf("%w: %w", record.ErrDamaged, err)
+	case v.State == nil:
+		return record.State{}, ErrNoState
+	}
+	return *v.State, nil
+}
+
+// Find returns a sequence, or its tombstone, and the state of all sequences. It returns ErrNotFound if there is none.
+func (s Sequences) Find(ctx context.Context, name string) (record.Named, record.State, error) {
+	v, _, err := s.look(ctx, name)
+	_, hasPath := errors.AsType[record.DamagedError](err)
+	switch {
+	case hasPath: // of a section
+		return record.Named{}, record.State{}, err
+	case errors.Is(err, record.ErrDamaged), errors.Is(err, record.ErrUnknownMode):
+		return record.Named{}, record.State{}, record.DamagedAt(record.Path(name), err)
+	case err != nil:
+		return record.Named{}, record.State{}, err
+	case v.Record == nil:
+		return record.Named{}, *v.State, ErrNotFound
+	}
+	var sections []record.Named
+	for _, e := range v.sections {
+		if e.record != nil {
+			sections = append(sections, record.Named{Name: e.name, Record: *e.record, Written: e.written})
+		}
+	}
+	n := record.Named{Name: name, Record: *v.Record, Written: v.Stat.Mtime}
+	return withSections(n, sections), *v.State, nil
 }
 
 // ErrNoKey: ZooKeeper does not have the key of the sequence.
