@@ -10,6 +10,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/seq/mode"
+	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
@@ -133,6 +134,31 @@ func (c *catalog) markAll() {
 	for _, s := range c.list() {
 		s.mark(false)
 	}
+}
+
+// goOnAlone lets the node issue what an earlier process held, because ZooKeeper cannot be asked.
+func (c *catalog) goOnAlone() {
+	for _, s := range c.list() {
+		s.Mu.Lock()
+		if m := s.stocked(); m != nil {
+			m.unread = false
+		}
+		s.Mu.Unlock()
+	}
+}
+
+// flaps reports whether a section was lost twice in a minute (O9).
+func (c *catalog) flaps(now int64) bool {
+	for _, s := range c.list() {
+		s.Mu.Lock()
+		m, ok := s.mode.(*ordered.Section)
+		flaps := ok && m.Flaps(now)
+		s.Mu.Unlock()
+		if flaps {
+			return true
+		}
+	}
+	return false
 }
 
 // maxLookups is the number of unknown names that a node looks up in ZooKeeper in a second.

@@ -147,6 +147,8 @@ type Issuer struct {
 	series  catalog
 	refused [len(record.Reasons)]atomic.Int64 // by reason, as in record.Reasons
 
+	// quotaToldAt is when a line about a quota was logged last, ns of AtMost, longAgoNs for never.
+	quotaToldAt atomic.Int64
 	// progress is what Rounds has published last.
 	progress atomic.Pointer[progress]
 }
@@ -187,6 +189,7 @@ func New(cfg Config) (*Issuer, *Rounds) {
 		i.journal = newJournal(cfg.Dir)
 	}
 	i.series.shares, i.series.now = i.shares, i.now
+	i.quotaToldAt.Store(longAgoNs)
 	return i, newRounds(i)
 }
 
@@ -341,6 +344,18 @@ func (i *Issuer) count(err error) {
 		if ok && r.Reason == reason {
 			i.refused[k].Add(1)
 		}
+	}
+}
+
+// refuseAll refuses the requests that wait, of all sequences. Those that wait only for the disk wait on: see await.
+func (i *Issuer) refuseAll(r *record.Refusal) {
+	now := i.now()
+	for _, s := range i.series.list() {
+		s.change(func() {
+			if len(s.Waiting) > 0 {
+				s.Refuse(r, now)
+			}
+		})
 	}
 }
 

@@ -287,7 +287,7 @@ func putBackUnknown(v view, cluster string) record.State {
 		return record.State{Cluster: cluster, PutIn: v.Incarnation()}
 	}
 	next := *v.State
-	next.Time += max(0, v.leader-v.Written) + 2*record.MostRaise.Milliseconds()
+	next.Time += max(0, v.leader-v.StateWritten) + 2*record.MostRaise.Milliseconds()
 	next.Jumped, next.PutIn = next.Time, v.Incarnation()
 	return next
 }

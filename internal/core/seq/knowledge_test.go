@@ -223,7 +223,7 @@ func TestPutBackUnknown(t *testing.T) {
 			record.State{Cluster: "c", Time: 31_000, Jumped: 31_000, PutIn: 2, Changes: 3}},
 	} {
 		v := view{leader: row.leader}
-		v.Cluster, v.State, v.Written = &record.Cluster{UUID: "c", Incarnation: 2}, row.state, 5000
+		v.Cluster, v.State, v.StateWritten = &record.Cluster{UUID: "c", Incarnation: 2}, row.state, 5000
 		if got := putBackUnknown(v, "c"); !reflect.DeepEqual(got, row.want) {
 			t.Errorf("%s: %+v", name, got)
 		}

@@ -3,17 +3,19 @@ package seq
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"go.uber.org/atomic"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/seq/mode"
+	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 )
@@ -32,15 +34,12 @@ type Rounds struct {
 	writing sync.WaitGroup
 	// forgotAt is when this node last forgot unused names, ns of AtMost.
 	forgotAt int64
-	// quotaToldAt is when it last logged a line about a quota, ns of AtMost, longAgoNs for never.
-	quotaToldAt atomic.Int64
 }
 
 func newRounds(of *Issuer) *Rounds {
 	rs := &Rounds{issuer: of, follower: follower{issuer: of}}
 	rs.follower.known, rs.agenda.roundTime = knowsNothing(), longestRound
 	rs.issuer.progress.Store(new(noProgress()))
-	rs.quotaToldAt.Store(longAgoNs)
 	rs.saver.beside = rs.writing.Go
 	rs.saver.keep = func(Witness) error { return nil }
 	if dir := of.cfg.Dir; dir != nil {
@@ -204,15 +203,12 @@ func (rs *Rounds) begin() {
 	rs.agenda.note(rs.issuer.alarms.rings(rs.issuer.now())) // also if there is nothing that this round may do for them
 	rs.follower.noteConnection()
 	rs.endSave()
-	cluster := rs.follower.cluster
-	rs.issuer.owners.Join(cluster.UUID)
-	if rs.follower.joined {
-		if rs.resume(cluster) {
-			rs.issuer.cfg.Log.Warn("dropped the values that an earlier process held: the journal is older than the " +
-				"state file, or of another node")
-		}
-	} else {
-		rs.refuseAll(mode.Confirming(startsIn))
+	rs.issuer.owners.Join(rs.follower.cluster.UUID)
+	if !rs.follower.joined {
+		rs.issuer.refuseAll(mode.Confirming(startsIn))
+	} else if rs.resume(rs.follower.cluster) {
+		rs.issuer.cfg.Log.Warn("dropped the values that an earlier process held: the journal is older than the " +
+			"state file, or of another node")
 	}
 }
 
@@ -221,10 +217,10 @@ func (rs *Rounds) begin() {
 func (rs *Rounds) end(failed error) {
 	rs.forget()
 	if errors.Is(failed, store.ErrUnreachable) {
-		rs.goOnAlone()
+		rs.issuer.series.goOnAlone()
 	}
 	if failed != nil {
-		rs.refuseAll(noBlockAfter(failed))
+		rs.issuer.refuseAll(noBlockAfter(failed))
 	}
 }
 
@@ -245,7 +241,7 @@ func (rs *Rounds) waitForState(ctx context.Context, v view) (err error) {
 		//mutant:s35-late by TestJournalRaisesTheRecord ->
 		err = rs.follower.putAllAboveJournal(ctx, v, rs.agenda.roundTime)
 	}
-	rs.refuseAll(mode.Confirming(max(rs.follower.round().unconfirmed(), time.Second)))
+	rs.issuer.refuseAll(mode.Confirming(max(rs.follower.round().unconfirmed(), time.Second)))
 	return err
 }
 
@@ -259,17 +255,6 @@ func (rs *Rounds) tellAndMeet(ctx context.Context, v view) (told bool, err error
 		err = rs.follower.meetAll(ctx)
 	}
 	return told, err
-}
-
-// goOnAlone lets the node issue what an earlier process held, because ZooKeeper cannot be asked.
-func (rs *Rounds) goOnAlone() {
-	for _, s := range rs.issuer.series.list() {
-		s.Mu.Lock()
-		if m := s.stocked(); m != nil {
-			m.unread = false
-		}
-		s.Mu.Unlock()
-	}
 }
 
 // startsIn is when a node that has just started may have a worker.
@@ -302,18 +287,6 @@ func (rs *Rounds) hasFollowed(sent int64) {
 	}
 }
 
-// refuseAll refuses the requests that wait, of all sequences. Those that wait only for the disk wait on: see await.
-func (rs *Rounds) refuseAll(r *record.Refusal) {
-	now := rs.issuer.now()
-	for _, s := range rs.issuer.series.list() {
-		s.change(func() {
-			if len(s.Waiting) > 0 {
-				s.Refuse(r, now)
-			}
-		})
-	}
-}
-
 // longestRound is the greatest agenda.roundTime. So requests that wait are woken in time.
 const longestRound = mode.Patience / 2
 
@@ -324,10 +297,10 @@ func (rs *Rounds) workAll(ctx context.Context, due []*series) (complete bool, er
 	group.SetLimit(rs.issuer.cfg.Parallel)
 	var lost atomic.Pointer[lostError]
 	var early atomic.Bool
-	rd, began := rs.follower.round(), rs.issuer.now()
+	rd, began, most := rs.follower.round(), rs.issuer.now(), int64(rs.agenda.roundTime)
 	begin := func(s *series) {
 		group.Go(func() error {
-			if early.Load() || rs.issuer.now()-began >= int64(rs.agenda.roundTime) {
+			if early.Load() || rs.issuer.now()-began >= most {
 				early.Store(true)
 				s.wakeWaiting() // the requests see whether they have waited too long
 				return nil
@@ -340,10 +313,10 @@ func (rs *Rounds) workAll(ctx context.Context, due []*series) (complete bool, er
 				s.change(func() { s.Refuse(mode.Confirming(time.Second), rs.issuer.now()) })
 				err = nil
 			case errors.Is(err, record.ErrDamaged), errors.Is(err, record.ErrUnknownMode):
-				rs.unusable(s, err)
+				rd.unusable(s, err)
 				return nil
 			case errors.As(err, new(noRoomError)): // what others need may be allowed
-				rs.overQuota(s, err)
+				rd.overQuota(s, err)
 				return nil
 			case err == nil:
 				return nil
@@ -376,32 +349,6 @@ func (rs *Rounds) workAll(ctx context.Context, due []*series) (complete bool, er
 	return !rs.agenda.unfinished, err
 }
 
-// overQuota refuses requests for a series, because ZooKeeper has no room for a record that it needs.
-func (rs *Rounds) overQuota(s *series, err error) {
-	now := rs.issuer.now()
-	s.change(func() { s.Refuse(noBlockAfter(err), now) })
-	if last := rs.quotaToldAt.Load(); now-last > int64(time.Minute) &&
-		rs.quotaToldAt.CompareAndSwap(last, now) {
-		rs.issuer.cfg.Log.Error("sequences: no room in ZooKeeper", "sequence", s.Name, "error", err)
-	}
-}
-
-// unusable refuses requests for a series whose record cannot be used.
-func (rs *Rounds) unusable(s *series, err error) {
-	path, news := record.Path(s.Name), false
-	var other record.DamagedError
-	if errors.As(err, &other) {
-		path = other.Path
-	}
-	refusal, text := damaged(s.Name, path), "a record in ZooKeeper is damaged"
-	if errors.Is(err, record.ErrUnknownMode) {
-		refusal, text = unknownMode(s.Name, path), "this node does not know the mode of a sequence. Upgrade the node"
-	}
-	if s.change(func() { news = s.freeze(refusal, rs.issuer.now()) }); news {
-		rs.issuer.cfg.Log.Error(text, "sequence", s.Name, "path", path, "error", err)
-	}
-}
-
 // lostError: what was read shows that ZooKeeper has lost data. later: another node has noticed that already.
 type lostError struct {
 	reason string
@@ -409,3 +356,177 @@ type lostError struct {
 }
 
 func (e *lostError) Error() string { return e.reason }
+
+// When rounds come, and on which series they work.
+
+// alarms are the times at which Round must look at series. With 100,000 sequences a round must not look at each of them
+// whenever one has run out of values. Any goroutine may use it.
+type alarms struct {
+	// woken has capacity 1: it makes Run call Round.
+	woken chan struct{}
+
+	mu  sync.Mutex
+	all []*series // those that have an alarm
+	// armed is the earliest of them when Run last began to wait, math.MaxInt64 before.
+	armed int64
+}
+
+func newAlarms() *alarms { return &alarms{woken: make(chan struct{}, 1), armed: math.MaxInt64} }
+
+// alarm is a time, ns of AtMost, 0 for none. That of a renewal also rings when the alarm of another
+// renewal does, from the time from on. Else from and at are the same.
+type alarm struct{ from, at int64 }
+
+// wake makes Run call Round soon. It never blocks.
+func (a *alarms) wake() {
+	select {
+	case a.woken <- struct{}{}:
+	default:
+	}
+}
+
+// wakeAt makes Round look at a series at this time, ns of AtMost.
+func (a *alarms) wakeAt(s *series, at int64) {
+	if a.set(s, alarm{at, at}) {
+		a.wake()
+	}
+}
+
+// set sets the alarm of a series, if new is earlier than the alarm that is set. A series has no more than one. set
+// reports whether Run may sleep beyond new. A round need not care: Run arms the alarms after it, before it sleeps.
+func (a *alarms) set(s *series, new alarm) (early bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if s.alarm.at == 0 {
+		a.all = append(a.all, s)
+	}
+	if s.alarm.at == 0 || new.at < s.alarm.at {
+		s.alarm = new
+	}
+	return new.at < a.armed
+}
+
+// rings removes and returns the series whose time has come, and those that may ring together with them.
+func (a *alarms) rings(now int64) (due []*series) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	renews := slices.ContainsFunc(a.all, func(s *series) bool { return s.alarm.from < s.alarm.at && s.alarm.at <= now })
+	a.all = slices.DeleteFunc(a.all, func(s *series) bool {
+		if s.alarm.at > now && !(renews && s.alarm.from <= now) {
+			return false
+		}
+		s.alarm = alarm{}
+		due = append(due, s)
+		return true
+	})
+	return due
+}
+
+// arm returns the time until the first alarm, most at most.
+func (a *alarms) arm(now int64, most time.Duration) time.Duration {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.armed = now + int64(most)
+	for _, s := range a.all {
+		a.armed = min(a.armed, s.alarm.at)
+	}
+	return max(0, time.Duration(a.armed-now))
+}
+
+// nextAlarm makes Round look at a series when it must.
+func (rd round) nextAlarm(s *series) {
+	now := rd.issuer.now()
+	s.Mu.Lock()
+	next := alarm{s.DueAt, s.DueAt}
+	switch {
+	case s.DueAt != 0 && s.owned() != nil:
+		next.at = max(s.DueAt, s.PausedUntil, now+1) // a slow write may have left no time until the next one
+		next.from = next.at - int64(s.known.Hold()/6)
+	case s.PausedUntil > now:
+		next.from, next.at = s.PausedUntil, s.PausedUntil
+	}
+	slowAt := int64(0)
+	if m, ok := s.mode.(*ordered.Section); ok { // nextBatch has set this alarm, but an earlier one may have replaced it
+		slowAt = m.SlowAt()
+	}
+	s.Mu.Unlock()
+	// One of them may be 0 or past, and does not count. Of two that do, set keeps the earlier one.
+	for _, one := range []alarm{next, {slowAt, slowAt}} {
+		if one.at > now {
+			rd.issuer.alarms.set(s, one)
+		}
+	}
+}
+
+// agenda is what rounds have yet to do, and how fast they may.
+type agenda struct {
+	// unfinished: the last round has left work to the next one.
+	unfinished bool
+	// rung are the series whose alarms have rung since a round last looked for work.
+	rung []*series
+	// roundTime is the time after which a round begins no more work. Each read of /seq sets it.
+	roundTime time.Duration
+}
+
+// note notes series whose alarms have rung, each once.
+func (ag *agenda) note(rung []*series) {
+	for _, s := range rung {
+		if !s.rung {
+			s.rung, ag.rung = true, append(ag.rung, s)
+		}
+	}
+}
+
+// popRung returns the series that were noted.
+func (ag *agenda) popRung() []*series {
+	all := ag.rung
+	ag.rung = nil
+	for _, s := range all {
+		s.rung = false
+	}
+	return all
+}
+
+// bound makes rounds short while something must be done between them: leases be renewed, or others be told within the
+// confirming time that the node still has so many records to put back, lost.
+func (ag *agenda) bound(leases bool, lost int, confirm time.Duration) {
+	ag.roundTime = longestRound
+	if leases {
+		ag.roundTime = record.MinLease / 4
+	}
+	if lost > 0 && confirm > 0 {
+		ag.roundTime = min(ag.roundTime, confirm/4)
+	}
+}
+
+// due returns the series that need work, those first that requests wait for. It looks at all series after /seq
+// was read, and if the last round has left some. Otherwise it looks at those that requests have asked for.
+func (rs *Rounds) due(read bool) (due []*series) {
+	all := rs.agenda.popRung()
+	nodes := int64(rs.follower.cluster.Nodes)
+	if read || rs.agenda.unfinished {
+		all = rs.issuer.series.list()
+		var used int64
+		for _, s := range all {
+			s.Mu.Lock()
+			if s.mode != nil && s.mode.Used() {
+				used++
+			}
+			s.Mu.Unlock()
+		}
+		rs.follower.spread = spread(used, nodes)
+	}
+	rd := rs.follower.round()
+	e := rd.situation(rs.issuer.cfg.Elapsed.Now())
+	var by [mode.Awaited + 1][]*series
+	for _, s := range all {
+		u := s.urgency(e)
+		by[u] = append(by[u], s)
+		if u == mode.Idle {
+			rd.nextAlarm(s)
+		}
+	}
+	// Those that are cut off here are due again at the next heartbeat.
+	renewals := by[mode.Renew][:min(len(by[mode.Renew]), renewalsAtOnce(rs.issuer.cfg.Follow, nodes))]
+	return slices.Concat(by[mode.Awaited], by[mode.Needed], renewals)
+}

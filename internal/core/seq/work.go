@@ -242,7 +242,7 @@ func (rd round) look(ctx context.Context, s *series, synced bool) (view, error) 
 		if v.Found, err = record.ParseFound(found[:len(paths)-slots]); err != nil {
 			return view{}, err
 		}
-		v.leader = v.Written
+		v.leader = v.StateWritten
 		for _, slot := range found[len(paths)-slots:] {
 			v.leader = max(v.leader, slot.Stat.Mtime)
 		}
@@ -305,6 +305,32 @@ func (rd round) commit(ctx context.Context, s *series, v view, st step) (again b
 type noRoomError struct{ error }
 
 func (e noRoomError) Unwrap() error { return e.error }
+
+// overQuota refuses requests for a series, because ZooKeeper has no room for a record that it needs.
+func (rd round) overQuota(s *series, err error) {
+	now := rd.issuer.now()
+	s.change(func() { s.Refuse(noBlockAfter(err), now) })
+	told := &rd.issuer.quotaToldAt
+	if last := told.Load(); now-last > int64(time.Minute) && told.CompareAndSwap(last, now) {
+		rd.issuer.cfg.Log.Error("sequences: no room in ZooKeeper", "sequence", s.Name, "error", err)
+	}
+}
+
+// unusable refuses requests for a series whose record cannot be used.
+func (rd round) unusable(s *series, err error) {
+	path, news := record.Path(s.Name), false
+	var other record.DamagedError
+	if errors.As(err, &other) {
+		path = other.Path
+	}
+	refusal, text := damaged(s.Name, path), "a record in ZooKeeper is damaged"
+	if errors.Is(err, record.ErrUnknownMode) {
+		refusal, text = unknownMode(s.Name, path), "this node does not know the mode of a sequence. Upgrade the node"
+	}
+	if s.change(func() { news = s.freeze(refusal, rd.issuer.now()) }); news {
+		rd.issuer.cfg.Log.Error(text, "sequence", s.Name, "path", path, "error", err)
+	}
+}
 
 // wrote ends a write of a mode.
 func (rd round) wrote(s *series, v mode.View, t mode.Write, sent int64, err error) {
@@ -436,7 +462,7 @@ func (rs *Rounds) planRenewals(rd round, some []*series) (all []renewal) {
 			m.Lapse(e.At)
 		} else if m != nil {
 			v := m.Last
-			v.Cluster, v.ClusterVersion, v.State, v.Version = seen.Cluster, seen.ClusterVersion, seen.State, seen.Version
+			v.Cluster, v.ClusterVersion, v.State, v.StateVersion = seen.Cluster, seen.ClusterVersion, seen.State, seen.StateVersion
 			if w := m.NextWrite(v, e); w != nil {
 				all = append(all, renewal{s, v, stepOf(*w, s.Name, v, e.Nonce, e.By)})
 			}
@@ -491,7 +517,7 @@ func (rs *Rounds) keepPlace(ctx context.Context, followed bool) error {
 	if leaving != rs.place.sawLeaving {
 		rs.place.sawLeaving, rs.agenda.unfinished = leaving, true // all that this node owns is due
 	}
-	may := func() bool { return rs.follower.round().unconfirmed() == 0 && !rs.flaps() }
+	may := func() bool { return rs.follower.round().unconfirmed() == 0 && !rs.issuer.series.flaps(rs.issuer.now()) }
 	err := rs.issuer.owners.Meet(ctx, rs.issuer.cfg.Store, may)
 	refused := err != nil && !errors.Is(err, store.ErrUnreachable)
 	if refused && !rs.place.unlisted {
@@ -502,21 +528,6 @@ func (rs *Rounds) keepPlace(ctx context.Context, followed bool) error {
 		return nil
 	}
 	return err
-}
-
-// flaps reports whether a section was lost twice in a minute (O9).
-func (rs *Rounds) flaps() bool {
-	now := rs.issuer.now()
-	for _, s := range rs.issuer.series.list() {
-		s.Mu.Lock()
-		m, ok := s.mode.(*ordered.Section)
-		flaps := ok && m.Flaps(now)
-		s.Mu.Unlock()
-		if flaps {
-			return true
-		}
-	}
-	return false
 }
 
 // Leave makes this node give its ordered sequences to other nodes, if there are any. From then on it passes

@@ -475,8 +475,8 @@ type Found struct {
 	Cluster        *Cluster
 	ClusterVersion int32
 	State          *State
-	Version        int32 // of /seq
-	Written        int64 // when /seq was, Unix ms of ZooKeeper's leader
+	StateVersion   int32
+	StateWritten   int64 // Unix ms of ZooKeeper's leader
 	Record         *Record
 	Stat           store.Stat // of the record
 }
@@ -492,13 +492,12 @@ func (v Found) Incarnation() int64 {
 // Checks returns the operations without which nothing is written: /cluster and /seq must be as they were read (S10). So
 // a node or an operator who does not know of a loss of data writes nothing.
 func (v Found) Checks() []store.Op {
-	version := v.Version
-	return []store.Op{v.CheckCluster(), store.CheckOp{Path: StatePath, Version: version}}
+	return []store.Op{v.CheckCluster(), store.CheckOp{Path: StatePath, Version: v.StateVersion}}
 }
 
 // SetState returns the operations that write /seq, if it is as it was read.
 func (v Found) SetState(st State) []store.Op {
-	return setVersion(store.SetOp{Path: StatePath, Data: st.Marshal(), Version: v.Version})
+	return setVersion(store.SetOp{Path: StatePath, Data: st.Marshal(), Version: v.StateVersion})
 }
 
 // CheckCluster returns the operation that fails if /cluster is not as it was read.
@@ -518,7 +517,7 @@ func ParseFound(read []store.Record) (v Found, err error) {
 		}
 	}
 	if read[1].Found {
-		v.State, v.Version, v.Written = new(State), read[1].Stat.Version, read[1].Stat.Mtime
+		v.State, v.StateVersion, v.StateWritten = new(State), read[1].Stat.Version, read[1].Stat.Mtime
 		if err := json.Unmarshal(read[1].Data, v.State); err != nil || v.State.Cluster == "" {
 			return Found{}, fmt.Errorf("%s is not a record of flaked: %.80q", StatePath, read[1].Data)
 		}
