@@ -153,7 +153,7 @@ type Issuer struct {
 	progress atomic.Pointer[progress]
 }
 
-// shares are what the Issuer and all its series use. None of these change.
+// shares are what the Issuer and all its series use. None of them is replaced.
 type shares struct {
 	journal  *journal      // keeps what the series hold over a restart, nil: nothing does
 	owners   *ordered.Node // what ordered sequences share

@@ -281,7 +281,7 @@ func (fo *follower) writeTimes(ctx context.Context, v view, next record.State, s
 
 // A node may have lost its witness file, but not its journal. Or its witness file is older, because the disk had no
 // room for it. A block in the journal shows that the record had a higher next position: perhaps an operator had raised
-// it, which no skip covesh. So the node puts the record above that block (S35). The skip from there covers what other
+// it, which no skip covers. So the node puts the record above that block (S35). The skip from there covers what other
 // nodes have taken.
 
 // putAboveJournal returns the step that puts the record above the blocks in the journal, if ZooKeeper has lost them. It returns a

@@ -23,7 +23,7 @@ type round struct {
 	known    knowledge
 	session  int64
 	spread   time.Duration // see the function spread
-	restored *restored     // the only part that a goroutine changes
+	restored *restored     // to which the goroutines add
 }
 
 // round returns what the goroutine of Rounds knows now.
