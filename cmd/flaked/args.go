@@ -22,7 +22,7 @@ func arrange(commands []*cli.Command, args []string) []string {
 			help = true
 			continue
 		}
-		next := find(commands, rest[0])
+		next := commandNamed(commands, rest[0])
 		if next == nil {
 			break
 		}
@@ -46,7 +46,7 @@ func arrange(commands []*cli.Command, args []string) []string {
 	return out
 }
 
-func find(commands []*cli.Command, name string) *cli.Command {
+func commandNamed(commands []*cli.Command, name string) *cli.Command {
 	for _, c := range commands {
 		if c.HasName(name) {
 			return c

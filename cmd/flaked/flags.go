@@ -32,8 +32,10 @@ const (
 	callFlags = "command-line-only"
 )
 
-// in puts flags into a category.
-func in(category string, flags ...cli.Flag) []cli.Flag { return setField(flags, "Category", category) }
+// inCategory puts flags into a category.
+func inCategory(category string, flags ...cli.Flag) []cli.Flag {
+	return setField(flags, "Category", category)
+}
 
 func hidden(flags ...cli.Flag) []cli.Flag { return setField(flags, "Hidden", true) }
 
@@ -51,7 +53,7 @@ const localZK = "127.0.0.1:2181"
 
 // zkFlags returns the flags that zkConfig reads. Without a fallback, --zk is required.
 func zkFlags(fallback string) []cli.Flag {
-	return in(ofZooKeeper, append([]cli.Flag{
+	return inCategory(ofZooKeeper, append([]cli.Flag{
 		&cli.StringFlag{Name: "zk", Usage: "ZooKeeper's servers, `HOST:PORT,.../CHROOT`", Value: fallback},
 		&cli.StringFlag{Name: "cluster", Usage: "the cluster's `NAME`", Value: "default"},
 		&cli.StringFlag{Name: "zk-auth-file", Usage: "`FILE` with user:password on each line for digest " +
@@ -67,7 +69,7 @@ func fromEnvironment(c *cli.Context, name string) bool {
 
 // logFlags returns the flags that newLogger reads.
 func logFlags() []cli.Flag {
-	return in(ofLog,
+	return inCategory(ofLog,
 		&cli.StringFlag{Name: "log-level", Usage: "`LEVEL`: trace, debug, info, warn, error or off", Value: "info"},
 		&cli.StringFlag{Name: "log-format", Value: "auto",
 			Usage: "`FORMAT`: text, json, or auto for text on a terminal and in the journal, JSON elsewhere"})
@@ -109,7 +111,7 @@ func nodeClusterFlag() cli.Flag {
 
 // accessFlags returns the flags that nodeAccess reads.
 func accessFlags() []cli.Flag {
-	return in(security, append([]cli.Flag{
+	return inCategory(security, append([]cli.Flag{
 		tokenFileFlag("`FILE` with tokens. The first one is sent to the node (the token itself: FLAKED_TOKEN)"),
 	}, tlsFlags("tls", "use TLS, except on unix sockets. Any of the flags below implies it", "the node's")...)...)
 }
@@ -128,7 +130,7 @@ func tlsFlags(name, usage, whose string) []cli.Flag {
 
 // guardFlags returns the flags that protect a node: see guardConfig.
 func guardFlags() []cli.Flag {
-	return in(security,
+	return inCategory(security,
 		&cli.BoolFlag{Name: "allow-open",
 			Usage: "allow --listen addresses that other machines can reach, without a token and without TLS"},
 		tokenFileFlag("`FILE` with tokens, one per line. Clients must send one of them. next=order:*,user behind a "+

@@ -16,9 +16,9 @@ import (
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
-// A broken node may name any number of peers. So a hearing dials hearMost addresses at most, and ends after hearTime.
+// A broken node may name any number of peers. So a hearing dials maxHeard addresses at most, and ends after hearTime.
 const (
-	hearMost = 4096
+	maxHeard = 4096
 	hearTime = time.Minute
 )
 
@@ -77,11 +77,11 @@ func hear(ctx context.Context, st store.Store, nodes *asker, named []string, req
 	h := &hearing{nodes: nodes, request: request, cluster: cl, entries: entries, at: make(map[string]bool),
 		seen: make(map[coordinator.Peer]bool)}
 	for _, addr := range named {
-		h.holders = append(h.holders, holder{at: addr, worker: -1, addresses: h.dials([]string{addr}, true)})
+		h.holders = append(h.holders, holder{at: addr, worker: -1, addresses: h.addAddresses([]string{addr}, true)})
 	}
 	for _, e := range entries {
 		if s := e.Slot; s.Node != "" {
-			h.expect(coordinator.Peer{Node: s.Node, Worker: e.Worker, Term: s.Term, Name: s.Name, Address: s.Address,
+			h.addHolder(coordinator.Peer{Node: s.Node, Worker: e.Worker, Term: s.Term, Name: s.Name, Address: s.Address,
 				Host: s.Host}, !e.Holds())
 		}
 	}
@@ -89,9 +89,9 @@ func hear(ctx context.Context, st store.Store, nodes *asker, named []string, req
 	return h, ctx.Err()
 }
 
-// expect notes a node that may run. ended: see holder.
-func (h *hearing) expect(p coordinator.Peer, ended bool) {
-	addresses := h.dials(h.nodes.reachAll(p.Address, p.Host), false)
+// addHolder notes a node that may run. ended: see holder.
+func (h *hearing) addHolder(p coordinator.Peer, ended bool) {
+	addresses := h.addAddresses(h.nodes.reachAll(p.Address, p.Host), false)
 	for k := range h.holders {
 		o := &h.holders[k]
 		if o.node != p.Node || o.worker != p.Worker {
@@ -109,12 +109,12 @@ func (h *hearing) expect(p coordinator.Peer, ended bool) {
 	})
 }
 
-// dials notes addresses to be dialled, and returns them.
-func (h *hearing) dials(addresses []string, named bool) []string {
+// addAddresses notes addresses to be dialled, and returns them.
+func (h *hearing) addAddresses(addresses []string, named bool) []string {
 	for _, addr := range addresses {
 		switch {
 		case h.at[addr]:
-		case len(h.replies) >= hearMost:
+		case len(h.replies) >= maxHeard:
 			h.left++
 		default:
 			h.at[addr] = true
@@ -131,27 +131,27 @@ func (h *hearing) ask(ctx context.Context) {
 	for asked := 0; asked < len(h.replies); {
 		some := h.replies[asked:]
 		asked = len(h.replies)
-		allAtOnce(len(some), func(k int) { h.take(h.askOne(ctx, &some[k])) })
+		allAtOnce(len(some), func(k int) { h.addPeers(h.askOne(ctx, &some[k])) })
 		slices.SortFunc(h.found, func(a, b coordinator.Peer) int {
 			return cmp.Or(cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Term, b.Term), cmp.Compare(a.Node, b.Node),
 				cmp.Compare(a.Address, b.Address))
 		})
 		for _, p := range h.found {
-			h.expect(p, false)
+			h.addHolder(p, false)
 		}
 		h.found = nil
 	}
 }
 
-// take notes the peers that one node has met.
-func (h *hearing) take(peers []coordinator.Peer) {
+// addPeers notes the peers that one node has met.
+func (h *hearing) addPeers(peers []coordinator.Peer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, p := range peers {
 		p.SeenMs = 0
 		switch {
 		case p.Node == "" || h.seen[p]:
-		case len(h.seen) >= hearMost:
+		case len(h.seen) >= maxHeard:
 			h.left++
 		default:
 			h.seen[p] = true
@@ -245,17 +245,17 @@ func (h *hearing) lostButRun() (names []string) {
 	return names
 }
 
-// The words of --confirm name at most namesMost silent nodes. They count the others.
-const namesMost = 8
+// The words of --confirm name at most maxNamed silent nodes. They count the others.
+const maxNamed = 8
 
 // unasked names whom nobody could ask, for the words that confirm a command. It is "" if all have answered.
 func (h *hearing) unasked() string {
 	var all []string
 	silent := h.silent()
-	for _, o := range silent[:min(len(silent), namesMost)] {
+	for _, o := range silent[:min(len(silent), maxNamed)] {
 		all = append(all, o.String())
 	}
-	if more := max(0, len(silent)-namesMost) + h.left; more > 0 {
+	if more := max(0, len(silent)-maxNamed) + h.left; more > 0 {
 		all = append(all, strconv.Itoa(more)+" more")
 	}
 	if missing := h.missing(); len(missing) > 0 {

@@ -74,7 +74,7 @@ Examples:
 
 // createFlags returns the flags of what can never be changed, of the max and of templates.
 func createFlags() []cli.Flag {
-	return in(callFlags,
+	return inCategory(callFlags,
 		&cli.StringFlag{Name: "mode", Value: record.Segment.String(), Usage: "segment: nodes issue from values that " +
 			"they took in advance. strict: in the order of the requests over all nodes, each written to ZooKeeper. " +
 			"ordered: in that order, one node at a time issues from memory"},

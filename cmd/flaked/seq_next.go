@@ -24,7 +24,7 @@ Examples:
   flaked seq next order
   flaked seq next order -n 100 --addr ids.example.com:7609
   flaked seq next order --addr ids.example.com --tls-ca ca.pem --token-file token`,
-		Flags: append(in(callFlags,
+		Flags: append(inCategory(callFlags,
 			&cli.IntFlag{Name: "count", Aliases: []string{"n"}, Value: 1,
 				Usage: "the number of values, at most 10000"}),
 			nodeFlags(3*time.Second)...),

@@ -187,7 +187,7 @@ func (p *process) serve(ctx context.Context) (err error) {
 		select {
 		case <-ctx.Done():
 			p.log.Info("stopping: answering pending requests; another signal ends it at once")
-			p.leave()
+			p.giveSequencesAway()
 			stopAll(nil)
 		case <-outer.Done():
 		}

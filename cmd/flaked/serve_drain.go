@@ -10,8 +10,8 @@ import (
 // leaveTime is how long a node that stops may take to give its ordered sequences to other nodes.
 const leaveTime = time.Second
 
-// leave gives the ordered sequences of the node to other nodes, while it still answers those that ask it.
-func (p *process) leave() {
+// giveSequencesAway gives the ordered sequences of the node to other nodes, while it still answers those that ask it.
+func (p *process) giveSequencesAway() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 	defer cancel()
 	p.running.Leave(ctx)

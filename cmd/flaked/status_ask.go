@@ -24,17 +24,17 @@ import (
 	"github.com/flaked/flaked/internal/ops/web"
 )
 
-// Nodes are asked concurrently, at askMost addresses at a time, by STATUS at their addresses for clients.
+// Nodes are asked concurrently, at maxAsked addresses at a time, by STATUS at their addresses for clients.
 const (
-	askTime   = 800 * time.Millisecond // for all nodes of a cluster
-	nodesTime = 2 * time.Second        // for each node of --addr
-	askMost   = 128
-	askLeast  = 100 * time.Millisecond // for each address, within askTime
+	askTime    = 800 * time.Millisecond // for all nodes of a cluster
+	nodesTime  = 2 * time.Second        // for each node of --addr
+	maxAsked   = 128
+	minAskTime = 100 * time.Millisecond // for each address, within askTime
 )
 
 // askFlags returns the flags that nodeAsker reads.
 func askFlags() []cli.Flag {
-	return in(security, append([]cli.Flag{
+	return inCategory(security, append([]cli.Flag{
 		tokenFileFlag("`FILE` with a token for the nodes. It is sent to all of them, encrypted only with --tls. " +
 			"FLAKED_TOKEN gives the token itself, which is sent only to nodes on this machine, to those of --addr, " +
 			"and with --tls-ca to all"),
@@ -134,8 +134,8 @@ func (a *asker) askWorkers(ctx context.Context, ours view.ClusterReport, workers
 	}
 }
 
-// said is the answer of a node to STATUS.
-type said struct {
+// statusReply is the answer of a node to STATUS.
+type statusReply struct {
 	doc web.Status
 	// more is the reply to a second request.
 	more string
@@ -145,14 +145,14 @@ type said struct {
 
 // askAll asks nodes at all of their addresses, each node until one address answers: another may require TLS, or hang.
 // It returns the outcome at each address.
-func (a *asker) askAll(ctx context.Context, nodes [][]string) [][]said {
+func (a *asker) askAll(ctx context.Context, nodes [][]string) [][]statusReply {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	most := timeOfOne(len(slices.Concat(nodes...)))
 	var asks []func()
-	got := make([][]said, len(nodes))
+	got := make([][]statusReply, len(nodes))
 	for i, addresses := range nodes {
-		got[i] = make([]said, len(addresses))
+		got[i] = make([]statusReply, len(addresses))
 		open, answered := context.WithCancel(ctx)
 		defer answered()
 		for k, addr := range addresses {
@@ -172,24 +172,24 @@ func (a *asker) askAll(ctx context.Context, nodes [][]string) [][]said {
 // timeOfOne returns the time that one of n addresses has to answer. If many hang, there must be time left for those
 // behind them.
 func timeOfOne(n int) time.Duration {
-	if n <= askMost {
+	if n <= maxAsked {
 		return askTime
 	}
-	return max(askTime/time.Duration(n/askMost+2), askLeast)
+	return max(askTime/time.Duration(n/maxAsked+2), minAskTime)
 }
 
 // best returns what says most of the outcomes at the addresses of a node on machine.
-func best(got []said, addresses, machine string) said {
-	for _, of := range []func(s said) bool{
-		func(s said) bool { return s.asked == view.Answered },
-		func(s said) bool { return s.asked != view.NoAnswer }, // says more
-		func(s said) bool { return true },
+func best(got []statusReply, addresses, machine string) statusReply {
+	for _, of := range []func(s statusReply) bool{
+		func(s statusReply) bool { return s.asked == view.Answered },
+		func(s statusReply) bool { return s.asked != view.NoAnswer }, // says more
+		func(s statusReply) bool { return true },
 	} {
 		if i := slices.IndexFunc(got, of); i >= 0 {
 			return got[i]
 		}
 	}
-	none := said{asked: view.NoAddress, why: "its record names no address"}
+	none := statusReply{asked: view.NoAddress, why: "its record names no address"}
 	if addresses != "" {
 		none.why = fmt.Sprintf("%s of %s cannot be reached from here", short(addresses), cmp.Or(short(machine), "its machine"))
 	}
@@ -197,9 +197,9 @@ func best(got []said, addresses, machine string) said {
 }
 
 // ask sends a node STATUS, and perhaps a second request for one line. named means that the user named the address.
-func (a *asker) ask(ctx context.Context, addr string, named bool, requests ...string) (got said) {
+func (a *asker) ask(ctx context.Context, addr string, named bool, requests ...string) (got statusReply) {
 	if a.tlsErr != nil {
-		return said{asked: view.TLSFailed, why: a.tlsErr.Error()}
+		return statusReply{asked: view.TLSFailed, why: a.tlsErr.Error()}
 	}
 	node := nodeAt{dialog.Client{TLS: a.tls, Token: a.tokenFor(addr, named)}, addr, nodesTime}
 	lines, err := node.ask(ctx, strings.Join(requests, "\n"), len(requests))
@@ -209,9 +209,9 @@ func (a *asker) ask(ctx context.Context, addr string, named bool, requests ...st
 	}
 	doc, ok := parseStatus(lines[0])
 	if !ok {
-		return said{asked: view.AnotherNode, why: "its reply to STATUS is not a node's"}
+		return statusReply{asked: view.AnotherNode, why: "its reply to STATUS is not a node's"}
 	}
-	return said{doc: doc, more: strings.Join(lines[1:], ""), asked: view.Answered}
+	return statusReply{doc: doc, more: strings.Join(lines[1:], ""), asked: view.Answered}
 }
 
 // tokenFor returns the token to send to an address, "" for none. named means that the user named the address.
@@ -232,10 +232,10 @@ func answerOf(doc web.Status) *view.Answer {
 	return a
 }
 
-// allAtOnce calls f with 0 to n-1, askMost at a time, and returns when all calls have ended.
+// allAtOnce calls f with 0 to n-1, maxAsked at a time, and returns when all calls have ended.
 func allAtOnce(n int, f func(i int)) {
 	var asking errgroup.Group
-	asking.SetLimit(askMost)
+	asking.SetLimit(maxAsked)
 	for i := range n {
 		asking.Go(func() error { f(i); return nil })
 	}

@@ -205,7 +205,7 @@ func TestAskWorkers(t *testing.T) {
 	}
 }
 
-// However many addresses hang, at most askMost are asked at once.
+// However many addresses hang, at most maxAsked are asked at once.
 func TestManyAddressesThatHang(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -225,7 +225,7 @@ func TestManyAddressesThatHang(t *testing.T) {
 	})
 	hangs := strings.TrimSuffix(strings.Repeat(l.Addr().String()+",", 8), ",")
 	var workers []view.WorkerReport
-	for range 3 * askMost / 8 {
+	for range 3 * maxAsked / 8 {
 		workers = append(workers, view.WorkerReport{Host: "here", State: view.Live, Address: hangs})
 	}
 	a := newAsker(nil, nil)
@@ -234,20 +234,20 @@ func TestManyAddressesThatHang(t *testing.T) {
 	l.Close()
 	serving.Wait()
 	// The client may open its next connections before the first one is seen to end.
-	if n := together.Load(); n == 0 || n > 2*askMost || workers[0].Asked != view.TimedOut {
+	if n := together.Load(); n == 0 || n > 2*maxAsked || workers[0].Asked != view.TimedOut {
 		t.Errorf("%d addresses were asked at once, and the first node: %q", n, workers[0].Asked)
 	}
 }
 
 // If all addresses but the last ones hang, those still have a turn.
 func TestTimeOfAnAddressThatHangs(t *testing.T) {
-	for _, n := range []int{0, 1, askMost, askMost + 1, 2 * askMost, 2*askMost + 1, 5 * askMost, 7 * askMost} {
-		most, before := timeOfOne(n), time.Duration(max(n-1, 0)/askMost)
-		if most < askLeast || before*most+most > askTime || n <= askMost && most != askTime {
+	for _, n := range []int{0, 1, maxAsked, maxAsked + 1, 2 * maxAsked, 2*maxAsked + 1, 5 * maxAsked, 7 * maxAsked} {
+		most, before := timeOfOne(n), time.Duration(max(n-1, 0)/maxAsked)
+		if most < minAskTime || before*most+most > askTime || n <= maxAsked && most != askTime {
 			t.Errorf("%d addresses: %v each", n, most)
 		}
 	}
-	if most := timeOfOne(16384); most != askLeast {
+	if most := timeOfOne(16384); most != minAskTime {
 		t.Errorf("%v", most)
 	}
 }
