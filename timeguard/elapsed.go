@@ -12,7 +12,7 @@ import (
 //
 // AtMost and AtLeast are two clocks made of these. A rule to which a shorter time is dangerous goes by AtMost, and a
 // rule to which a longer time is dangerous goes by AtLeast. Both are right while one of the three clocks is right on
-// their side. docs/design.md has the table of the rules (C31).
+// their side. docs/design.md says which rule goes by which (C31).
 //
 // Any goroutine may read them. One goroutine at a time may call Continue and Acknowledged.
 type Elapsed struct {
