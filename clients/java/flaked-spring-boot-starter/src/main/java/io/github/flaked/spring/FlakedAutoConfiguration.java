@@ -68,7 +68,8 @@ public class FlakedAutoConfiguration {
                 ClientHealth health = ClientHealth.of(client);
                 var builder = health.failure() == null
                         ? org.springframework.boot.actuate.health.Health.up()
-                        : org.springframework.boot.actuate.health.Health.down(health.failure());
+                        : new org.springframework.boot.actuate.health.Health.Builder()
+                                .down(health.failure()); // Health.down takes an Exception before 3.5
                 return builder.withDetails(health.nodes()).build();
             };
         }
