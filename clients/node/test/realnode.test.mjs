@@ -50,7 +50,10 @@ test("a real node", { skip }, async (t) => {
     const page = await readFile(join(directory, "../../docs/clients.md"), "utf8");
     const [, start] = /```js\n(const client = [\s\S]*?)```/.exec(page);
     const begin = 'import { Client } from "flaked";\n';
-    await writeFile(join(dir, "start.mjs"), begin + start.replace("127.0.0.1:7609", a.address) + "console.log(id, number);");
+    await writeFile(
+      join(dir, "start.mjs"),
+      begin + start.replace("127.0.0.1:7609", a.address) + "console.log(id, number);",
+    );
     assert.match((await run(process.execPath, [join(dir, "start.mjs")])).stdout, /^\d{16,19}n \d+n\n$/);
   });
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import flaked
 import pytest
 from cluster import Node, real_node
 from django.db import connection
@@ -17,6 +16,8 @@ from django.db.migrations.writer import MigrationWriter
 from django.test.utils import CaptureQueriesContext
 from sqlalchemy import create_engine, event, func, insert, select
 from sqlalchemy.orm import Session
+
+import flaked
 
 PYTHON = Path(__file__).resolve().parent.parent
 ROWS = 1000
