@@ -44,13 +44,14 @@ func (p Problem) With(details string) Problem {
 }
 
 const (
-	confirmWait = "Wait for the confirming time, 12 s by default. The node then serves by itself."
+	confirmWait = "Wait for the confirming time, 12 s by default."
 	setClock    = "Check with chronyc tracking. If the clock is right now, wait. Else set it right. " +
 		"The node then serves again by itself. Do not restart it."
 	checkClock = "Check its time synchronisation (chronyc tracking). Let it slew a fast clock: a step back makes " +
 		"nodes refuse."
-	noAction        = "No action needed: clients use other nodes."
-	anotherSequence = "If they cannot, create another sequence, and let programs use that one."
+	noAction = "No action needed: clients use other nodes."
+	raiseMax = "If the users can keep larger values, raise the max (flaked seq set 'NAME' --max VALUE), or a " +
+		"template's --max-names. Else create another sequence."
 )
 
 // What problems mean for clients.
@@ -70,8 +71,7 @@ const (
 var refusals = []Problem{
 	refusal(node.CauseNoWorkerYet, "Starting: no worker acquired yet", "Wait. If this lasts, the node's log says why.", ""),
 	refusal(node.CauseZooKeeperUnreachable, "ZooKeeper does not answer%s, and the node cannot start without it",
-		"Start ZooKeeper, or correct --zk or the network to it. The node then starts by itself. It gives up after a "+
-			"minute.", ""),
+		"Start ZooKeeper, or correct --zk or the network to it. The node gives up after a minute.", ""),
 	refusal(node.CauseZooKeeperSlow, "ZooKeeper answers too slowly for the node to acquire a worker",
 		"Wait: the node keeps trying. If this lasts, find out what slows ZooKeeper down.", ""),
 	refusal(node.CauseConfirming, "The node is new, or its lease had expired. It confirms its worker", confirmWait, ""),
@@ -96,7 +96,7 @@ var refusals = []Problem{
 	refusal(node.CauseTimeUsedUp, "The layout's time field is used up, or the machine's clock is far ahead",
 		"Check the clock. If it is right, create a cluster with another layout.", ""),
 	{string(node.CauseSequences), Critical,
-		"The node has just started and takes no values of named sequences yet. It serves IDs",
+		"The node has just started and takes no values of named sequences yet",
 		"Clients get IDs, and values of sequences from other nodes only.",
 		"Wait for a heartbeat, or for the confirming time if the node is new.", ""},
 	refusal(node.CauseDraining, "The node drains: it still answers open connections, and stops soon", noAction, ""),
@@ -124,16 +124,15 @@ var (
 	silent = Problem{"silent", Critical, "The node does not answer%s", otherNodes,
 		"Check the process and the network to it.", ""}
 	heartbeats = Problem{"heartbeats-missed", Critical, "The node is connected, and has missed three heartbeats",
-		otherNodes, "If its process answers, its log says why ZooKeeper takes no heartbeat. Else restart it.", ""}
+		otherNodes, "Its log says why. If its process does not answer, restart it.", ""}
 	Disk = Problem{node.TroubleDisk, Critical, "The node cannot write to its state directory%s",
 		"Clients get errors from this node within seconds.",
-		"Free space on its disk, make it writable again, or repair it at once. The reserved bound is only seconds " +
-			"ahead.", "Watch the space on that disk."}
+		"Free space on its disk, make it writable again, or repair it at once.", "Watch the space on that disk."}
 	noZooKeeper = Problem{node.TroubleZooKeeper, Critical, "The node has had no answer from ZooKeeper%s", untilLease,
 		"Restore ZooKeeper, or the network to it, before the lease expires. A restart does not help.", ""}
 	ZooKeeperQuota = Problem{node.TroubleQuota, Critical, "ZooKeeper refuses writes, because a quota is reached",
 		untilLease,
-		"Raise it: setquota -N COUNT or -B BYTES in zkCli.sh. Heartbeats that ZooKeeper refuses do not renew leases.", ""}
+		"Raise it: setquota -N COUNT or -B BYTES in zkCli.sh.", ""}
 	ClusterDamaged = Problem{node.TroubleDamaged, Critical, "ZooKeeper's record of the cluster is damaged", untilLease,
 		"Remove /flaked/CLUSTER/cluster with ZooKeeper's own client: a running node puts it back, and freezes " +
 			"registration. If no node runs, restore its text from a backup.", ""}
@@ -150,17 +149,14 @@ var (
 		"flaked seq show 'NAME' says why, and what to do.", ""}
 	sequencesExhausted = Problem{"sequences-exhausted", Critical, "Exhausted sequences, whose values are all taken%s",
 		"Clients get errors for these sequences, once nodes have issued the values that they hold.",
-		"Raise the max, if the users can keep larger values (flaked seq set 'NAME' --max VALUE), and a template's " +
-			"--max-names. Delete what nobody needs.", anotherSequence}
+		raiseMax, ""}
 	sequencesUnserved = Problem{"sequences-unserved", Critical, "Sequences of which a ready node gets no values%s",
 		"Clients get errors for these sequences from this node.",
-		"If it is confirming, wait: that ends by itself. Else check that the node reaches ZooKeeper, and ZooKeeper's " +
-			"latency: flaked doctor.", ""}
+		"If it is confirming, wait. Else let flaked doctor check whether ZooKeeper can be reached, and its latency.", ""}
 	sequencesNoOwner = Problem{"sequences-no-owner", Critical, "Ordered sequences whose owner a node cannot ask%s",
 		"Clients get errors for these sequences from this node.",
-		"If the owner has just stopped, wait for the lease, 3 s by default: another node then takes over. Else let " +
-			"flaked doctor check whether nodes reach each other: see --advertise, the network between them, and " +
-			"their tokens.", ""}
+		"If the owner has just stopped, wait for the lease, 3 s by default. Else let flaked doctor check whether " +
+			"nodes reach each other: see --advertise, the network and the tokens.", ""}
 	sequencesCeiling = Problem{"sequences-ceiling", Warning, "Sequences at their ceiling%s",
 		"Clients get fewer values than they ask for.",
 		"Raise the ceiling (flaked seq set 'NAME' --ceiling N), or find the client that asks for so many.", ""}
@@ -170,7 +166,7 @@ var (
 		"Do not keep its IDs. For unique IDs, start the node with --zk.", ""}
 	NoCluster = Problem{"no-cluster", Critical, "Cluster not found in ZooKeeper", noNewNode,
 		"Check --zk and --cluster. If its nodes have served before, ZooKeeper has lost data: create nothing, and see " +
-			"docs/troubleshooting.md. Otherwise `flaked cluster init` or `flaked serve --bootstrap` creates it.", ""}
+			"docs/troubleshooting.md. Otherwise `flaked cluster init` creates it.", ""}
 	ZooKeeperDenied = Problem{"zookeeper-denied", Critical, "ZooKeeper denied access", noNewNode,
 		"Give --zk-auth-file with the user that created the records.", ""}
 	OtherCluster = Problem{"other-cluster", Critical, "The state directory belongs to another cluster", otherNodes,
@@ -183,8 +179,7 @@ var (
 		"Give --token-file or --tls, as its answer says.", ""}
 	replaced = Problem{"replaced", Warning, "The node is not connected, and another node answers at its address%s",
 		unnoticed,
-		"Start the old node again, at another address. If it is gone for good, wait until its lease expires, or see " +
-			"flaked workers release --help.", ""}
+		"Start the old node again, at another address. If it is gone for good, wait until its lease expires.", ""}
 	notShown = Problem{"not-live-yet", Warning, "ZooKeeper does not show the node as live yet, but the node reaches it",
 		unnoticed, "Wait for the next heartbeat. If this lasts, the log of the node says why.", ""}
 	unanswered = Problem{"no-answer", Warning, "The node is live in ZooKeeper, but does not answer at its address%s",
@@ -193,8 +188,7 @@ var (
 	anotherNode = Problem{"another-node", Warning, "Another node answers at the address of the node%s", unnoticed,
 		"Give each node a --listen and --advertise address of its own.", ""}
 	recordMissing = Problem{"record-missing", Warning, "ZooKeeper has no readable record of the worker", unnoticed,
-		"If its holder has stopped, start it with its state directory: a holder restores the record. Otherwise the " +
-			"worker is kept for a whole lease, then free.", ""}
+		"If its holder has stopped, start it with its state directory: a holder restores the record.", ""}
 	fromCache = Problem{node.TroubleFromCache, Warning,
 		"The node runs only from its state directory: ZooKeeper has no record of this start yet", untilLease,
 		"Restore its connection to ZooKeeper.", ""}
@@ -218,12 +212,10 @@ var (
 		"Wait, or ask the operator whether flaked cluster thaw may end it early.", ""}
 	FewFree = Problem{"few-free", Warning, "Fewer than 5 % of the workers are free%s",
 		"Clients notice nothing, but soon no new node can start.",
-		"Give nodes that come and go --release-on-exit, wait for leases to expire, or create a cluster with more " +
-			"worker bits.", ""}
+		"Wait for leases to expire, and give nodes that come and go --release-on-exit.", ""}
 	sequencesNearlyUsed = Problem{"sequences-nearly-used", Warning, "Sequences used to 80 % or more%s",
 		"Clients notice nothing until a sequence is exhausted.",
-		"Raise the max in time, if the users can keep larger values (flaked seq set 'NAME' --max VALUE), and a " +
-			"template's --max-names.", anotherSequence}
+		raiseMax, ""}
 	sequencesOwnerGone = Problem{"sequences-owner-gone", Warning,
 		"Ordered sequences whose owner has not renewed its lease%s",
 		"A request for one waits until another node has taken over: for the lease, 3 s by default.",

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -31,9 +30,9 @@ func TestGuideHasTheTables(t *testing.T) {
 		name, head string
 		rows       []string
 	}{
-		{"refusals", "| reply | means | now, and later |", refusalRows()},
+		{"refusals", "| reply, and what it means | now, and later |", refusalRows()},
 		{"errors", "| reply | what to do |", errorRows(t)},
-		{"causes", "| cause | means | clients | now, and later |", causeRows()},
+		{"causes", "| cause, and what it means | now, and later |", causeRows()},
 	} {
 		begin, end := "<!-- generated: "+table.name+" -->\n", "<!-- end: "+table.name+" -->\n"
 		before, rest, found := strings.Cut(page, begin)
@@ -54,14 +53,20 @@ func TestGuideHasTheTables(t *testing.T) {
 
 // more has the sections that say more about a cause.
 var more = map[string]string{
-	"zookeeper": "#zookeeper-is-down", "zookeeper-down": "#zookeeper-is-down", "lease-expired": "#zookeeper-is-down",
-	"clock-behind": "#a-clock-is-wrong", "clock-wrong": "#a-clock-is-wrong", "clock-offset": "#a-clock-is-wrong",
-	"frozen": "#zookeeper-lost-its-data", "record-missing": "#zookeeper-lost-its-data",
+	"zookeeper-down": "#zookeeper-is-down", "record-missing": "#zookeeper-lost-its-data",
 	"no-cluster": "#zookeeper-lost-its-data", "cluster-damaged": "#zookeeper-lost-its-data",
 	"sequences-frozen":   "sequences.md#when-zookeeper-has-lost-data",
 	"sequences-damaged":  "sequences.md#when-zookeeper-has-lost-data",
 	"time-field-used-up": "layouts.md#changing-it", "time-field-ending": "layouts.md#changing-it",
-	"down": "operate.md#remove-a-node-for-good", "few-free": "#all-workers-are-held",
+	"down": "operate.md#remove-a-node-for-good",
+}
+
+// sections has the sections of the guide that say what to do about a cause.
+var sections = map[string]string{
+	"zookeeper": "ZooKeeper is down", "lease-expired": "ZooKeeper is down",
+	"clock-behind": "A clock is wrong", "clock-wrong": "A clock is wrong", "clock-offset": "A clock is wrong",
+	"clock-leap": "A clock is wrong", "clock-coasting": "A clock is wrong", "leader-clock": "A clock is wrong",
+	"frozen": "ZooKeeper lost its data", "few-free": "All workers are held",
 }
 
 // word returns the cause, with a link to the section that says more.
@@ -74,19 +79,14 @@ func (p Problem) word() string {
 
 // do returns the cell that says what to do.
 func (p Problem) do() string {
-	if p.Later == "" {
-		return p.Advice
+	if title := sections[p.Cause]; title != "" {
+		return "[" + title + "](#" + strings.ReplaceAll(strings.ToLower(title), " ", "-") + ")"
 	}
-	return p.Advice + " **Later:** " + p.Later
-}
-
-// noticed returns the cell that says what clients notice.
-func (p Problem) noticed() string {
-	short := map[string]string{
-		noIDs: "no IDs", otherNodes: "IDs from others", unnoticed: "nothing", untilLease: "nothing until the lease ends",
-		noNewNode: "nothing; no new node", beyond5s: "nothing below 5 s", noValues: "no values of these",
-	}[p.Clients]
-	return cmp.Or(short, strings.TrimSuffix(strings.TrimPrefix(p.Clients, "Clients "), "."))
+	advice := strings.Replace(p.Advice, " The node then serves by itself.", "", 1) // the guide begins with this
+	if p.Later == "" {
+		return advice
+	}
+	return advice + " **Later:** " + p.Later
 }
 
 var figure = regexp.MustCompile(`=-?\d+`)
@@ -96,26 +96,39 @@ func refusalRows() (rows []string) {
 	for _, cause := range node.Causes() {
 		p, reply := Cause(string(cause)).With(""), cause.Reply()
 		cell := "`" + figure.ReplaceAllString(reply.Error(), "=N") + "` (" + p.word() + ")"
-		means := ""
-		if strings.Contains(reply.Text, "reason=") { // or the reply says what it means
-			cell, means = "`reason="+p.Cause+"`", p.Text
+		if strings.Contains(reply.Text, "reason=") { // else the reply says what it means
+			cell = "`reason=" + p.Cause + "`: " + p.Text
 		}
 		if p.Clients != otherNodes {
-			means += ". " + p.Clients
+			cell += ". " + p.Clients
 		}
-		rows = append(rows, fmt.Sprintf("| %s | %s | %s |\n", cell, means, p.do()))
+		rows = append(rows, fmt.Sprintf("| %s | %s |\n", cell, p.do()))
 	}
 	return rows
 }
 
-// causeRows returns a row for each other cause.
+// causeRows returns a row for each other cause, below a row for what clients notice of several.
 func causeRows() (rows []string) {
+	alike := map[string][]Problem{}
 	for _, p := range Causes {
 		if !slices.Contains(node.Causes(), node.Cause(p.Cause)) {
-			rows = append(rows, fmt.Sprintf("| %s | %s | %s | %s |\n", p.word(), p.With("").Text, p.noticed(), p.do()))
+			alike[p.Clients] = append(alike[p.Clients], p)
 		}
 	}
-	return rows
+	var single []string
+	for _, p := range Causes {
+		group := alike[p.Clients]
+		if len(group) == 1 {
+			single = append(single, fmt.Sprintf("| %s: %s. %s | %s |\n", p.word(), p.With("").Text, p.Clients, p.do()))
+		} else if len(group) > 1 {
+			rows = append(rows, "| **"+strings.TrimSuffix(p.Clients, ".")+"** | |\n")
+			for _, p := range group {
+				rows = append(rows, fmt.Sprintf("| %s: %s | %s |\n", p.word(), p.With("").Text, p.do()))
+			}
+		}
+		delete(alike, p.Clients)
+	}
+	return append(append(rows, "| **Other problems** | |\n"), single...)
 }
 
 // errorRows returns a row for each code and each reason of a sequence that an operator can do something about.
@@ -143,22 +156,20 @@ var codes = map[ids.Code]string{
 	ids.ERR: "`requires TLS`, `does not use TLS`: [use TLS](security.md#use-tls-and-a-token) on both sides. " +
 		"`PROXY protocol`: [turn it off](deploy.md#behind-haproxy). `SELECT supports only database 0`: " +
 		"[put the database into the name](protocol.md#resp-for-redis-clients)",
-	ids.NOAUTH: "Send a token. Commands take `--token-file` or `FLAKED_TOKEN`, other clients send `AUTH`",
+	ids.NOAUTH: "Send a token. Commands take `--token-file` or `FLAKED_TOKEN`",
 	ids.BUSY: "`limit=N`: use fewer connections, raise `LimitNOFILE=`, or add nodes. `limit_ids=N`: ask for fewer IDs " +
-		"in a request, or add nodes. `limit_bytes=N`: find the clients that do not end requests or do not read " +
-		"replies. Over HTTP: retry, or use the line protocol",
-	ids.NOPERM:    "Use another token, or [add the name](security.md#rights-of-a-token), and connect again",
-	ids.WRONGPASS: "Compare the token with the node's `--token-file`. Send it without the words behind it",
+		"in a request, or add nodes. `limit_bytes=N`: find the clients that do not read replies",
+	ids.NOPERM:    "[Add the name](security.md#rights-of-a-token) to the token's line, and connect again",
+	ids.WRONGPASS: "Compare the token with the node's `--token-file`",
 	ids.WRONGNODE: "A node of another cluster listens there. Correct the client's addresses or its cluster",
 }
 
 // reasons says what to do about an error of a sequence.
 var reasons = map[record.Reason]string{
-	record.NoSequence: "Create the sequence, or correct the name. A name that was just created is known after 2 s",
-	record.NoBlock:    "Check ZooKeeper",
-	record.CeilingReached: "Raise the ceiling: `flaked seq set order --ceiling 50000`. After a loss of data there is no " +
-		"burst at first",
-	record.Frozen: "`flaked seq show order` says why, and [how it goes on](sequences.md#when-zookeeper-has-lost-data)",
+	record.NoSequence:     "Create the sequence, or correct the name",
+	record.NoBlock:        "Check ZooKeeper",
+	record.CeilingReached: "Raise the ceiling: `flaked seq set order --ceiling 50000`",
+	record.Frozen:         "`flaked seq show order` says why, and [how it goes on](sequences.md#when-zookeeper-has-lost-data)",
 	record.Exhausted: "`flaked seq set order --max int64`, if its users can keep larger values. Else create another " +
 		"sequence",
 	record.TooManyNames: "Find the client that asks for more than 100 unknown names a second",
