@@ -26,7 +26,7 @@ func (p *pool) engage() {
 	}
 }
 
-// assign gives connWorker w a job and returns true. If there is no job, w is in c.idle when assign
+// assign gives connWorker w a job and returns true. If there is no job, w is in p.idle when assign
 // returns, unless the client is closed. If wait is not 0, w must call assign again after
 // wait, because calls are queued.
 func (p *pool) assign(w *connWorker) (ready bool, wait time.Duration) {

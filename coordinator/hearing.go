@@ -151,7 +151,8 @@ func (h *Hearing) stateOf(s Slot, r store.Record, incarnation int64) peerState {
 }
 
 // recent reports whether a slot was written within a time or since, by the leader's clock or by those of the nodes. One
-// of them may have leapt. stamp is the present time by the leader's clock, and clock that by ours, Unix ms.
+// of them may have leapt. stamp is the time to compare with by the leader's clock, and clock that by ours, Unix
+// ms: that of the first heartbeat in a hearing, the present time in Roster.
 func recent(s Slot, r store.Record, stamp, clock int64, within time.Duration) bool {
 	//mutant:c14-silent-peer-is-left by TestHeard -> window := int64(-1)
 	window := within.Milliseconds()

@@ -10,8 +10,8 @@ import (
 )
 
 // Operator has the commands of an operator on a cluster's records. Its methods follow the same protocol as nodes. So no
-// ID is issued twice, although holders act at the same time. Each method returns a *ClocksError if the clock of this
-// machine cannot be trusted. Thaw is a function, and asks no clock.
+// ID is issued twice, although holders act at the same time. Each method but Roster returns a *ClocksError if the
+// clock of this machine cannot be trusted. Thaw is a function, and asks no clock.
 type Operator struct {
 	Store store.Store
 	// Now is our clock in Unix milliseconds.

@@ -53,8 +53,8 @@ type listVersion struct {
 //
 // While this node waits for its peers, Peers reads the records of those that it waits for: see Hearing.
 //
-// After a heartbeat, which reads the records of peers together with its own, Peers reads nothing more. Otherwise it
-// takes one round trip, two the first time, and two more if it reads the list again. It does that if the list has
+// After a heartbeat, which reads the records of peers together with its own, Peers reads no sample. Otherwise that
+// takes one round trip, two the first time. Reading the list again takes two more. Peers does that if the list has
 // changed, and there are at most eight peers, few of them have readings, or the list is old. With few peers the list is
 // short, and each reading counts.
 //

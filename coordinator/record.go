@@ -114,8 +114,8 @@ type Slot struct {
 	// Node is the holder's identity, a UUID; empty if the slot was never held.
 	Node   string `json:"node,omitempty"`
 	Ticket string `json:"ticket,omitempty"`
-	// Term grows by one with every new holder and every start of the holder. Nonce is a new random number for each
-	// term.
+	// Term grows by one with every new holder, every start of the holder, and a release by an operator. It may grow by
+	// more when the record is put back. Nonce is a new random number for each term.
 	Term  int64  `json:"term"`
 	Nonce string `json:"nonce,omitempty"`
 	// LeaseUntil is the lease bound. IDs of this slot up to this term have earlier timestamps.

@@ -30,7 +30,8 @@ type Backend interface {
 	// Waits returns how many reservations have begun to wait for a tick so far. IDs are
 	// scarce while this number grows.
 	Waits() int64
-	// Ready returns nil if GET would be answered, else the reason why not.
+	// Ready returns nil if GET would be answered, and the node is not draining or waiting for named sequences. Else it
+	// returns the reason.
 	Ready() error
 	// Decode returns a description of an ID, 1 <= id <= 2^63-1, in one line:
 	// "id=… time=… timestamp_ms=… datacenter=0 worker=7 sequence=42".
@@ -59,7 +60,7 @@ type Backend interface {
 // An *ids.ReplyError (found with errors.As) is sent as it is, and other errors as NOTREADY with their
 // text. The exception is sequence.ErrPending: the node must fetch positions first. It then
 // calls wake once, from another goroutine, and the caller calls the method again with the
-// same w. w is the zero Wait at the first call. After ErrPending the caller may forget the
+// same w. At the first call w has Key or Passed at most. After ErrPending the caller may forget the
 // request, because its client has left: a late wake does no harm.
 type Sequences interface {
 	// Take appends n values of a sequence to to, ascending, n >= 1. With whole the values

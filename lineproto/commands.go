@@ -91,7 +91,8 @@ func commandTable() []command {
 		{name: "STATUS", args: "[peers]", max: 1, run: (*session).doStatus,
 			help: "this node's state as JSON, in one line; with peers, the nodes that it has met, too"},
 		{name: "READY", run: (*session).doReady,
-			help: "OK if GET would be answered, else the reason"},
+			help: "OK if GET would be answered, and the node is not draining or waiting for named sequences. " +
+				"Else the reason"},
 		{name: "PING", args: "[text]", max: 1, text: true, run: (*session).doPing,
 			help: "PONG, or the text"},
 		{name: "HELP", open: true, run: (*session).doHelp,

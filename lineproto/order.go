@@ -41,7 +41,7 @@ const maxBare = 256
 
 // bareGETs counts the lines at the beginning of in that are "GET" and nothing else, all
 // with the same ending, at most maxBare. It returns their number and their bytes. It
-// exists for speed alone: line and the command table answer the same lines one by one.
+// exists for speed alone: next and the command table answer the same lines one by one.
 func (p *lineParser) bareGETs(in []byte) (count, used int) {
 	const letters = 0x202020 // lower case
 	const get = 'g' | 'e'<<8 | 't'<<16

@@ -33,7 +33,7 @@ type lineParser struct {
 
 // next takes the next line off in. It returns the line without its ending (all of in, if there is a NUL), and how many
 // bytes of in are consumed, which may be some even without a line. The next call must
-// get in from there on, with or without more input behind it. line moves bytes within
+// get in from there on, with or without more input behind it. next moves bytes within
 // in, to close the gaps that telnet negotiation leaves.
 func (p *lineParser) next(in []byte, eof bool) (line []byte, used int, v verdict) {
 	i := p.scanned

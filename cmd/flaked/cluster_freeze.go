@@ -18,11 +18,11 @@ func clusterFreezeCommand() *cli.Command {
 		Name:  "freeze",
 		Usage: "stop new nodes from acquiring workers, after ZooKeeper was restored",
 		Description: `Stops new nodes from acquiring workers until every lease that ZooKeeper may have lost
-has expired: for the longest lease and 10 s. Nodes do the same by themselves when they
-notice that ZooKeeper lost data. Use this command if no connected node could notice it:
-right after older data were restored, and before new nodes start. Running nodes continue,
-and stopped nodes may come back. New nodes wait or exit. If a longer freeze is in effect, it
-stays. ` + "`flaked cluster thaw`" + ` ends a freeze.
+has expired: for a little more than the longest lease, such as 23 minutes more if that is
+a day. Nodes do the same by themselves when they notice that ZooKeeper lost data. Use
+this command if no connected node could notice it: right after older data were restored,
+and before new nodes start. Running nodes continue, and stopped nodes may come back. New
+nodes wait or exit. If a longer freeze is in effect, it stays. ` + "`flaked cluster thaw`" + ` ends a freeze.
 
 Examples:
   flaked cluster freeze --zk zk1:2181`,

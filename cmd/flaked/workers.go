@@ -82,7 +82,8 @@ func release(c *cli.Context, o coordinator.Operator, worker int) (done string, e
 		return nothingToRelease(found, until), nil
 	case s.Term < 0:
 		err = confirm(c, fmt.Sprintf("the record of worker %d is gone or cannot be read. A running holder restores "+
-			"its own record. Otherwise the worker will be reserved for the longest lease, %s, and then be free", worker,
+			"its own record. Otherwise the worker will be reserved until no lease can run, for at least %s, and then "+
+			"be free", worker,
 			millis(found.Cluster.LeaseMs)), fmt.Sprintf("replace the record of worker %d", worker))
 	case !free:
 		err = confirm(c, fmt.Sprintf("%s, which holds worker %d, %s. It will have to acquire another worker, and this "+

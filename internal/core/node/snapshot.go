@@ -17,8 +17,9 @@ type Snapshot struct {
 	Term   int64  `json:"term"`
 	Node   string `json:"node"` // its identity, a UUID, empty before there is one
 	Phase  Phase  `json:"phase"`
-	// Ready is whether Node.Ready returns nil: a GET would be answered with an ID, and the node is not about to stop.
-	// Otherwise Code and Reason are the words of the refusal, such as "NOTREADY" and "starting reason=no-worker-yet".
+	// Ready is whether Node.Ready returns nil: a GET would be answered with an ID, and the node is not draining or
+	// waiting for named sequences. Otherwise Code and Reason are the words of the refusal, such as "NOTREADY" and
+	// "starting reason=no-worker-yet".
 	Ready  bool   `json:"ready"`
 	Code   string `json:"code"`
 	Reason string `json:"reason"`
@@ -96,8 +97,8 @@ type ZooKeeperSnapshot struct {
 	trouble string // that Error is, for Degraded
 }
 
-// DiskSnapshot is how writing to the state directory goes. OK is false if the last write failed
-// or a write stalls, and Error says which.
+// DiskSnapshot is how writing to the state directory goes. OK is false if the last write of a reserved bound failed,
+// and Error says why, or if a write stalls.
 type DiskSnapshot struct {
 	OK    bool   `json:"ok"`
 	Error string `json:"error"`

@@ -14,8 +14,10 @@ import (
 const (
 	// TroubleZooKeeper: the last heartbeat failed. The node serves within its lease.
 	TroubleZooKeeper = "zookeeper"
-	// TroubleQuota, TroubleLocalSession: the last heartbeat failed, because ZooKeeper refused a write.
-	TroubleQuota        = "zookeeper-quota"
+	// TroubleQuota: the last heartbeat failed, because ZooKeeper refused a write.
+	TroubleQuota = "zookeeper-quota"
+	// TroubleLocalSession: the last heartbeat was acknowledged, but ZooKeeper refused the live lock, because its
+	// servers use local sessions.
 	TroubleLocalSession = "zookeeper-local-session"
 	// TroubleDamaged: the last heartbeat failed, because the cluster's record is damaged.
 	TroubleDamaged = "cluster-damaged"

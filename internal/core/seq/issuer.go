@@ -52,7 +52,7 @@ type Tenure interface {
 	// Slot returns what each write that takes positions in a session must check, and how long the node must wait
 	// before it takes any.
 	Slot(session int64) Slot
-	// Cluster returns the cluster that the node has joined, and false before.
+	// Cluster returns the cluster that the node has joined, and false while the node holds no worker.
 	Cluster() (ClusterInfo, bool)
 	// Leaves reports whether the node gives its worker up when it stops, so that no later process goes on with it.
 	Leaves() bool

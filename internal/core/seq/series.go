@@ -13,7 +13,8 @@ import (
 	"github.com/flaked/flaked/sequence"
 )
 
-// series is one sequence as a node knows it. The goroutine of Round does its I/O, and does not hold Mu meanwhile.
+// series is one sequence as a node knows it. The goroutines of a round do its I/O, and do not hold Mu
+// meanwhile.
 type series struct {
 	mode.Series
 	*shares

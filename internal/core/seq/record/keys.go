@@ -100,7 +100,7 @@ func (k *Keyring) Ops(id string) []store.Op {
 	return setVersion(store.SetOp{Path: KeysPath(id), Data: k.Marshal(), Version: k.Version})
 }
 
-// Dirs returns the paths that must exist before ops.
+// Dirs returns the paths that must exist before Ops.
 func (k *Keyring) Dirs() []string {
 	if k.Exists {
 		return nil
@@ -108,7 +108,7 @@ func (k *Keyring) Dirs() []string {
 	return []string{KeysDir}
 }
 
-// Written returns the keys as ZooKeeper has them after ops.
+// Written returns the keys as ZooKeeper has them after Ops.
 func (k *Keyring) Written() *Keyring {
 	after := *k
 	after.Exists = true

@@ -57,7 +57,7 @@ type Write struct {
 }
 
 // Plan decides the write that takes a block, or returns the refusal. want is the size that the node would like, and
-// need >= 1 the size below which the block is of no use. now is a sequence time, as in all of this file.
+// need >= 1 the size below which the block is of no use. now is a sequence time, as in all of this file but Deleted.
 func (r Record) Plan(incarnation, want, need, now int64) (Write, *Refusal) {
 	left := r.Positions() - r.Next
 	lost := r.Incarnation < incarnation
@@ -77,7 +77,7 @@ func (r Record) Plan(incarnation, want, need, now int64) (Write, *Refusal) {
 	return r.withBlock(positions.Block{First: r.Next, End: r.Next + n}, budget), nil
 }
 
-// planAfterLoss is plan for the first block in an incarnation. The block is of use at any size, because it ends the
+// planAfterLoss is Plan for the first block in an incarnation. The block is of use at any size, because it ends the
 // loss for this sequence.
 func (r Record) planAfterLoss(incarnation, want, now int64) (Write, *Refusal) {
 	hard, left := positions.Ceiling(r.HardCeiling), r.Positions()-r.Next

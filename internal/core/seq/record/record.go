@@ -137,7 +137,7 @@ const (
 	Template
 	// Family issues none itself. Its sections do, which have records of their own: see SectionOf.
 	Family
-	// Tombstone: a sequence or a template with this name was deleted: see Record.Deleted.
+	// Tombstone: a sequence, a template or a family with this name was deleted: see Record.Deleted.
 	Tombstone
 )
 
