@@ -333,7 +333,7 @@ func talk(s *Server, parts ...string) (out string, closed bool) {
 
 // talkInTurns does what talk does, with may IDs in each turn.
 func talkInTurns(s *Server, may int, parts ...string) (out string, closed bool) {
-	woken := make(sleeper, 1)
+	woken := make(wakeSignal, 1)
 	ss := &session{srv: s, conn: woken}
 	var all, in []byte
 	step := func(eof bool) after {
@@ -365,10 +365,10 @@ func talkInTurns(s *Server, may int, parts ...string) (out string, closed bool) 
 	return string(all), st == finished
 }
 
-// sleeper is the waiter of a session without a socket.
-type sleeper chan struct{}
+// wakeSignal is the waiter of a session without a socket.
+type wakeSignal chan struct{}
 
-func (s sleeper) wake() {
+func (s wakeSignal) wake() {
 	select {
 	case s <- struct{}{}:
 	default:

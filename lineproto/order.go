@@ -26,9 +26,9 @@ type order struct {
 	accepted bool
 }
 
-// rest holds the IDs of a reply that are not in out yet: those of runs, without the
+// runsLeft holds the IDs of a reply that are not in out yet: those of runs, without the
 // first done IDs of runs[0].
-type rest struct {
+type runsLeft struct {
 	runs []worker.Run
 	done int
 }
@@ -231,7 +231,7 @@ func (s *session) finish() {
 	if o.many {
 		s.out = s.fr.begin(s.out, o.n)
 	}
-	s.left = rest{runs: s.runs}
+	s.unsent = runsLeft{runs: s.runs}
 }
 
 // fail answers an order with an error. IDs that were reserved for the order are lost,
@@ -262,17 +262,17 @@ func (s *session) drop() {
 // render appends remaining IDs of a reply to out, until all are in it or it holds
 // outBound bytes.
 func (s *session) render() {
-	for len(s.left.runs) > 0 && len(s.out) < outBound {
-		r := s.left.runs[0]
-		r.First, r.Len = r.At(s.left.done), min(r.Len-s.left.done, max(1, (outBound-len(s.out))/idLine))
+	for len(s.unsent.runs) > 0 && len(s.out) < outBound {
+		r := s.unsent.runs[0]
+		r.First, r.Len = r.At(s.unsent.done), min(r.Len-s.unsent.done, max(1, (outBound-len(s.out))/idLine))
 		s.out = s.fr.ids(s.out, r)
-		if s.left.done += r.Len; s.left.done == s.left.runs[0].Len {
-			s.left = rest{runs: s.left.runs[1:]}
+		if s.unsent.done += r.Len; s.unsent.done == s.unsent.runs[0].Len {
+			s.unsent = runsLeft{runs: s.unsent.runs[1:]}
 		}
 	}
-	if len(s.left.runs) == 0 {
+	if len(s.unsent.runs) == 0 {
 		if s.runs = s.runs[:0]; cap(s.runs) > 64 {
-			s.runs, s.left = nil, rest{}
+			s.runs, s.unsent = nil, runsLeft{}
 		}
 	}
 }

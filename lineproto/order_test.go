@@ -42,7 +42,7 @@ func (a *asked) turn(may int) string {
 func (a *asked) all() (out string) {
 	for {
 		out += a.turn(maxSlice)
-		if a.order.n == 0 && len(a.left.runs) == 0 && len(a.in) == 0 {
+		if a.order.n == 0 && len(a.unsent.runs) == 0 && len(a.in) == 0 {
 			return out
 		}
 	}

@@ -59,8 +59,8 @@ type seqRequest struct {
 	lines []string // of the reply to a SEQS, which are not in out yet
 }
 
-// waiter is a connection whose session can sleep.
-type waiter interface {
+// sleeper is a connection whose session can sleep.
+type sleeper interface {
 	// wake makes the connection look whether its session is awake. It is safe for concurrent use, also after the end
 	// of the connection.
 	wake()
@@ -169,7 +169,7 @@ func (s *session) request() *seqRequest {
 }
 
 // newSeqRequest returns a request of a connection, which it wakes when it is woken.
-func newSeqRequest(of waiter) *seqRequest {
+func newSeqRequest(of sleeper) *seqRequest {
 	q := &seqRequest{}
 	q.wake = func() {
 		q.woken.Store(true)
@@ -281,7 +281,7 @@ func (s *session) attempt(k int) error {
 		}
 	case seqMany:
 		s.out = s.fr.begin(s.out, q.n)
-		s.left = rest{runs: runs}
+		s.unsent = runsLeft{runs: runs}
 	default:
 		s.bounds(runs[0].First, runs[len(runs)-1])
 	}

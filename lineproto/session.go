@@ -45,7 +45,7 @@ const (
 // with the input that it has read, and sends out.
 type session struct {
 	srv    *Server
-	conn   waiter // nil in tests without sequences
+	conn   sleeper // nil in tests without sequences
 	lines  lineParser
 	arrays arrayParser
 	who    identity
@@ -89,11 +89,11 @@ type session struct {
 	// halfClosed is set when the client has stopped sending. The client may be gone.
 	halfClosed bool
 
-	// runs were reserved for the order or for the reply under way. left are the IDs of
+	// runs were reserved for the order or for the reply under way. unsent are the IDs of
 	// the reply that are not in out yet. They are kept as runs, because 10,000 IDs are
 	// a few runs but 200 KB of text.
-	runs []worker.Run
-	left rest
+	runs   []worker.Run
+	unsent runsLeft
 
 	counts  tally
 	counted int64 // its share of Server.memory

@@ -80,7 +80,7 @@ func (s *Server) round() {
 	defer s.mu.Unlock()
 	var room *surplus
 	if s.crowded() {
-		room = s.surplus()
+		room = s.longestIdle()
 	}
 	for l := range s.listeners {
 		l.loop.sweepSoon(room)
@@ -114,9 +114,9 @@ type surplus struct {
 	left  atomic.Int64
 }
 
-// surplus returns the longest idle of the connections that have been idle for IdleTimeout, as many as are over half
+// longestIdle returns the longest idle of the connections that have been idle for IdleTimeout, as many as are over half
 // of MaxConns. Loops report theirs in each round, so those of the round before count. mu is held.
-func (s *Server) surplus() *surplus {
+func (s *Server) longestIdle() *surplus {
 	var idle []int64
 	for l := range s.listeners {
 		idle, l.idle = append(idle, l.idle...), nil

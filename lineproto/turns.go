@@ -111,7 +111,7 @@ type turns struct {
 
 // place is a waiter's place among turns. The zero value is in no queue.
 type place struct {
-	owner waiter
+	owner sleeper
 	lacks int
 	may   int // IDs that the owner may take in the turn that it has. 0 means that it has none
 	in    *queue
