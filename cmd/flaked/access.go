@@ -124,7 +124,7 @@ func tlsAdvice(err error) (advice string, ok bool) {
 func accessAdvice(reply *ids.ReplyError) string {
 	switch {
 	case reply.Code == ids.NOAUTH, reply.Code == ids.WRONGPASS:
-		return meaning(ids.NOAUTH)
+		return codeAdvice(ids.NOAUTH)
 	case reply.Text == replies.ErrNeedsTLS.Text:
 		return ". Give --tls, and --tls-ca FILE if its authority is your own"
 	}

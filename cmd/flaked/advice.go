@@ -16,7 +16,7 @@ import (
 func advised(err error) string {
 	err = node.Named(err, flagName)
 	advice, known := advise(err)
-	return strings.Replace(err.Error(), known.Error(), plain(known.Error())+advice, 1)
+	return strings.Replace(err.Error(), known.Error(), inPlainWords(known.Error())+advice, 1)
 }
 
 // advise returns advice for known, which is an error in err, or err itself.

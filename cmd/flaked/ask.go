@@ -120,7 +120,7 @@ func unanswered(addr string, timeout time.Duration, err error) error {
 	if network, ok := errors.AsType[*dialog.NetworkError](err); ok {
 		err = network.Err // it names the address
 	}
-	why, advice := plain(err.Error()), "Check --addr (FLAKED_ADDR)"
+	why, advice := inPlainWords(err.Error()), "Check --addr (FLAKED_ADDR)"
 	tls, insecure := tlsAdvice(err)
 	switch kind := dialog.KindOf(err); {
 	case insecure:

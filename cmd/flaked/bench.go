@@ -116,7 +116,7 @@ func benchFailed(c *cli.Context, cfg load.Config, err error) error {
 	var refused *ids.ReplyError
 	switch {
 	case errors.As(err, &refused):
-		return failure("%w%s", refused, cmp.Or(meaning(refused.Code), accessAdvice(refused)))
+		return failure("%w%s", refused, cmp.Or(codeAdvice(refused.Code), accessAdvice(refused)))
 	case errors.Is(err, syscall.EMFILE):
 		return failure("%w. Raise the limit of open files (ulimit -n), or give fewer --conns", err)
 	case errors.Is(err, load.ErrConnect):
@@ -221,7 +221,7 @@ func benchVerdict(r *load.Report) error {
 			words += ": " + view.Clean(r.Errors.Refused)
 		}
 		wrong = append(wrong, fmt.Sprintf("%s errors, most of them %s%s", grouped(r.Errors.Total), words,
-			meaning(ids.Code(most))))
+			codeAdvice(ids.Code(most))))
 	}
 	if len(wrong) > 0 {
 		return failure("%s", strings.Join(wrong, ", "))

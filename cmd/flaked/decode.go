@@ -154,7 +154,7 @@ func decode(c *cli.Context) error {
 		if err := out.Flush(); err != nil { // so that errors appear in order
 			return err
 		}
-		_, err = fmt.Fprintln(c.App.ErrWriter, "flaked: "+plain(err.Error()))
+		_, err = fmt.Fprintln(c.App.ErrWriter, "flaked: "+inPlainWords(err.Error()))
 		return err
 	})
 	if err := errors.Join(err, out.Flush()); err != nil {

@@ -64,7 +64,7 @@ func runDoctor(c *cli.Context) error {
 		return err
 	}
 	for i, f := range r.Findings {
-		r.Findings[i].Text, r.Findings[i].Advice = view.Clean(plain(f.Text)), view.Clean(plain(f.Advice))
+		r.Findings[i].Text, r.Findings[i].Advice = view.Clean(inPlainWords(f.Text)), view.Clean(inPlainWords(f.Advice))
 	}
 	err = show(c, r, func(w io.Writer) error { return printFindings(w, r) })
 	return errors.Join(err, verdict(r.Summary))

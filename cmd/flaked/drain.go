@@ -61,12 +61,12 @@ func drainNode(c *cli.Context) error {
 	}
 	x, err := localcache.Examine(dir)
 	if err != nil {
-		return stateError(dir, err)
+		return stateReadError(dir, err)
 	}
 	defer x.Close()
 	switch {
 	case x.Missing:
-		return stateError(dir, fs.ErrNotExist)
+		return stateReadError(dir, fs.ErrNotExist)
 	case !x.Locked:
 		return exitWith(exitUnreachable, "no running node uses %s. If a node runs with another state directory, give "+
 			"--state-dir (FLAKED_STATE_DIR). If it runs in a container, run this command there", dir)
@@ -99,7 +99,7 @@ var errStillRuns = errors.New("the process still runs")
 func reportDrained(c *cli.Context, x localcache.Examination, took time.Duration) error {
 	left, err := x.Inspect()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a node that releases its worker deletes its state
-		return stateError(x.Place, err)
+		return stateReadError(x.Place, err)
 	}
 	text := "it holds no worker any more"
 	if left.Status == localcache.StatusRecord {
@@ -126,8 +126,8 @@ func givenStateDir(c *cli.Context) (string, error) {
 	return dir, nil
 }
 
-// stateError adds what to do to the error of reading a state directory.
-func stateError(dir string, err error) error {
+// stateReadError adds what to do to the error of reading a state directory.
+func stateReadError(dir string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return failure("--state-dir %s: no state found. Correct the path (FLAKED_STATE_DIR)", dir)

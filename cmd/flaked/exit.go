@@ -92,7 +92,7 @@ func explain(ctx context.Context, err error) (int, string) {
 	if errors.Is(err, errLogged) {
 		return code, ""
 	}
-	return code, withFullStop(plain(advised(err)))
+	return code, withFullStop(inPlainWords(advised(err)))
 }
 
 // internals are the texts of Go's own errors, and what people call them.
@@ -112,8 +112,8 @@ var internals = []struct {
 	{regexp.MustCompile(`yaml: unmarshal errors:\n +`), ""},
 }
 
-// plain returns an error's text in one line, without Go's own words.
-func plain(text string) string {
+// inPlainWords returns an error's text in one line, without Go's own words.
+func inPlainWords(text string) string {
 	for _, i := range internals {
 		text = i.text.ReplaceAllString(text, i.words)
 	}

@@ -53,7 +53,7 @@ func TestPlainReplacesGoErrors(t *testing.T) {
 		"ZooKeeper cannot be reached: sync /cluster: context deadline exceeded": "ZooKeeper cannot be reached: sync " +
 			"/cluster: timed out",
 	} {
-		if got := plain(text); got != want {
+		if got := inPlainWords(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}

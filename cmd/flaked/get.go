@@ -40,16 +40,16 @@ func get(c *cli.Context) error {
 		}
 	}
 	return printNumbers(c, "GET", "an ID", n, func(reply *ids.ReplyError) string {
-		return cmp.Or(meaning(reply.Code), accessAdvice(reply))
+		return cmp.Or(codeAdvice(reply.Code), accessAdvice(reply))
 	})
 }
 
 // elsewhere is the advice for a refusal that may be this node's, and may pass.
 const elsewhere = ". Ask another node, or try again in a moment"
 
-// meaning returns what an error reply means and what to do, after a full stop. It returns ""
+// codeAdvice returns what an error reply means and what to do, after a full stop. It returns ""
 // for a code that needs no explanation.
-func meaning(code ids.Code) string {
+func codeAdvice(code ids.Code) string {
 	if replies.ClassOf(code).Passes {
 		return elsewhere
 	}

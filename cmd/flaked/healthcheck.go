@@ -26,9 +26,9 @@ Examples:
 	}
 }
 
-// explained returns what the cause in a refusal means and what to do, after a full stop, "" for a cause that the table
-// does not have.
-func explained(reply *ids.ReplyError) string {
+// causeAdvice returns what the cause in a refusal means and what to do, after a full stop, "" for a cause that the
+// table does not have.
+func causeAdvice(reply *ids.ReplyError) string {
 	if !view.Known(reply.Reason()) {
 		return ""
 	}
@@ -45,9 +45,9 @@ func healthcheck(c *cli.Context) error {
 	var reply *ids.ReplyError
 	if errors.As(err, &reply) {
 		if reply.Code == ids.WRONGNODE { // not a node that is not ready
-			return failure("%w%s", reply, meaning(reply.Code))
+			return failure("%w%s", reply, codeAdvice(reply.Code))
 		}
-		return failure("not ready: %s%s%s", reply.Line(), accessAdvice(reply), explained(reply))
+		return failure("not ready: %s%s%s", reply.Line(), accessAdvice(reply), causeAdvice(reply))
 	}
 	if err != nil {
 		return err

@@ -31,8 +31,8 @@ type holder struct {
 	addresses      []string // that can be dialled from here
 }
 
-// reply is the outcome of asking at one address: which node has answered, and what it said.
-type reply struct {
+// heardReply is the outcome of asking at one address: which node has answered, and what it said.
+type heardReply struct {
 	address string
 	named   bool   // by --addr
 	node    string // its identity, "" unless it is a node of the cluster
@@ -55,7 +55,7 @@ type hearing struct {
 	entries []coordinator.Entry
 
 	holders []holder
-	replies []reply
+	replies []heardReply
 	at      map[string]bool // addresses in replies
 	left    int             // addresses and nodes that are left out, because there are too many
 
@@ -118,7 +118,7 @@ func (h *hearing) addAddresses(addresses []string, named bool) []string {
 			h.left++
 		default:
 			h.at[addr] = true
-			h.replies = append(h.replies, reply{address: addr, named: named, worker: -1})
+			h.replies = append(h.replies, heardReply{address: addr, named: named, worker: -1})
 		}
 	}
 	return addresses
@@ -161,7 +161,7 @@ func (h *hearing) addPeers(peers []coordinator.Peer) {
 }
 
 // askOne asks at one address. It returns the peers that the node has met.
-func (h *hearing) askOne(ctx context.Context, r *reply) []coordinator.Peer {
+func (h *hearing) askOne(ctx context.Context, r *heardReply) []coordinator.Peer {
 	requests := []string{"STATUS peers"}
 	if h.request != "" {
 		requests = append(requests, h.request)
@@ -190,7 +190,7 @@ func (h *hearing) askOne(ctx context.Context, r *reply) []coordinator.Peer {
 }
 
 // refused returns the error in the reply to the second request, nil for none.
-func (r reply) refused() error {
+func (r heardReply) refused() error {
 	if strings.HasPrefix(r.line, "-") {
 		return dialog.Refusal(r.address, r.line)
 	}
@@ -199,7 +199,7 @@ func (r reply) refused() error {
 
 // heard reports whether a node has answered: with its identity, at any address.
 func (h *hearing) heard(o holder) bool {
-	return slices.ContainsFunc(h.replies, func(r reply) bool {
+	return slices.ContainsFunc(h.replies, func(r heardReply) bool {
 		if o.node == "" {
 			return r.asked == view.Answered && r.address == o.at
 		}
@@ -220,7 +220,7 @@ func (h *hearing) silent() (silent []holder) {
 // missing returns the workers whose records ZooKeeper has lost, and that no node that answered holds.
 func (h *hearing) missing() (workers []int) {
 	for _, w := range view.Assess("", h.cluster, h.entries, time.Now()).Workers {
-		held := slices.ContainsFunc(h.replies, func(r reply) bool {
+		held := slices.ContainsFunc(h.replies, func(r heardReply) bool {
 			return r.asked == view.Answered && r.worker == w.Worker
 		})
 		if w.State == view.RecordMissing && !held {

@@ -54,7 +54,7 @@ func refusedValues(reply *ids.ReplyError) string {
 	reason := record.Reason(reply.Reason())
 	switch {
 	case reply.Code == ids.NOPERM, reply.Code == ids.WRONGNODE:
-		return meaning(reply.Code)
+		return codeAdvice(reply.Code)
 	case reply.Text == replies.ErrNoSequences.Text:
 		return ". Ask a node that does"
 	case reason == record.NoSequence:
@@ -70,5 +70,5 @@ func refusedValues(reply *ids.ReplyError) string {
 	case reason != "":
 		return elsewhere
 	}
-	return cmp.Or(meaning(reply.Code), accessAdvice(reply))
+	return cmp.Or(codeAdvice(reply.Code), accessAdvice(reply))
 }

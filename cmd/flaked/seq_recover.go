@@ -139,7 +139,7 @@ func lastOf(r record.Record, n int64) string {
 
 // takenBy returns the number of positions that a node knows to be taken, by its reply to SEQ: 0 if it does not say. A
 // reply about another sequence is not one of the node that was asked.
-func takenBy(r *reply, known record.Record) (taken int64) {
+func takenBy(r *heardReply, known record.Record) (taken int64) {
 	if r.asked != view.Answered {
 		return 0
 	}

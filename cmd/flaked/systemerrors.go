@@ -36,7 +36,7 @@ func bindAdvice(address string, err error) string {
 	if e, ok := errors.AsType[*net.DNSError](err); ok {
 		return fmt.Sprintf("host %s not found. Correct the name, or give an address of this machine", e.Name)
 	}
-	return plain(err.Error())
+	return inPlainWords(err.Error())
 }
 
 // stateDirError returns the error for a state directory that cannot be opened.
