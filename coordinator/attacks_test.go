@@ -295,3 +295,63 @@ func TestStopRetriesAFreezeThatFailed(t *testing.T) {
 		t.Errorf("%+v, %v", cl, err)
 	}
 }
+
+// A machine is cloned while its node serves, and both go on. Each finds a record with its own node, term and nonce. The
+// one that finds what the other has written must stop, and leave the worker to the other (C33).
+func TestCloneOfAProcessIsFenced(t *testing.T) {
+	l := newLab(t, 8)
+	a, clone := l.serving("A"), l.node("clone")
+	memory := *a.co.proof
+	clone.co.proof = &memory
+	heartbeat := func(m *member) error {
+		_, err := m.co.Heartbeat(t.Context(), Report{Lease: labLease, Generation: memory.Generation})
+		return err
+	}
+	l.pass(time.Second)
+	if err := heartbeat(clone); err != nil {
+		t.Fatalf("the first heartbeat of a clone: %v", err)
+	}
+	l.pass(time.Second)
+	fenced, ok := errors.AsType[*FencedError](heartbeat(a))
+	if !ok || !fenced.Cloned || fenced.Lost {
+		t.Fatalf("%+v", fenced)
+	}
+	before, err := readSlot(t.Context(), l.admin, l.cluster(), memory.Worker)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.co.Release(t.Context(), l.now); err != nil { // as at the end of its process
+		t.Fatal(err)
+	}
+	after, err := readSlot(t.Context(), l.admin, l.cluster(), memory.Worker)
+	if err != nil || after.Stat.Version != before.Stat.Version {
+		t.Errorf("it wrote %+v over %+v, %v", after, before, err)
+	}
+	for range 3 {
+		l.pass(time.Second)
+		if err := heartbeat(clone); err != nil {
+			t.Fatalf("the process that goes on: %v", err)
+		}
+	}
+	if cl := l.cluster(); cl.Frozen(l.now) {
+		t.Error("registration is frozen")
+	}
+}
+
+// A write whose answer was lost is no other process's (C33).
+func TestUnknownWriteIsNoClone(t *testing.T) {
+	l := newLab(t, 8)
+	a := l.serving("A")
+	for range 3 {
+		l.pass(time.Second)
+		a.hook = func(c memzk.Call) memzk.Fault {
+			if c.Write() {
+				return memzk.FailAfter
+			}
+			return memzk.NoFault
+		}
+		_, _ = a.beat()
+		a.hook = nil
+		a.mustBeat()
+	}
+}

@@ -159,6 +159,8 @@ const (
 	FoundFenced
 	// FoundLost: ZooKeeper lost our record. Write it again while the lease runs.
 	FoundLost
+	// FoundCloned: the record is ours, and another process has written it. Stop issuing, and write nothing.
+	FoundCloned
 )
 
 // ClusterFinding returns the meaning of the cluster's record for a holder of the cluster uuid that knows an incarnation

@@ -81,6 +81,8 @@ func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ err
 			beat, err = c.restore(ctx, v, r, why)
 		case finding == FoundFenced:
 			beat, err = Beat{}, c.fence(ctx, v, why)
+		case finding == FoundCloned: // the ticket and the live lock are the other process's, too
+			beat, err = Beat{}, &FencedError{Worker: p.Worker, Reason: why, Cloned: true}
 		}
 		beat.Restored = restored
 		if !mustReread(err) {
@@ -127,8 +129,11 @@ func (c *Coordinator) report(ctx context.Context, v recorded, r Report) (Beat, e
 	p.confirmAt = d.confirmAt
 	// The record says what this node has compared in its session, so it must not be written in the next one.
 	after, written, err := c.write(store.OnSession(ctx, e.session), d, v, p.Worker)
-	if written && err != nil {
+	switch {
+	case err != nil && written:
 		p.unstamped(v.stat.Version + 1)
+	case err != nil && !store.Outpaced(err):
+		p.unknown(v.stat.Version + 1)
 	}
 	if err != nil {
 		return Beat{}, err

@@ -330,6 +330,8 @@ type FencedError struct {
 	Reason string
 	// Lost: ZooKeeper has lost data.
 	Lost bool
+	// Cloned: another process has the memory of this one, and goes on. So this one must keep nothing of what it held.
+	Cloned bool
 }
 
 func (e *FencedError) Error() string {
@@ -359,5 +361,5 @@ func (c *Coordinator) giveUp(ctx context.Context, why string, lost bool) error {
 	p := c.proof
 	c.strayLock = p.Worker
 	_ = c.dropStrayLock(ctx) // if it fails: Register tries again
-	return &FencedError{p.Worker, why, lost}
+	return &FencedError{Worker: p.Worker, Reason: why, Lost: lost}
 }

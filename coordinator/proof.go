@@ -49,8 +49,10 @@ type sinceGrant struct {
 	// bound that the last such write has set, Unix ms.
 	compared bool
 	bound    int64
-	expiry   expiry
-	hearing  Hearing
+	// made is the highest version of the slot that a write of this process can have made. It is valid if compared.
+	made    int32
+	expiry  expiry
+	hearing Hearing
 }
 
 // Stage is one of the stages that the comment of proof shows.
@@ -107,7 +109,7 @@ func (p *proof) becomeHolder(w timeguard.Stamped, version int32, heartbeat time.
 	p.becomeGranted()
 	p.Incarnation = incarnation
 	p.Chain, p.Last = p.Chain.with(w, version, heartbeat), w
-	p.compared, p.bound = true, bound
+	p.compared, p.bound, p.made = true, bound, version
 }
 
 // becomeRestored: ZooKeeper has a record again in the place of the one that it had lost. It is confirmed at once.
@@ -182,8 +184,21 @@ func (p proof) finding(v recorded, mine Cluster) (Finding, string) {
 		return finding, "ZooKeeper has an older record of the worker: " + v.slot.heldAt(p.Term)
 	case older || v.slot.LeaseUntil < p.LeaseUntil:
 		return FoundLost, "ZooKeeper has an older copy of the worker's record"
+	case p.isCloned(v):
+		return FoundCloned, "another process writes this worker's record as this node, so this machine was cloned, or " +
+			"set back to a snapshot"
 	}
 	return finding, ""
+}
+
+// isCloned reports whether a record of ours was written by another process (C33): its version is above each that this
+// process can have made. Only a copy of the process's memory has our nonce, so the machine was cloned.
+//
+// Scenario: a machine is cloned while it runs, and both go on. Each writes the record that it finds, which is its own by
+// node, term and nonce. So both serve, and make the same IDs without end.
+func (p proof) isCloned(v recorded) bool {
+	//mutant:c33-clone-is-not-noticed by TestCloneOfAProcessIsFenced -> return false
+	return p.compared && v.stat.Version > p.made
 }
 
 // wentBack reports whether ZooKeeper has lost our last acknowledged write of the slot. It has if the record has a lower
@@ -361,7 +376,10 @@ func (c Claim) record(e evidence, cl Cluster, old Slot, lease time.Duration, hor
 }
 
 // unstamped: the write has made this version of the slot, but the leader's stamp of it could not be read.
-func (p *proof) unstamped(version int32) { p.Chain = brokenAt(version) }
+func (p *proof) unstamped(version int32) { p.Chain, p.made = brokenAt(version), max(p.made, version) }
+
+// unknown: the write may have made this version of the slot, or may still make it.
+func (p *proof) unknown(version int32) { p.made = max(p.made, version) }
 
 // errUnconfirm: the record was written confirmed, and must be written again, unconfirmed.
 var errUnconfirm = errors.New("the lease had expired by ZooKeeper's clock")
@@ -374,6 +392,7 @@ var errUnconfirm = errors.New("the lease had expired by ZooKeeper's clock")
 func (p *proof) acked(d decision, v recorded, w timeguard.Stamped, after store.Stat, e evidence) (Beat, error) {
 	e.at = w.Sent
 	p.Chain, p.Last = p.Chain.with(w, v.stat.Version+1, e.beat), w
+	p.made = max(p.made, v.stat.Version+1)
 	p.listens(after, e, v.cl.ConfirmTime())
 	lapsed := d.lapsed
 	// Scenario: by our clock the lease ran until this write, by the leader's it had ended. In between another node took

@@ -90,11 +90,14 @@ func (c *Coordinator) tryFinish(ctx context.Context, p *proof, change func(*Slot
 	if err := c.WriteNoted(ctx); err != nil {
 		return err
 	}
-	if slot == nil || !p.carriedBy(*slot) || change == nil {
-		return nil // another node has the slot, or it is to stay
+	if slot == nil || !p.carriedBy(*slot) || change == nil || finding == FoundCloned {
+		return nil // another node or process has the slot, or it is to stay
 	}
 	change(slot)
 	_, err = c.Store.Set(ctx, SlotPath(p.Worker), slot.marshal(), v.stat.Version)
+	if err != nil && !store.Outpaced(err) {
+		p.unknown(v.stat.Version + 1)
+	}
 	return err
 }
 

@@ -28,6 +28,10 @@ func advise(err error) (advice string, known error) {
 		return ". Correct --zk, if it is another ZooKeeper. Otherwise the cluster was created anew: read " +
 			"docs/troubleshooting.md before you empty --state-dir", e
 	}
+	if e, ok := errors.AsType[*coordinator.FencedError](err); ok && e.Cloned {
+		return ". Its next start is a new node. IDs that both have made since then can be equal: see limit 3 in " +
+			"docs/safety.md", e
+	}
 	if e, ok := errors.AsType[*node.OtherZooKeeperError](err); ok {
 		return ". Point --zk at the first one. If that one is gone for good and this one replaces it, start once " +
 			"with --zk-replaced", e

@@ -27,7 +27,7 @@ type keeper struct {
 
 // keep acquires a slot and holds it until the context or an error ends the node. It reports to
 // ZooKeeper every heartbeat, when ZooKeeper is reached again, and when the confirming time is
-// over. A node that is fenced registers as a new one.
+// over. A node that is fenced registers as a new one. A clone ends instead: it must keep no values of sequences (C33).
 func (k *keeper) keep(ctx context.Context) error {
 	a, err := k.begin()
 	if err != nil {
@@ -42,6 +42,10 @@ func (k *keeper) keep(ctx context.Context) error {
 		if fenced, ok := errors.AsType[*coordinator.FencedError](err); ok {
 			last := fencedAt
 			fencedAt = k.mono()
+			if fenced.Cloned {
+				k.fenced(fenced)
+				return fenced
+			}
 			err = k.replace(ctx, fenced, time.Duration(fencedAt-last) < fencesApart)
 		} else if err == nil {
 			err = k.sleep(ctx, k.untilNext(), k.wakeKeeper)

@@ -180,8 +180,11 @@ const fencesApart = 30 * time.Second
 // fenced drops the tenure of a slot that this node was fenced from. It invalidates the local record
 // too, so that a restart without ZooKeeper does not resume the slot.
 func (k *keeper) fenced(err *coordinator.FencedError) {
-	k.log.Error("fenced: stopped issuing IDs for this worker, registering as a new node", "cause", CauseLostWorker,
-		"worker", err.Worker, "reason", err.Reason)
+	what := "fenced: stopped issuing IDs for this worker, registering as a new node"
+	if err.Cloned {
+		what = "fenced: stopped issuing IDs for this worker, ending this process"
+	}
+	k.log.Error(what, "cause", CauseLostWorker, "worker", err.Worker, "reason", err.Reason)
 	k.refuse(Starting, CauseLostWorker)
 	if err.Lost {
 		k.cfg.WakeSequences()
