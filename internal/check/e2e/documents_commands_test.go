@@ -183,8 +183,6 @@ done`: {},
 	`printf 'flaked:secret\n' > /etc/flaked/zk.auth && chmod 600 /etc/flaked/zk.auth`: {},
 
 	// docs/sequences.md
-	`flaked seq set order --max int64`:                           {codes: []int{0, 1}},
-	`flaked seq set order --ceiling 50000`:                       {codes: []int{0, 1}},
 	`flaked seq create`:                                          {codes: []int{2}},
 	`bin/flaked seq create invoice --mode strict`:                {codes: []int{0, 1}},
 	`printf 'NEXT invoice order-4711\n' | nc -N 127.0.0.1 7609`:  {prints: `^1\n$`},

@@ -52,7 +52,7 @@ func TestStates(t *testing.T) {
 		{"refusing", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" }), "live",
 			"worker 0 (api) refuses to serve"},
 		{"confirming", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "confirming" }), "live", ""},
-		{"past its lease", liveEntry(0, 0, expired), "live", "worker 0 (api): The lease of a connected node has"},
+		{"past its lease", liveEntry(0, 0, expired), "live", "worker 0 (api): A connected node's lease has"},
 		{"clock ahead", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock += 600 }), "live",
 			"The clock is more than 500 ms off"},
 		{"clock behind", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock -= 600 }), "live",

@@ -73,7 +73,7 @@ var refusals = []Problem{
 	refusal(node.CauseZooKeeperUnreachable, "ZooKeeper does not answer%s, and the node cannot start without it",
 		"Start ZooKeeper, or correct --zk or the network to it. The node gives up after a minute.", ""),
 	refusal(node.CauseZooKeeperSlow, "ZooKeeper answers too slowly for the node to acquire a worker",
-		"Wait: the node keeps trying. If this lasts, find out what slows ZooKeeper down.", ""),
+		"Wait. If this lasts, find out what slows ZooKeeper down.", ""),
 	refusal(node.CauseConfirming, "The node is new, or its lease had expired. It confirms its worker", confirmWait, ""),
 	refusal(node.CauseLeaseExpiredAway, "Cut off for longer than its lease. The node confirms its worker", confirmWait, ""),
 	refusal(node.CauseNewWorker, "The machine's clock went back. The node confirms another worker",
@@ -112,12 +112,10 @@ func refusal(of node.Cause, text, advice, later string) Problem {
 var (
 	noNodeServes = Problem{"no-node-serves", Critical, "No node serves", noIDs,
 		"See the problems of the nodes. If there are none, start the nodes whose process is gone.", ""}
-	pastLease = Problem{"past-lease", Critical, "The lease of a connected node has expired, so it must not issue IDs",
+	pastLease = Problem{"past-lease", Critical, "A connected node's lease has expired",
 		otherNodes, "The node's log says why it cannot renew the lease.", ""}
-	down = Problem{"down", Critical, "The node is down or cut off: it is not connected to ZooKeeper and does not " +
-		"answer%s", otherNodes,
-		"Start the node again, restart it if it hangs, or restore its network. " +
-			"This is reported until its lease expires.", "If the machine is gone for good, release its worker."}
+	down = Problem{"down", Critical, "The node is not connected to ZooKeeper and does not answer%s", otherNodes,
+		"Start the node again, restart it if it hangs, or restore its network.", "If the machine is gone for good, release its worker."}
 	disconnected = Problem{"disconnected", Critical, "The node is not connected to ZooKeeper",
 		"Clients notice nothing until its lease expires, if it runs.",
 		"Start the node again, or restore its connection to ZooKeeper.", ""}
@@ -148,7 +146,7 @@ var (
 	sequencesFrozen = Problem{"sequences-frozen", Critical, "Frozen sequences, which issue no values%s", noValues,
 		"flaked seq show 'NAME' says why, and what to do.", ""}
 	sequencesExhausted = Problem{"sequences-exhausted", Critical, "Exhausted sequences, whose values are all taken%s",
-		"Clients get errors for these sequences, once nodes have issued the values that they hold.",
+		"Clients get errors for these sequences when nodes have issued the values that they hold.",
 		raiseMax, ""}
 	sequencesUnserved = Problem{"sequences-unserved", Critical, "Sequences of which a ready node gets no values%s",
 		"Clients get errors for these sequences from this node.",
@@ -161,8 +159,7 @@ var (
 		"Clients get fewer values than they ask for.",
 		"Raise the ceiling (flaked seq set 'NAME' --ceiling N), or find the client that asks for so many.", ""}
 	Development = Problem{"development", Critical,
-		"A development node (--dev) has no ZooKeeper and keeps nothing. Others, or it after a restart, may repeat " +
-			"its IDs", "Clients may get an ID twice.",
+		"A development node (--dev) has no ZooKeeper and keeps nothing", "Clients may get an ID twice.",
 		"Do not keep its IDs. For unique IDs, start the node with --zk.", ""}
 	NoCluster = Problem{"no-cluster", Critical, "Cluster not found in ZooKeeper", noNewNode,
 		"Check --zk and --cluster. If its nodes have served before, ZooKeeper has lost data: create nothing, and see " +
@@ -170,7 +167,7 @@ var (
 	ZooKeeperDenied = Problem{"zookeeper-denied", Critical, "ZooKeeper denied access", noNewNode,
 		"Give --zk-auth-file with the user that created the records.", ""}
 	OtherCluster = Problem{"other-cluster", Critical, "The state directory belongs to another cluster", otherNodes,
-		"Give this cluster its own --state-dir, or point --zk and --cluster at the cluster of this state directory.", ""}
+		"Give this cluster its own --state-dir, or correct --zk and --cluster.", ""}
 
 	notFromHere = Problem{"zookeeper-elsewhere", Warning, "ZooKeeper cannot be reached from here, but a node can " +
 		"reach it", unnoticed,
@@ -218,8 +215,8 @@ var (
 		raiseMax, ""}
 	sequencesOwnerGone = Problem{"sequences-owner-gone", Warning,
 		"Ordered sequences whose owner has not renewed its lease%s",
-		"A request for one waits until another node has taken over: for the lease, 3 s by default.",
-		"Ask for a value (flaked seq next): a node then takes over. If that fails, the error says why.", ""}
+		"Requests for these wait until another node takes over: 3 s by default.",
+		"Ask for a value (flaked seq next). If that fails, the error says why.", ""}
 	sequencesUnread = Problem{"sequences-unread", Warning, "The named sequences could not be read from ZooKeeper%s",
 		unnoticed, "Check ZooKeeper (flaked doctor), then see flaked seq list.", ""}
 	TimeEnding = Problem{"time-field-ending", Warning, "The layout's time field ends%s",

@@ -82,7 +82,9 @@ func (p Problem) do() string {
 	if title := sections[p.Cause]; title != "" {
 		return "[" + title + "](#" + strings.ReplaceAll(strings.ToLower(title), " ", "-") + ")"
 	}
-	advice := strings.Replace(p.Advice, " The node then serves by itself.", "", 1) // the guide begins with this
+	// The guide begins with the first, and is the second.
+	advice := strings.Replace(p.Advice, " The node then serves by itself.", "", 1)
+	advice = strings.Replace(advice, ", and see docs/troubleshooting.md", "", 1)
 	if p.Later == "" {
 		return advice
 	}
@@ -102,9 +104,19 @@ func refusalRows() (rows []string) {
 		if p.Clients != otherNodes {
 			cell += ". " + p.Clients
 		}
-		rows = append(rows, fmt.Sprintf("| %s | %s |\n", cell, p.do()))
+		rows = addRow(rows, cell, p.do())
 	}
 	return rows
+}
+
+// addRow adds a row, or a line to the last row if that gives the same advice.
+func addRow(rows []string, means, do string) []string {
+	end := " | " + do + " |\n"
+	if i := len(rows) - 1; i >= 0 && strings.HasSuffix(rows[i], end) {
+		rows[i] = strings.TrimSuffix(rows[i], end) + "<br>" + means + end
+		return rows
+	}
+	return append(rows, "| "+means+end)
 }
 
 // causeRows returns a row for each other cause, below a row for what clients notice of several.
@@ -119,11 +131,11 @@ func causeRows() (rows []string) {
 	for _, p := range Causes {
 		group := alike[p.Clients]
 		if len(group) == 1 {
-			single = append(single, fmt.Sprintf("| %s: %s. %s | %s |\n", p.word(), p.With("").Text, p.Clients, p.do()))
+			single = addRow(single, p.word()+": "+p.With("").Text+". "+p.Clients, p.do())
 		} else if len(group) > 1 {
 			rows = append(rows, "| **"+strings.TrimSuffix(p.Clients, ".")+"** | |\n")
 			for _, p := range group {
-				rows = append(rows, fmt.Sprintf("| %s: %s | %s |\n", p.word(), p.With("").Text, p.do()))
+				rows = addRow(rows, p.word()+": "+p.With("").Text, p.do())
 			}
 		}
 		delete(alike, p.Clients)
@@ -154,8 +166,7 @@ func errorRows(t *testing.T) (rows []string) {
 // codes says what to do about an error code that does not come from a refusal of a node.
 var codes = map[ids.Code]string{
 	ids.ERR: "`requires TLS`, `does not use TLS`: [use TLS](security.md#use-tls-and-a-token) on both sides. " +
-		"`PROXY protocol`: [turn it off](deploy.md#behind-haproxy). `SELECT supports only database 0`: " +
-		"[put the database into the name](protocol.md#resp-for-redis-clients)",
+		"`PROXY protocol`: [turn it off](deploy.md#behind-haproxy)",
 	ids.NOAUTH: "Send a token. Commands take `--token-file` or `FLAKED_TOKEN`",
 	ids.BUSY: "`limit=N`: use fewer connections, raise `LimitNOFILE=`, or add nodes. `limit_ids=N`: ask for fewer IDs " +
 		"in a request, or add nodes. `limit_bytes=N`: find the clients that do not read replies",
@@ -164,14 +175,8 @@ var codes = map[ids.Code]string{
 	ids.WRONGNODE: "A node of another cluster listens there. Correct the client's addresses or its cluster",
 }
 
-// reasons says what to do about an error of a sequence.
+// reasons says what to do about an error of a sequence that is no problem of the cluster.
 var reasons = map[record.Reason]string{
-	record.NoSequence:     "Create the sequence, or correct the name",
-	record.NoBlock:        "Check ZooKeeper",
-	record.CeilingReached: "Raise the ceiling: `flaked seq set order --ceiling 50000`",
-	record.Frozen:         "`flaked seq show order` says why, and [how it goes on](sequences.md#when-zookeeper-has-lost-data)",
-	record.Exhausted: "`flaked seq set order --max int64`, if its users can keep larger values. Else create another " +
-		"sequence",
+	record.NoSequence:   "Create the sequence, or correct the name",
 	record.TooManyNames: "Find the client that asks for more than 100 unknown names a second",
-	record.NoOwner:      "The text has the address that was tried. Start that node, or give it `--advertise`",
 }
