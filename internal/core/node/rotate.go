@@ -1,0 +1,131 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/timeguard"
+)
+
+// maxRotations bounds how many fresh slots a node takes within the longest lease.
+const maxRotations = 4
+
+// rotateIfBehind takes a fresh slot if a clock that went back would make the node refuse for longer than
+// limits.RotateBehind, and for longer than the confirming time, which a fresh slot costs. ZooKeeper and most peers must
+// agree with the new time. The old slot is released at the end of what was issued for it. If no fresh slot can be
+// acquired, the node waits for its clock.
+func (k *keeper) rotateIfBehind(ctx context.Context) error {
+	old, behind := k.mayRotate()
+	if old == nil {
+		return nil
+	}
+	claim := k.view.Load().Claim
+	k.log.Warn("the clock went back and ZooKeeper and peers confirm it, acquiring a new worker",
+		"behind_ms", behind.Milliseconds(), "worker", claim.Worker)
+	callCtx, cancel := context.WithTimeout(ctx, 6*k.cfg.CallTimeout)
+	defer cancel()
+	var left coordinator.Left
+	var confirm time.Duration
+	cl, err := coordinator.ReadCluster(callCtx, k.cfg.Store)
+	if err == nil {
+		left, confirm, err = k.coord.Register(callCtx, cl, k.lease(), k.checkClock)
+	}
+	if err != nil {
+		k.log.Warn("could not acquire a new worker, waiting for the clock to catch up", "error", err)
+		k.keepOld(errors.Is(err, store.ErrUnreachable))
+		return nil
+	}
+	k.refuse(Confirming, CauseNewWorker)
+	k.toRelease = append(k.toRelease, leftSlot{left, k.closeTenure(old)})
+	if err := k.granted(confirm, "acquired a new worker"); err != nil {
+		return err
+	}
+	k.releaseOld(ctx)
+	wake(k.wakeKeeper)
+	return ctx.Err()
+}
+
+// mayRotate returns the tenure whose clock went back so far that a fresh slot is due, and how long it would refuse. The
+// attempt counts from now on. mayRotate returns nil if no slot is due.
+func (k *keeper) mayRotate() (old *tenure, behind time.Duration) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	// A tenure that does not serve yet has issued nothing. It waits for its floor.
+	if k.tenure == nil || k.serving.Load() != k.tenure {
+		return nil, 0
+	}
+	agreed := k.skew.verdict.Verified() && !k.skew.verdict.Wrong() && !k.skew.wrong
+	behind = k.refusalDuration(k.tenure)
+	if k.store.err != nil || !agreed || behind <= max(limits.RotateBehind, k.cluster.ConfirmTime()) {
+		return nil, 0
+	}
+	since := k.now() - k.cluster.LeaseMs
+	k.rotations = slices.DeleteFunc(k.rotations, func(at int64) bool { return at < since })
+	if len(k.rotations) >= maxRotations {
+		return nil, 0
+	}
+	k.rotations = append(k.rotations, k.now())
+	return k.tenure, behind
+}
+
+// refusalDuration returns how long a tenure refuses because the clock went back. If rollbacks are
+// counted, the tenure may go on while a restart would refuse to wait for the reserved bound.
+// Then refusalDuration returns the wait for that bound. mu is held.
+func (k *keeper) refusalDuration(t *tenure) time.Duration {
+	if restart := timeguard.StartWait(k.now(), k.reservedUntil); k.onRollback.Counts() &&
+		restart > limits.MaxStartWait {
+		return restart
+	}
+	return t.gen.Behind()
+}
+
+// keepOld puts the claim on the old slot back into the local record after a failed attempt at another slot. If the
+// record cannot be written, the next extension writes it.
+//
+// The attempt counts if its answer was lost after a slot had been chosen: ZooKeeper may have
+// given that slot to this node. Otherwise one lost answer after the other would take all slots.
+func (k *keeper) keepOld(unanswered bool) {
+	k.mu.Lock()
+	v := *k.view.Load()
+	changed := v.Next != nil
+	if !(changed && unanswered) {
+		k.rotations = k.rotations[:max(0, len(k.rotations)-1)] // none was taken
+	}
+	v.Next = nil
+	k.view.Store(&v)
+	k.mu.Unlock()
+	if !changed {
+		return
+	}
+	if err := k.coord.Save(); err != nil {
+		k.log.Warn("could not write the state file, which names a worker that this node never acquired, retrying",
+			"error", err)
+	}
+}
+
+// leftSlot is a slot that must still be released. end is the end of what was issued for it, Unix ms.
+type leftSlot struct {
+	coordinator.Left
+	end int64
+}
+
+// releaseOld releases the slots that were left after rollbacks. It retries those that fail at the next heartbeat.
+func (k *keeper) releaseOld(ctx context.Context) {
+	due := k.toRelease
+	k.toRelease = nil
+	for _, d := range due {
+		callCtx, cancel := context.WithTimeout(ctx, k.cfg.CallTimeout)
+		err := k.coord.ReleaseLeft(callCtx, d.Left, d.end)
+		cancel()
+		if err == nil {
+			k.log.Info("released the old worker", "worker", d.Worker())
+			continue
+		}
+		k.toRelease = append(k.toRelease, d)
+	}
+}
