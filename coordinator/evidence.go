@@ -1,0 +1,70 @@
+package coordinator
+
+import (
+	"time"
+
+	"github.com/flaked/flaked/timeguard"
+)
+
+// evidence has the inputs of a decision, besides the proof and what was read.
+type evidence struct {
+	now     int64            // our clock, Unix ms
+	session int64            // of ZooKeeper, in which a record with self may be written
+	at      timeguard.Moment // when it was gathered
+	horizon horizon          // as of then
+	beat    time.Duration    // from one heartbeat to the next
+	mine    Cluster          // as this node knows it
+	reading Reading          // our clock against the leader's when that was last read; zero: never
+	agreed  bool             // most voters agree with that reading; false outside of heartbeats
+	self    Slot             // the fields about this node that each of our records has
+}
+
+// confirmAt returns the end of a confirming time that begins now, ns of AtLeast.
+func (e evidence) confirmAt(cl Cluster) int64 { return e.at.Least + int64(cl.ConfirmTime()) }
+
+// usableHorizon returns the highest lease bound that a record may get. A lease that is not confirmed yet may reach the
+// horizon of cl at once (C23).
+func (e evidence) usableHorizon(cl Cluster, confirmed bool) int64 {
+	if confirmed {
+		return e.horizon.usable
+	}
+	return max(e.horizon.usable, cl.Horizon)
+}
+
+// hasPassed reports whether a bound had passed when the leader stamped our write with stamp. It compares the bound with
+// the later of two clocks: the leader's, because a node that takes a slot goes by it as well, and ours as last compared
+// with it. Exception: if the leader was more than 5 s ahead and most voters agree with our clock, only ours counts.
+func (e evidence) hasPassed(bound, stamp int64) bool {
+	ours := stamp + e.reading.ahead()
+	if e.agreed && stamp-ours > clocksAgree {
+		return ours >= bound
+	}
+	return max(stamp, ours) >= bound
+}
+
+// leader, earliest and agreedNow each say what time it is now, Unix ms. Decisions go by earliest. Only a heartbeat knows
+// whether most voters agree with our clock, and raises the horizon by agreedNow. leader is for earliest and the trace.
+
+// leader returns now by the leader's clock, as last compared, and by ours before that.
+func (e evidence) leader() int64 {
+	if e.reading == (Reading{}) {
+		return e.now
+	}
+	return e.reading.leaderNow(e.now)
+}
+
+// earliest returns now by the earlier of our clock and the leader's, as last compared. So a clock that is ahead ends no
+// freeze.
+func (e evidence) earliest() int64 {
+	//mutant:c21-clock-ahead-ends-a-freeze -> return e.now
+	return min(e.now, e.leader())
+}
+
+// agreedNow returns now by our clock if most voters agree with it, and else by the earlier one of ours and the
+// leader's. So a clock that is ahead raises no horizon further than a node that was cut off expects.
+func (e evidence) agreedNow() int64 {
+	if e.agreed {
+		return e.now
+	}
+	return e.earliest()
+}

@@ -1,0 +1,46 @@
+package coordinator
+
+import (
+	"context"
+	"fmt"
+)
+
+// FencedError: this node has lost the slot and must issue no more IDs for it.
+type FencedError struct {
+	Worker int
+	Reason string
+	// Lost: ZooKeeper has lost data.
+	Lost bool
+	// Cloned: another process has the memory of this one, and goes on. So this one must keep nothing of what it held.
+	Cloned bool
+}
+
+func (e *FencedError) Error() string {
+	return fmt.Sprintf("this node lost worker %d: %s", e.Worker, e.Reason)
+}
+
+// fence gives the slot up after another node's record was found. That may also show that ZooKeeper has lost ours.
+// Holders that are cut off need a freeze then (C21).
+func (c *Coordinator) fence(ctx context.Context, v recorded, why string) error {
+	p := c.proof
+	lost := p.showsLoss(v, c.mine)
+	if lost {
+		c.Note(c.lossOf(p, v.cl, why))
+		_ = c.WriteNoted(ctx) // if it fails: Register tries again
+	}
+	return c.giveUpWithTicket(ctx, why, lost)
+}
+
+// giveUpWithTicket gives the slot up together with the ticket. lost: ZooKeeper has lost data.
+func (c *Coordinator) giveUpWithTicket(ctx context.Context, why string, lost bool) error {
+	c.dropTicket(ctx, c.proof.Ticket, c.proof.Node)
+	return c.giveUp(ctx, why, lost)
+}
+
+// giveUp deletes the live lock, and returns a *FencedError. lost: ZooKeeper has lost data.
+func (c *Coordinator) giveUp(ctx context.Context, why string, lost bool) error {
+	p := c.proof
+	c.strayLock = p.Worker
+	_ = c.dropStrayLock(ctx) // if it fails: Register tries again
+	return &FencedError{Worker: p.Worker, Reason: why, Lost: lost}
+}
