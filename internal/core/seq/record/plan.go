@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
-	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/sequence"
 )
 
 // Finding says what a record that was read shows, compared with the one that the node knows.
@@ -57,7 +55,7 @@ type Write struct {
 }
 
 // Plan decides the write that takes a block, or returns the refusal. want is the size that the node would like, and
-// need >= 1 the size below which the block is of no use. now is a sequence time, as in all of this file but Deleted.
+// need >= 1 the size below which the block is of no use. now is a sequence time, as in all of this file.
 func (r Record) Plan(incarnation, want, need, now int64) (Write, *Refusal) {
 	left := r.Positions() - r.Next
 	lost := r.Incarnation < incarnation
@@ -219,83 +217,6 @@ func (r Record) PlanStrict(incarnation, n, now int64) (Write, *Refusal) {
 	return r.withBlock(b, positions.Budget{Credit: r.Credit, At: now}), nil
 }
 
-// A template is a record whose name ends with *, such as order:*. It issues no values itself. If a node is
-// asked for an unknown name that a template matches, it creates the sequence with the template's values and
-// settings (S22). Among several templates that match, the one with the longest name counts.
-
-// Fresh returns the record of a sequence that did not exist.
-func Fresh(m sequence.Map, s Settings, st State) Record {
-	return Record{
-		ID: store.Nonce(), Map: m, Settings: s, Above: -1,
-		Credit: s.CeilingInForce().Burst(), At: st.Time, Gen: st.Purged, Incarnation: st.Incarnation,
-	}
-}
-
-// WithPeak returns a new record with its peak: nothing above the burst can have been issued.
-func (r Record) WithPeak() Record {
-	r.PeakFrom, r.PeakAt = r.Next+positions.Ceiling(r.HardCeiling).Burst(), r.At
-	return r
-}
-
-// Create returns the template after it has created a sequence, and the sequence. name is the template's.
-func (r Record) Create(name string, st State) (template, created Record, refusal *Refusal) {
-	switch {
-	//mutant:s15-template by seqsim -> case false:
-	case r.Incarnation != st.Incarnation: // a sequence of this name may be lost, and would begin again (S15)
-		if r.Scatter > 0 {
-			return Record{}, Record{}, frozenScattered(name, r.Highest(0))
-		}
-		return Record{}, Record{}, frozenTemplate(name)
-	//mutant:s22-max-names by internal/core/seq:TestTemplateCreatesNoMoreThanItMay -> case false:
-	case r.Names >= r.MaxNames:
-		return Record{}, Record{}, allCreated(name, r.Names)
-	}
-	created = Fresh(r.Map, r.Settings, st)
-	created.Mode, created.Next, created.Above = r.Mode, r.Next, r.Above
-	r.Names++
-	return r, created.WithPeak(), nil
-}
-
-// A name that was deleted and is created again has another life: a record with an ID, a map and positions of its own.
-// What the name has issued in all its lives binds each later life by value: Record.Above (S17). How long nodes that are
-// cut off may issue old values is counted in sequence time, not by an operator's clock: Record.WaitMs (S18).
-
-// Deleted returns the tombstone of r. now is Unix ms.
-func (r Record) Deleted(st State, now int64) Record {
-	if r.Kind() == Sequence && (r.Next > 0 || r.Incarnation < st.Incarnation) {
-		// One MostRaise, because the next raise of the sequence time may add what had passed before the deletion.
-		// Another one, because clocks may run too fast.
-		r.WaitMs = max(r.IssuableFor(st).Milliseconds(), r.LongestHoldMs()+2*MostRaise.Milliseconds())
-		r.WaitFrom = st.Time
-	}
-	r.DeletedAt, r.Gen = max(1, now), max(r.Gen, st.Purged)
-	r.Owner, r.Address, r.OwnedAt = "", "", 0
-	return r
-}
-
-// IssuableFor returns the sequence time for which nodes that are cut off may still issue values of a name that was
-// deleted. 0: they issue none.
-func (r Record) IssuableFor(st State) time.Duration {
-	if r.WaitMs == 0 {
-		return 0
-	}
-	//mutant:s18-put-back-late by internal/core/seq:TestPurgeAndStrictLivesWaitInSequenceTime -> passed := st.Time - max(r.WaitFrom, st.Jumped)
-	passed := st.Time - max(r.WaitFrom, st.Jumped, st.ToldPutBack())
-	return time.Duration(max(0, r.WaitMs-passed)) * time.Millisecond
-}
-
-// HighestIssued returns the highest value that this life or an earlier one may have issued, -1 for none. It does not
-// know what ZooKeeper has lost since the record was written.
-func (r Record) HighestIssued() int64 {
-	switch {
-	case r.MaxNames > 0 && r.Scatter > 0:
-		return max(r.Above, r.Highest(0)) // its sequences have keys of their own
-	case r.Next == 0:
-		return r.Above
-	}
-	return max(r.Above, r.Highest(min(r.Next, r.Positions())-1))
-}
-
 // GoesOnAlone reports whether nodes go on with the record after a loss of data. With a strict sequence or a template,
 // only an operator does (S15).
 func (r *Record) GoesOnAlone() bool { return r.Mode != Strict && r.MaxNames == 0 }
@@ -328,38 +249,4 @@ func (r Record) Standing(st State) Standing {
 		return Standing{Refusal: refusal.Why()}
 	}
 	return Standing{Skip: c.Block.First - r.Next}
-}
-
-// At returns the sequence time for a node that has known the state for this long (S23).
-func (s State) At(passed time.Duration) int64 {
-	//mutant:s23-raise by internal/core/seq:TestTimeIsPutBackAboveRaisesAfterAPause -> return s.Time + max(passed, 0).Milliseconds()
-	return s.Time + min(max(passed, 0), MostRaise).Milliseconds()
-}
-
-// Older reports whether s was written before other, in one incarnation.
-func (s State) Older(other State) bool { return s.Changes < other.Changes || s.Time < other.Time }
-
-// MostRaise is the most by which one write raises State.Time. A node counts on from there by as much at most.
-const MostRaise = 15 * time.Second
-
-// PutBackState returns the state that a node writes after a loss of data: what it knows, with the time least. due is
-// false if a node has put back the state in this incarnation, and found lacks nothing. found is nil if there is no
-// state.
-func PutBackState(found *State, known State, incarnation, least int64) (next State, due bool) {
-	next = known
-	next.Time, next.PutIn = max(next.Time, least), incarnation
-	if found == nil {
-		next.Jumped = next.Time
-		return next, true
-	}
-	if found.ToldPutBack() > next.ToldPutBack() {
-		next.PutAt = found.PutAt
-	}
-	if found.Changes > next.Changes {
-		next.Changes, next.Changed, next.ChangedAt = found.Changes, found.Changed, found.ChangedAt
-	}
-	next.Purged, next.Time = max(next.Purged, found.Purged), max(next.Time, found.Time)
-	next.Jumped = next.Time
-	lacks := next.Changes > found.Changes || next.Purged > found.Purged || next.Time > found.Time
-	return next, lacks || found.PutIn < incarnation
 }

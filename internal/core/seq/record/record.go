@@ -15,11 +15,9 @@
 package record
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -37,6 +35,8 @@ const (
 	RecordsDir = "/seq/s"
 	// ClusterPath is the record of the cluster. Package coordinator keeps it.
 	ClusterPath = "/cluster"
+	// NodesDir has an ephemeral record for each node that may own ordered sequences, with its address as name.
+	NodesDir = "/seq/nodes"
 )
 
 // Path returns the path of a sequence's record. Znode names have no slashes, and names of
@@ -51,78 +51,6 @@ func NameOf(child string) string { return strings.ReplaceAll(child, "%2F", "/") 
 // BucketPath returns the path of the directory that has a sequence's record, among those of some other names.
 func BucketPath(name string) string {
 	return fmt.Sprintf("%s/%03x", RecordsDir, positions.Bucket(name))
-}
-
-// MaxChanged is the number of names that State.Changed has at most.
-const MaxChanged = 64
-
-// State is the record that all sequences of a cluster share, at /seq.
-type State struct {
-	// Cluster is the UUID of the cluster.
-	Cluster string `json:"cluster"`
-	// Incarnation is that of /cluster, which is read together with the state. It grows each time a node notices
-	// that ZooKeeper has lost data.
-	Incarnation int64 `json:"-"`
-	// Time is the sequence time, ms: see State.At.
-	Time int64 `json:"time"`
-	// Jumped is Time as a node put it back last, after a loss of data. At least Time - Jumped has passed since.
-	Jumped int64 `json:"jumped,omitempty"`
-	// PutIn is the incarnation in which a node put the state back last. PutAt is about the sequence time, ms, when a
-	// node last told that it still puts records back, nil if none ever has. It only grows: see ToldPutBack.
-	PutIn int64  `json:"put_in,omitempty"`
-	PutAt *int64 `json:"put_at,omitempty"`
-	// Changes counts the changes that operators made, and the records that nodes put back. Changed are the names of the
-	// last MaxChanged of them, the latest last.
-	Changes int64    `json:"changes"`
-	Changed []string `json:"changed,omitempty"`
-	// ChangedAt is the sequence time of the last change, ms.
-	ChangedAt int64 `json:"changed_at,omitempty"`
-	// Purged is the highest Gen of the records that were purged. New records begin above it, so
-	// that nodes which know an old record see that they are later. A tombstone has a higher one
-	// until it is purged itself, or a later tombstone.
-	Purged int64 `json:"purged,omitempty"`
-}
-
-// ToldPutBack returns the sequence time, ms, up to which nodes have told that they still put records back: 0, its
-// beginning, if none ever has.
-func (s State) ToldPutBack() int64 {
-	if s.PutAt == nil {
-		return 0
-	}
-	return *s.PutAt
-}
-
-// After returns the state after changes to the sequences names.
-func (s State) After(names ...string) State {
-	if len(names) == 0 {
-		return s
-	}
-	s.Changes, s.ChangedAt = s.Changes+int64(len(names)), s.Time
-	s.Changed = append(append([]string(nil), s.Changed...), names...)
-	s.Changed = s.Changed[max(0, len(s.Changed)-MaxChanged):]
-	return s
-}
-
-// Since returns the names that have changed since changes was read. all is true if there are more
-// than the state has names of.
-func (s State) Since(changes int64) (names []string, all bool) {
-	n := s.Changes - changes
-	if n < 0 || n > int64(len(s.Changed)) {
-		return nil, true
-	}
-	return s.Changed[int64(len(s.Changed))-n:], false
-}
-
-// LastChange returns the number of the last change of name. If it is not among the last MaxChanged
-// changes, LastChange returns the number of the change before those.
-func (s State) LastChange(name string) int64 {
-	n := s.Changes - int64(len(s.Changed))
-	for k, changed := range s.Changed {
-		if changed == name {
-			n = s.Changes - int64(len(s.Changed)-1-k)
-		}
-	}
-	return n
 }
 
 // Kind says what a record stands for.
@@ -296,9 +224,6 @@ func (r Record) Rivals(other Record) bool {
 // MaxBytes is the greatest size of a record in bytes.
 const MaxBytes = 1024
 
-// Marshal returns the content of the record at StatePath.
-func (s State) Marshal() []byte { return store.Marshal(s) }
-
 // Marshal returns the content of the record.
 func (r Record) Marshal() []byte { return store.Marshal(r) }
 
@@ -344,57 +269,6 @@ func (r Record) usable() bool {
 	return r.Map.Check() == nil && r.Settings.Check() == nil && r.ID != "" && r.Gen >= 1 && r.Next >= 0 &&
 		(!r.Keyed() || r.MaxNames != 0 || r.KeyCheck != "")
 }
-
-// Mode says when positions are written to ZooKeeper. Other code asks its methods where it can.
-type Mode string
-
-const (
-	// Segment: a node takes blocks, and issues from memory.
-	Segment Mode = ""
-	// Strict: each request is answered after its positions were written. Requests that wait together share one write.
-	Strict Mode = "strict"
-	// Ordered: one node at a time, the owner, issues from memory. The others pass their requests on to it.
-	Ordered Mode = "ordered"
-)
-
-var allModes = []Mode{Segment, Strict, Ordered}
-
-func (m Mode) String() string { return cmp.Or(string(m), "segment") }
-
-// Holds reports whether nodes hold positions of a sequence in this mode before they are asked for, and so may issue
-// them while they are cut off.
-func (m Mode) Holds() bool { return m != Strict }
-
-// Rises reports whether a later request gets a higher value over all nodes. So a life in this mode must not begin
-// while nodes that are cut off may issue values of the last one (S19).
-func (m Mode) Rises() bool { return m != Segment }
-
-// Owned reports whether one node at a time, the owner, issues the values.
-func (m Mode) Owned() bool { return m == Ordered }
-
-// HasKeys reports whether requests may have keys, which are in a znode beside the record.
-func (m Mode) HasKeys() bool { return m == Strict }
-
-// ParseMode returns the mode with this name. ok is false if there is none.
-func ParseMode(name string) (m Mode, ok bool) {
-	for _, m := range allModes {
-		if m.String() == name {
-			return m, true
-		}
-	}
-	return "", false
-}
-
-// Check returns an error if this version does not know the mode.
-func (m Mode) Check() error {
-	if !slices.Contains(allModes, m) {
-		return fmt.Errorf("%w %.40q. Upgrade it", ErrUnknownMode, string(m))
-	}
-	return nil
-}
-
-// ErrUnknownMode: a later version of flaked has written the record.
-var ErrUnknownMode = errors.New("this version of flaked does not know the mode")
 
 // Check returns an error if the settings are not usable. Its text begins with the setting's name.
 func (s Settings) Check() error {
@@ -461,93 +335,3 @@ func DamagedAt(path string, err error) error {
 	}
 	return DamagedError{path, err}
 }
-
-// Cluster is what sequences need of /cluster.
-type Cluster struct {
-	UUID string `json:"uuid"`
-	// Incarnation counts the losses of data that were noticed.
-	Incarnation int64 `json:"incarnation"`
-}
-
-// Found is /cluster, /seq and the record of a name, as they were read together.
-type Found struct {
-	// Cluster is nil if /cluster is missing, and State if /seq is. Record is nil if there is none, or none was read.
-	Cluster        *Cluster
-	ClusterVersion int32
-	State          *State
-	StateVersion   int32
-	StateWritten   int64 // Unix ms of ZooKeeper's leader
-	Record         *Record
-	Stat           store.Stat // of the record
-}
-
-// Incarnation returns that of /cluster, -1 if /cluster is missing.
-func (v Found) Incarnation() int64 {
-	if v.Cluster == nil {
-		return -1
-	}
-	return v.Cluster.Incarnation
-}
-
-// Checks returns the operations without which nothing is written: /cluster and /seq must be as they were read (S10). So
-// a node or an operator who does not know of a loss of data writes nothing.
-func (v Found) Checks() []store.Op {
-	return []store.Op{v.CheckCluster(), store.CheckOp{Path: StatePath, Version: v.StateVersion}}
-}
-
-// SetState returns the operations that write /seq, if it is as it was read.
-func (v Found) SetState(st State) []store.Op {
-	return setVersion(store.SetOp{Path: StatePath, Data: st.Marshal(), Version: v.StateVersion})
-}
-
-// CheckCluster returns the operation that fails if /cluster is not as it was read.
-func (v Found) CheckCluster() store.Op {
-	//mutant:s10-cluster by internal/core/seq:TestNoBlockIsTakenInAnEarlierIncarnation -> version := int32(store.AnyVersion)
-	version := v.ClusterVersion
-	return store.CheckOp{Path: ClusterPath, Version: version}
-}
-
-// ParseFound parses what GetAll returned for ClusterPath, StatePath and, if there is one, a record's path. An error
-// names the path that is not flaked's, or is that of Parse.
-func ParseFound(read []store.Record) (v Found, err error) {
-	if read[0].Found {
-		v.Cluster, v.ClusterVersion = new(Cluster), read[0].Stat.Version
-		if err := json.Unmarshal(read[0].Data, v.Cluster); err != nil || v.Cluster.UUID == "" {
-			return Found{}, fmt.Errorf("%s is not a record of flaked: %.80q", ClusterPath, read[0].Data)
-		}
-	}
-	if read[1].Found {
-		v.State, v.StateVersion, v.StateWritten = new(State), read[1].Stat.Version, read[1].Stat.Mtime
-		if err := json.Unmarshal(read[1].Data, v.State); err != nil || v.State.Cluster == "" {
-			return Found{}, fmt.Errorf("%s is not a record of flaked: %.80q", StatePath, read[1].Data)
-		}
-		v.State.Incarnation = max(0, v.Incarnation())
-	}
-	if len(read) > 2 && read[2].Found {
-		r, err := Parse(read[2].Data)
-		if err != nil {
-			return Found{}, err
-		}
-		v.Record, v.Stat = &r, read[2].Stat
-	}
-	return v, nil
-}
-
-// Belongs returns an error if what was read is another cluster's.
-func (v Found) Belongs(uuid string) error {
-	path, of := ClusterPath, uuid
-	if v.Cluster != nil {
-		of = v.Cluster.UUID
-	}
-	if v.State != nil && of == uuid {
-		path, of = StatePath, v.State.Cluster
-	}
-	if of != uuid {
-		const text = "%s belongs to cluster %s, and this node to cluster %s. Remove it, or use another cluster name"
-		return fmt.Errorf(text, path, of, uuid)
-	}
-	return nil
-}
-
-// NodesDir has an ephemeral record for each node that may own ordered sequences, with its address as name.
-const NodesDir = "/seq/nodes"
