@@ -1,263 +1,93 @@
-//go:build linux || darwin
-
 package localcache
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
-// makeDir creates the state directory, durably, if nothing exists under that name.
-func makeDir(dir string) error {
-	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-		return nil // openDir checks it
-	}
-	parent := filepath.Dir(dir)
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return fmt.Errorf("create the state directory: %w", err)
-	}
-	if err := os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrExist) {
-		return nil // another process was faster
-	} else if err != nil {
-		return fmt.Errorf("create the state directory: %w", err)
-	}
-	p, err := os.Open(parent)
-	if err != nil {
-		return fmt.Errorf("sync the parent of the state directory: %w", err)
-	}
-	defer p.Close()
-	if err := p.Sync(); err != nil {
-		return fmt.Errorf("sync the parent of the state directory: %w", err)
-	}
-	return nil
+// Dir is an open state directory. Every file of it is opened, replaced and removed through this handle. So all of them
+// stay together if somebody renames the directory, and makes another one under its path.
+//
+// After Close nothing is written any more, so that a write that hung meanwhile does not touch what the next process
+// has written.
+type Dir struct {
+	root *os.Root
+	self *os.File // the directory itself: for syncs, and for its metadata
+	path string   // under which it was opened. It is for messages only
+	// wasOpen is the mode before Open took away the rights of others, 0 if they had none.
+	wasOpen fs.FileMode
 }
 
-// openDir opens the state directory and checks that it is safe to use. It checks the
-// directory that it has opened, because the name may lead elsewhere a moment later.
-func openDir(path string) (*Dir, error) {
-	d, err := openNamed(path)
+// openHandle opens a directory, and follows symbolic links.
+func openHandle(path string) (*Dir, error) {
+	root, err := os.OpenRoot(path)
 	if err != nil {
 		return nil, err
 	}
-	if err = d.check(); err == nil {
-		err = d.tighten()
-	}
+	self, err := root.Open(".")
 	if err != nil {
-		d.Close()
+		root.Close()
 		return nil, err
 	}
-	return d, nil
+	return &Dir{root: root, self: self, path: path}, nil
 }
 
-// openNamed opens the directory with this name, which must not be a symbolic link.
-func openNamed(path string) (*Dir, error) {
-	named, err := os.Lstat(path)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("state directory: %w", err)
-	case named.Mode()&fs.ModeSymlink != 0:
-		return nil, fmt.Errorf("%w: %s is a symbolic link. Use its target path instead", ErrUnsafeDir, path)
-	case !named.IsDir():
-		return nil, fmt.Errorf("%w: %s is not a directory. Correct the path", ErrUnsafeDir, path)
-	}
-	d, err := openHandle(path)
-	if err != nil {
-		return nil, fmt.Errorf("open the state directory: %w", err)
-	}
-	if opened, err := d.self.Stat(); err != nil || !os.SameFile(named, opened) {
-		d.Close()
-		return nil, fmt.Errorf("%w: %s was replaced while it was being opened", ErrUnsafeDir, path)
-	}
-	return d, nil
+// WasOpen returns the mode that the directory had before Open took away the rights of other users. It is 0 if they had
+// none.
+func (d *Dir) WasOpen() fs.FileMode { return d.wasOpen }
+
+// Close closes the handle. It does not wait for calls that are under way.
+func (d *Dir) Close() error { return errors.Join(d.root.Close(), d.self.Close()) }
+
+// ReadFile returns the content of a file. The error is fs.ErrNotExist if there is none.
+func (d *Dir) ReadFile(name string) ([]byte, error) {
+	data, err := d.root.ReadFile(name)
+	return data, d.named(err)
 }
 
-func (d *Dir) check() error {
-	st, err := fstat(d.self)
-	if err != nil {
-		return err
+// Replace replaces a file durably: after a crash the file has either content. There must be one call at a time for
+// each name.
+func (d *Dir) Replace(name string, data []byte) error {
+	next := name + ".new"
+	// A write of an earlier process may hang in a file of this name, and must not get into the new content.
+	if err := d.root.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return d.named(err)
 	}
-	if err := checkOwner(d.path, st, ErrUnsafeDir); err != nil {
-		return err
-	}
-	if isOpen(st) && !d.belongsToNode(st) {
-		return fmt.Errorf("%w: %s is open to other users (mode %04o), and has files of others. Choose a directory "+
-			"for flaked alone, or run chmod 700 %s", ErrUnsafeDir, d.path, st.Mode&0o777, d.path)
-	}
-	return checkFilesystem(d.self)
-}
-
-// isOpen reports whether other users have rights on a directory.
-func isOpen(st unix.Stat_t) bool { return st.Mode&0o077 != 0 }
-
-// belongsToNode reports whether a directory is a node's own, so that the node may take away the rights of others: it is
-// empty, or has a state file, and all files in it belong to the node's user. /tmp is not such a directory.
-func (d *Dir) belongsToNode(st unix.Stat_t) bool {
-	files, err := fs.ReadDir(d.root.FS(), ".")
-	if err != nil || st.Mode&unix.S_ISVTX != 0 {
-		return false
-	}
-	own := len(files) == 0
-	for _, f := range files {
-		fi, err := f.Info()
-		if err != nil {
-			return false
-		}
-		if sys, is := fi.Sys().(*syscall.Stat_t); !is || sys.Uid != st.Uid {
-			return false
-		}
-		own = own || f.Name() == stateName
-	}
-	return own
-}
-
-// tighten takes away the rights of others on a directory that was checked. A kubelet gives them to the group of a
-// volume when it sets fsGroup.
-func (d *Dir) tighten() error {
-	st, err := fstat(d.self)
-	if err != nil || !isOpen(st) {
-		return err
-	}
-	if err := d.self.Chmod(0o700); err != nil {
-		return fmt.Errorf("%w: %s is open to other users (mode %04o), and flaked cannot change that: %w. Run "+
-			"chmod 700 %s", ErrUnsafeDir, d.path, st.Mode&0o777, err, d.path)
-	}
-	d.wasOpen = fs.FileMode(st.Mode & 0o777)
-	return nil
-}
-
-// checkOwner returns an error that wraps unsafe if the file belongs to another user.
-func checkOwner(name string, st unix.Stat_t, unsafe error) error {
-	if uid := uint32(os.Geteuid()); st.Uid != uid {
-		return fmt.Errorf("%w: %s belongs to user %d, but flaked runs as user %d. Change the owner, or run flaked "+
-			"as that user", unsafe, name, st.Uid, uid)
-	}
-	return nil
-}
-
-// openState opens the state file. With O_RDWR it creates a missing file, and made reports whether it did. It does not
-// wait for the writer of a FIFO.
-func (d *Dir) openState(flag int) (f *os.File, made bool, err error) {
-	if fi, err := d.root.Lstat(stateName); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
-		return nil, false, fmt.Errorf("%w: %s is a symbolic link", ErrUnsafeFile, filepath.Join(d.path, stateName))
-	}
-	open := func(flag int) (*os.File, error) { return d.root.OpenFile(stateName, flag|unix.O_NONBLOCK, 0o600) }
-	f, err = open(flag)
-	if errors.Is(err, fs.ErrNotExist) && flag == os.O_RDWR {
-		f, err = open(flag | os.O_CREATE | os.O_EXCL)
-		if made = err == nil; errors.Is(err, fs.ErrExist) {
-			f, err = open(flag)
-		}
-	}
-	if err != nil {
-		return nil, false, fmt.Errorf("open the state file: %w", d.named(err))
-	}
-	return f, made, nil
-}
-
-// checkState checks the type, links, owner and filesystem of f, the open state file. A bind mount can put the file on
-// another filesystem than its directory.
-func (d *Dir) checkState(f *os.File) (unix.Stat_t, error) {
-	st, err := fstat(f)
-	switch {
-	case err != nil:
-		return st, err
-	case uint32(st.Mode)&unix.S_IFMT != unix.S_IFREG:
-		return st, fmt.Errorf("%w: %s is not a regular file", ErrUnsafeFile, f.Name())
-	case st.Nlink != 1:
-		return st, fmt.Errorf("%w: %s has %d hard links. It must have only one", ErrUnsafeFile, f.Name(), st.Nlink)
-	}
-	if err := checkOwner(f.Name(), st, ErrUnsafeFile); err != nil {
-		return st, err
-	}
-	if err := checkFilesystem(f); err != nil {
-		return st, err
-	}
-	return st, d.checkNamed(f)
-}
-
-// checkNamed returns an error unless the name of the state file is that of f. The lock is only useful on the file that
-// other processes find under this name.
-func (d *Dir) checkNamed(f *os.File) error {
-	opened, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	named, err := d.root.Lstat(stateName)
+	f, err := d.root.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return d.named(err)
 	}
-	if !os.SameFile(named, opened) {
-		return fmt.Errorf("%w: %s was replaced while it was open", ErrUnsafeFile, f.Name())
+	if _, err = f.Write(data); err == nil {
+		err = f.Sync()
 	}
-	return nil
-}
-
-func checkFilesystem(f *os.File) error {
-	st, err := statfs(f)
+	if closing := f.Close(); err == nil {
+		err = closing
+	}
 	if err != nil {
 		return err
 	}
-	if name := filesystemName(st); refused(name) {
-		return fmt.Errorf("%w: %s is on %s, which may give two machines the same lock and may lose synced writes. "+
-			"Use a directory on a local disk", ErrFilesystem, filepath.Clean(f.Name()), name)
+	//mutant:s31-journal-by-path by seqsim -> if err := os.Rename(d.path+"/"+next, d.path+"/"+name); err != nil {
+	if err := d.root.Rename(next, name); err != nil {
+		return err
 	}
-	return nil
+	return d.self.Sync()
 }
 
-// readFingerprint returns the fingerprint of f. A part that the system does not reveal
-// stays empty. An error means that the metadata of f itself could not be read.
-func readFingerprint(f *os.File) (Fingerprint, error) {
-	filesystem, err := filesystemID(f)
-	if err != nil {
-		return Fingerprint{}, err
+// Remove removes a file durably. It is no error if there is none.
+func (d *Dir) Remove(name string) error {
+	if err := d.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return d.named(err)
 	}
-	st, err := fstat(f)
-	if err != nil {
-		return Fingerprint{}, err
-	}
-	return Fingerprint{
-		MachineID:   shortHash(PartMachineID, machineID()),
-		ProductUUID: uuidHash(productUUID()),
-		Filesystem:  shortHash(PartFilesystem, filesystem),
-		Inode:       shortHash(PartInode, strconv.FormatUint(st.Ino, 10)),
-		BirthTime:   shortHash(PartBirthTime, birthTime(f)),
-	}, nil
+	return d.self.Sync()
 }
 
-// CloneUnseen reports whether a node on another machine could not tell a clone of the directory's volume from the
-// original. A pod's own directory has no clone: its emptyDir goes with the pod.
-func (d *Dir) CloneUnseen() bool {
-	return machineID() == "" && productUUID() == "" &&
-		!strings.Contains(mountedRoot(d.self), "/kubernetes.io~empty-dir/")
-}
-
-func fstat(f *os.File) (st unix.Stat_t, err error) {
-	if err = unix.Fstat(int(f.Fd()), &st); err != nil {
-		err = fmt.Errorf("stat %s: %w", f.Name(), err)
+// named returns err with the whole path of the file that it names.
+func (d *Dir) named(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return &fs.PathError{Op: strings.TrimSuffix(e.Op, "at"), Path: filepath.Join(d.path, e.Path), Err: e.Err}
 	}
-	return st, err
-}
-
-func statfs(f *os.File) (st unix.Statfs_t, err error) {
-	if err = retry(func() error { return unix.Fstatfs(int(f.Fd()), &st) }); err != nil {
-		err = fmt.Errorf("statfs %s: %w", f.Name(), err)
-	}
-	return st, err
-}
-
-// fsid returns f_fsid, "" if the filesystem has none.
-func fsid(st unix.Statfs_t) string {
-	id := st.Fsid.Val
-	if id[0] == 0 && id[1] == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%08x%08x", uint32(id[0]), uint32(id[1]))
+	return err
 }
