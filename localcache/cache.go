@@ -33,7 +33,7 @@ import (
 //     last Save that returned nil, or of a later one. After a power cut that neighbour is
 //     found, alone or beside a valid newer block.
 //  2. Save writes one block only, and leaves its neighbour as it is, when the new record
-//     *follows* the neighbour's (Record.follows): only ReservedUntil, LeaseUntil, ServedMs
+//     *follows* the neighbour's (Record.follows): only ReservedUntil, LeaseUntil, ServedMs,
 //     Heard and Journal differ, LeaseUntil has not fallen, and ReservedUntil has risen by 0 to the slack. The
 //     neighbour is then a safe stand-in. Its reserved bound plus the slack is at least the
 //     new one, and so at least every one that counted before, because the reserved bound

@@ -8,6 +8,9 @@ import (
 	"strings"
 )
 
+// stateName is the record file's name in the state directory.
+const stateName = "flaked.state"
+
 // Dir is an open state directory. Every file of it is opened, replaced and removed through this handle. So all of them
 // stay together if somebody renames the directory, and makes another one under its path.
 //

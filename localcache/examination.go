@@ -1,0 +1,34 @@
+package localcache
+
+// Examination describes a state directory that was looked at without using it. Its methods look at the same directory
+// again, through the handle that Close closes.
+type Examination struct {
+	// Missing reports whether the directory does not exist yet. The other fields then describe Place, the nearest
+	// directory above it that exists. Otherwise Place is the directory itself.
+	Missing bool
+	Place   string
+	// Refused is the error with which Open would refuse the directory, nil if there is none. The state file itself is
+	// not checked. Owner is the user id of the directory's owner.
+	Refused error
+	Owner   int
+	// Filesystem is the name of the directory's filesystem, such as ext4 or tmpfs.
+	Filesystem string
+	// CloneUnseen: see Dir.CloneUnseen.
+	CloneUnseen bool
+	// FreeBytes is the space that users other than root may use. FreeInodes and Inodes are
+	// 0 if the filesystem does not count inodes.
+	FreeBytes          uint64
+	FreeInodes, Inodes uint64
+	// Locked reports whether a running node uses the directory. LockedBy is its process id, 0 if that is not visible.
+	Locked   bool
+	LockedBy int
+
+	dir *Dir // Place, nil if it could not be opened
+}
+
+// Close ends the examination.
+func (x Examination) Close() {
+	if x.dir != nil {
+		_ = x.dir.Close()
+	}
+}
