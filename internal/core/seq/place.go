@@ -1,0 +1,59 @@
+package seq
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// place is what rounds know of this node's place on the list of nodes that may own sections.
+type place struct {
+	// sawLeaving is the value of owners.IsLeaving at the last call of keepPlace.
+	sawLeaving bool
+	// unlisted: ZooKeeper refuses the list.
+	unlisted bool
+}
+
+// keepPlace follows the list of nodes at each heartbeat, and leaves it when this node gives its sections away.
+func (rs *Rounds) keepPlace(ctx context.Context, followed bool) error {
+	leaving := rs.issuer.owners.IsLeaving()
+	if !followed && leaving == rs.place.sawLeaving {
+		return nil
+	}
+	if leaving != rs.place.sawLeaving {
+		rs.place.sawLeaving, rs.agenda.unfinished = leaving, true // all that this node owns is due
+	}
+	may := func() bool { return rs.follower.round().unconfirmed() == 0 && !rs.issuer.series.flaps(rs.issuer.now()) }
+	err := rs.issuer.owners.Meet(ctx, rs.issuer.cfg.Store, may)
+	refused := err != nil && !errors.Is(err, store.ErrUnreachable)
+	if refused && !rs.place.unlisted {
+		rs.issuer.cfg.Log.Warn("sequences: this node cannot tell others that it may own ordered sequences", "error", err)
+	}
+	rs.place.unlisted = refused
+	if refused { // nothing else needs the list
+		return nil
+	}
+	return err
+}
+
+// Leave makes this node give its ordered sequences to other nodes, if there are any. From then on it passes
+// requests on.
+func (i *Issuer) Leave() {
+	if i.owners.Leave() {
+		i.Wake()
+	}
+}
+
+// Left reports whether no section is left to give away: this node owns none, or no other node may own any.
+func (i *Issuer) Left() bool { return !i.owners.Used() || !i.owners.Others() || !i.owns() }
+
+// owns reports whether this node owns a section.
+func (i *Issuer) owns() bool {
+	return slices.ContainsFunc(i.series.list(), func(s *series) bool {
+		s.Mu.Lock()
+		defer s.Mu.Unlock()
+		return s.owned() != nil
+	})
+}

@@ -1,0 +1,137 @@
+package seq
+
+import (
+	"context"
+	"slices"
+
+	"github.com/flaked/flaked/internal/core/seq/mode"
+	"github.com/flaked/flaked/internal/core/seq/record"
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// renewalsInOne is the most records that one transaction renews.
+const renewalsInOne = 100
+
+// renewTogether makes the writes of the sections among due that this node owns, many in one transaction. It returns the
+// series that need a round of their own: a record has changed, or a request waits.
+func (rs *Rounds) renewTogether(ctx context.Context, due []*series) (rest []*series, err error) {
+	var leased []*series
+	for _, s := range due {
+		if s.renewsTogether(rs.follower.session) {
+			leased = append(leased, s)
+		} else {
+			rest = append(rest, s)
+		}
+	}
+	for some := range slices.Chunk(leased, renewalsInOne) {
+		failed, err := rs.renew(ctx, some)
+		if err != nil {
+			return append(rest, leased...), err
+		}
+		rest = append(rest, failed...)
+	}
+	return rest, nil
+}
+
+// renewsTogether reports whether the next write of the series needs no read and answers no request.
+func (s *series) renewsTogether(session int64) bool {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	m := s.owned()
+	return m != nil && m.LeasedIn(session) && !s.Stale && len(s.Waiting) == 0
+}
+
+// renewal is the write of one section.
+type renewal struct {
+	s *series
+	v mode.View
+	t step
+}
+
+// renew makes the writes of some sections in one transaction. If that fails because something has changed, it reads
+// /cluster and /seq and tries again, and then returns the sections.
+func (rs *Rounds) renew(ctx context.Context, some []*series) (failed []*series, err error) {
+	for range 2 {
+		rd := rs.follower.round()
+		all := rs.planRenewals(rd, some)
+		if len(all) == 0 {
+			return nil, nil
+		}
+		slot, sent := rs.issuer.cfg.Tenure.Slot(rd.session), rs.issuer.now()
+		ops := append(rs.follower.seen.Checks(), slot.check())
+		var err error
+		for _, r := range all {
+			ops = append(ops, r.t.ops...)
+			if !slot.allows(r.t.Write) {
+				err = mode.ErrNotSent
+			}
+		}
+		if err == nil {
+			for _, r := range all {
+				rd.traceWrite(r.s, r.v, r.t.Write, slot)
+			}
+			err = rs.issuer.cfg.Store.Multi(store.OnSession(ctx, rd.session), ops...)
+		}
+		for _, r := range all {
+			rd.wrote(r.s, r.v, r.t.Write, sent, err)
+		}
+		if !mode.NotMade(err) {
+			return nil, err
+		}
+		v, err := rd.look(ctx, nil, false)
+		if err != nil || rd.known.finding(v) != record.Good || v.State == nil {
+			return some, err
+		}
+		rs.follower.seen = v.Found
+	}
+	return some, nil
+}
+
+// planRenewals returns the writes that are due.
+func (rs *Rounds) planRenewals(rd round, some []*series) (all []renewal) {
+	e := rd.situation(rs.issuer.cfg.Elapsed.Now())
+	seen := rs.follower.seen
+	e.Now = max(e.Now, seen.State.Time)
+	for _, s := range some {
+		s.Mu.Lock()
+		if m := s.owned(); m != nil && e.At >= m.Until() {
+			m.Lapse(e.At)
+		} else if m != nil {
+			v := m.Last
+			v.Cluster, v.ClusterVersion, v.State, v.StateVersion = seen.Cluster, seen.ClusterVersion, seen.State, seen.StateVersion
+			if w := m.NextWrite(v, e); w != nil {
+				all = append(all, renewal{s, v, stepOf(*w, s.Name, v, e.Nonce, e.By)})
+			}
+		}
+		s.Mu.Unlock()
+	}
+	return all
+}
+
+// endOwnerships gives back all sections that this node owns.
+func (rs *Rounds) endOwnerships(ctx context.Context) error {
+	rs.issuer.owners.GiveAll()
+	rs.follower.noteConnection()
+	if fo := &rs.follower; !fo.joined || fo.session == 0 || fo.seen.State == nil {
+		return nil
+	}
+	var owned []*series
+	for _, s := range rs.issuer.series.list() {
+		s.Mu.Lock()
+		s.Waiting = nil // requests have ended
+		if s.owned() != nil {
+			owned = append(owned, s)
+		}
+		s.Mu.Unlock()
+	}
+	rest, err := rs.renewTogether(ctx, owned)
+	if err != nil {
+		return err
+	}
+	for _, s := range rest { // records that have changed keep those that are written together with them, too
+		if err := rs.follower.round().work(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
