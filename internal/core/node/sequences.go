@@ -25,13 +25,10 @@ func (t seqTenure) Slot(session int64) seq.Slot {
 	h.Wait = max(0, s.cluster.ConfirmTime()-s.Claim.Chain.Unbroken(n.elapsed.Now(), n.cfg.Heartbeat))
 	h.Wait = max(h.Wait, s.Peers.RelyAfter) // any heartbeat may end it
 	if s.Stage != coordinator.Confirmed || s.phase == Stopping || s.Peers.RelyIn != session {
-		h.Wait = max(h.Wait, soon)
+		h.Wait = max(h.Wait, seq.StartsIn)
 	}
 	return h
 }
-
-// soon is when a node that has just started may have confirmed its worker.
-const soon = 100 * time.Millisecond
 
 // ReportLoss is part of seq.Tenure.
 func (t seqTenure) ReportLoss(known int64, found string) {

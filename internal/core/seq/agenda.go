@@ -27,8 +27,8 @@ type alarms struct {
 
 func newAlarms() *alarms { return &alarms{woken: make(chan struct{}, 1), armed: math.MaxInt64} }
 
-// alarm is a time, ns of AtMost, 0 for none. That of a renewal also rings when the alarm of another
-// renewal does, from the time from on. Else from and at are the same.
+// alarm is a time, ns of AtMost, 0 for none. from < at only for a renewal: it may ring from `from` on, if
+// another renewal rings.
 type alarm struct{ from, at int64 }
 
 // wake makes Run call Round soon. It never blocks.

@@ -83,9 +83,9 @@ func (s Slot) mayTake() bool { return s.Path != "" && s.Wait == 0 }
 
 // allows reports whether the node may make a write now. An owner may renew its lease before it may take positions, if
 // that changes nothing else (O7).
-func (s Slot) allows(t mode.Write) bool {
-	//mutant:o7-takes-unconfirmed -> return s.mayTake() || s.Path != "" && t.Renews
-	return s.mayTake() || s.Path != "" && t.Renews && t.Block.Len() == 0 && t.Record.Owner != ""
+func (s Slot) allows(w mode.Write) bool {
+	//mutant:o7-takes-unconfirmed -> return s.mayTake() || s.Path != "" && w.Renews
+	return s.mayTake() || s.Path != "" && w.Renews && w.Block.Len() == 0 && w.Record.Owner != ""
 }
 
 // ClusterInfo is what sequences need to know of a cluster.
@@ -219,7 +219,7 @@ func (i *Issuer) Take(
 			continue
 		}
 		if low {
-			i.alarms.wakeAt(s, mode.Soon)
+			i.alarms.wakeAt(s, mode.AtOnce)
 		}
 		if err != nil {
 			i.count(err)
@@ -375,7 +375,7 @@ func (i *Issuer) Show(w *sequence.Wait, name []byte, wake func()) (string, error
 			continue
 		}
 		if err == sequence.ErrPending {
-			i.alarms.wakeAt(s, mode.Soon)
+			i.alarms.wakeAt(s, mode.AtOnce)
 		}
 		return line, err
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// place is what rounds know of this node's place on the list of nodes that may own sections.
-type place struct {
+// listing is what rounds know of this node's place on the list of nodes that may own sections.
+type listing struct {
 	// sawLeaving is the value of owners.IsLeaving at the last call of keepPlace.
 	sawLeaving bool
 	// unlisted: ZooKeeper refuses the list.
@@ -19,19 +19,19 @@ type place struct {
 // keepPlace follows the list of nodes at each heartbeat, and leaves it when this node gives its sections away.
 func (rs *Rounds) keepPlace(ctx context.Context, followed bool) error {
 	leaving := rs.issuer.owners.IsLeaving()
-	if !followed && leaving == rs.place.sawLeaving {
+	if !followed && leaving == rs.listing.sawLeaving {
 		return nil
 	}
-	if leaving != rs.place.sawLeaving {
-		rs.place.sawLeaving, rs.agenda.unfinished = leaving, true // all that this node owns is due
+	if leaving != rs.listing.sawLeaving {
+		rs.listing.sawLeaving, rs.agenda.unfinished = leaving, true // all that this node owns is due
 	}
 	may := func() bool { return rs.follower.round().unconfirmed() == 0 && !rs.issuer.series.flaps(rs.issuer.now()) }
 	err := rs.issuer.owners.Meet(ctx, rs.issuer.cfg.Store, may)
 	refused := err != nil && !errors.Is(err, store.ErrUnreachable)
-	if refused && !rs.place.unlisted {
+	if refused && !rs.listing.unlisted {
 		rs.issuer.cfg.Log.Warn("sequences: this node cannot tell others that it may own ordered sequences", "error", err)
 	}
-	rs.place.unlisted = refused
+	rs.listing.unlisted = refused
 	if refused { // nothing else needs the list
 		return nil
 	}

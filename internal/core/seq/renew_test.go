@@ -216,7 +216,7 @@ func TestNoRoundsWithoutAPause(t *testing.T) {
 			createCluster(a.Mem.Session(), 0)
 			a.noteLoss()
 			a.restart()
-			a.is.issuer.alarms.wakeAt(a.is.issuer.series.named("ticks"), mode.Soon)
+			a.is.issuer.alarms.wakeAt(a.is.issuer.series.named("ticks"), mode.AtOnce)
 		},
 	} {
 		s, nodes := newTicks(t, record.DefaultLease, 1)
@@ -241,7 +241,7 @@ func TestPauseEndsWithARound(t *testing.T) {
 		if left := a.is.issuer.alarms.arm(a.is.issuer.now(), time.Hour); left != time.Second {
 			t.Errorf("%s: the next round comes in %s", when, left)
 		}
-		a.is.issuer.alarms.wakeAt(order, mode.Soon)
+		a.is.issuer.alarms.wakeAt(order, mode.AtOnce)
 		_ = a.round()
 	}
 }

@@ -25,7 +25,7 @@ type Rounds struct {
 	issuer   *Issuer  // what requests reach, and so do rounds
 	follower follower // of /cluster and /seq: what the node knows of losses of data
 	agenda   agenda   // which series the next round looks at
-	place    place    // on the list of nodes that may own sections
+	listing  listing  // on the list of nodes that may own sections
 	saver    saver    // of the witness file
 
 	// writing are the goroutines that write to the state directory.
@@ -203,7 +203,7 @@ func (rs *Rounds) begin() {
 	rs.endSave()
 	rs.issuer.owners.Join(rs.follower.cluster.UUID)
 	if !rs.follower.joined {
-		rs.issuer.refuseAll(mode.Confirming(startsIn))
+		rs.issuer.refuseAll(mode.Confirming(StartsIn))
 	} else if rs.resume(rs.follower.cluster) {
 		rs.issuer.cfg.Log.Warn("dropped the values that an earlier process held: the journal is older than the " +
 			"state file, or of another node")
@@ -255,8 +255,8 @@ func (rs *Rounds) tellAndMeet(ctx context.Context, v view) (told bool, err error
 	return told, err
 }
 
-// startsIn is when a node that has just started may have a worker.
-const startsIn = 100 * time.Millisecond
+// StartsIn is when a node that has just started may have a confirmed worker.
+const StartsIn = 100 * time.Millisecond
 
 // hasFollowed notes that the node knows all changes that /seq had when it was read. sent is when that read was sent, ns of
 // AtMost. No sync came before, so the server may have lagged behind. Operators hear of the changes only when the witness

@@ -88,7 +88,8 @@ func (s *segment) mustRead() bool { return s.unread || s.known.HasSecret() && s.
 
 // await makes a request wait that the node cannot answer now. If the stock has its positions, the request waits for the
 // disk, so that a refusal of ZooKeeper does not concern it. It needs a round only if nothing but the requests before it
-// keeps it waiting. If the stock lacks positions, the request waits for ZooKeeper.
+// keeps it waiting. If the stock lacks positions, the request waits for ZooKeeper. The bool is true
+// if the request needs a round.
 func (s *segment) await(r mode.Request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
 	if !s.has(r) {
 		return s.Wait(r, now, to)
@@ -146,12 +147,12 @@ func (s *segment) Saw(v mode.View, before *record.Record, _ mode.Situation) {
 	s.stock.SkipTo(v.Record.From)
 }
 
-func (s *segment) accept(t mode.Write, mono int64) {
-	s.series.KnowWritten(t, mono)
+func (s *segment) accept(w mode.Write, mono int64) {
+	s.series.KnowWritten(w, mono)
 	s.attempts = nil
-	if t.Block.Len() > 0 {
-		s.lastBlock, s.lastIncarnation = t.Block, t.Record.Incarnation
-		s.stock.Add(t.Block)
+	if w.Block.Len() > 0 {
+		s.lastBlock, s.lastIncarnation = w.Block, w.Record.Incarnation
+		s.stock.Add(w.Block)
 		s.journal.wake() // else the block is lost at kill -9
 	}
 }
@@ -234,14 +235,14 @@ func nineTenths(n int64) int64 { return n - n/10 }
 // of an older one is lost if it was written.
 const maxAttempts = 8
 
-func (s *segment) Wrote(t mode.Write, v mode.View, _, now int64, err error) (woken []mode.Request, leaveUpTo time.Duration) {
+func (s *segment) Wrote(w mode.Write, v mode.View, _, now int64, err error) (woken []mode.Request, leaveUpTo time.Duration) {
 	switch {
 	case err == nil:
-		s.accept(t, now)
+		s.accept(w, now)
 	case mode.NotMade(err):
 		return nil, 0
 	case errors.Is(err, store.ErrUnreachable): // if it was written, its block is ours all the same
-		s.attempts, s.tried = append(s.attempts[max(0, len(s.attempts)+1-maxAttempts):], t), v.Stat.Version
+		s.attempts, s.tried = append(s.attempts[max(0, len(s.attempts)+1-maxAttempts):], w), v.Stat.Version
 	}
 	return s.TakeWaiting(), 0
 }

@@ -227,10 +227,10 @@ func (s *series) concerns(of *sequence.Ownership) bool {
 }
 
 // traceBlock traces a block that is the node's from now on. Mu is held.
-func (s *series) traceBlock(t mode.Write) {
-	if t.Block.Len() > 0 && t.Record.Mode != record.Strict {
-		s.Trace.Step("block", "name", s.Name, "id", t.Record.ID, "inc", t.Record.Incarnation,
-			"first", t.Block.First, "end", t.Block.End, "nonce", t.Record.Nonce)
+func (s *series) traceBlock(w mode.Write) {
+	if w.Block.Len() > 0 && w.Record.Mode != record.Strict {
+		s.Trace.Step("block", "name", s.Name, "id", w.Record.ID, "inc", w.Record.Incarnation,
+			"first", w.Block.First, "end", w.Block.End, "nonce", w.Record.Nonce)
 	}
 }
 

@@ -45,14 +45,14 @@ const (
 )
 
 // stepOf returns the step that writes t over what was read. Keys are written together with the positions (S16).
-func stepOf(t mode.Write, name string, v mode.View, nonce, by string) step {
-	t.Record = t.Record.Written(nonce, by)
-	st := step{kind: takeStep, Write: t}
-	//mutant:s2-any-version by seqsim -> st.ops = record.SetOps(name, t.Record, store.AnyVersion)
-	st.ops = record.SetOps(name, t.Record, v.Stat.Version)
-	if t.Keys != nil {
-		st.ops = append(st.ops, t.Keys.Ops(t.Record.ID)...)
-		st.dirs = t.Keys.Dirs()
+func stepOf(w mode.Write, name string, v mode.View, nonce, by string) step {
+	w.Record = w.Record.Written(nonce, by)
+	st := step{kind: takeStep, Write: w}
+	//mutant:s2-any-version by seqsim -> st.ops = record.SetOps(name, w.Record, store.AnyVersion)
+	st.ops = record.SetOps(name, w.Record, v.Stat.Version)
+	if w.Keys != nil {
+		st.ops = append(st.ops, w.Keys.Ops(w.Record.ID)...)
+		st.dirs = w.Keys.Dirs()
 	}
 	return st
 }
@@ -158,8 +158,8 @@ func (s *series) decide(v view, e mode.Situation) (st step, err error) {
 	return st, nil
 }
 
-// waitUnconfirmed refuses requests while the node may not take positions. Also if none needs any: until then, no round
-// could do anything for the series.
+// waitUnconfirmed refuses requests while the node may not take positions. It pauses the series also if no request needs
+// any: until then, no round could do anything for it.
 func (s *series) waitUnconfirmed(e mode.Situation) {
 	var refusal *record.Refusal
 	if s.mode.Lacks() {
@@ -257,10 +257,10 @@ func (s *series) know(r record.Record) {
 }
 
 // KnowWritten takes over the record of a write that was acknowledged. The mode takes over the block.
-func (s *series) KnowWritten(t mode.Write, mono int64) {
-	s.traceBlock(t)
-	s.know(t.Record)
-	if t.Block.Len() > 0 {
+func (s *series) KnowWritten(w mode.Write, mono int64) {
+	s.traceBlock(w)
+	s.know(w.Record)
+	if w.Block.Len() > 0 {
 		s.Refuse(nil, mono)
 		s.Conflicts = 0
 		s.Blocks++

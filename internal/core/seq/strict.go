@@ -144,18 +144,18 @@ func (b *batch) add(r mode.Request, most int64) bool {
 }
 
 // grant answers the requests of a write that was acknowledged, each with its part of the block.
-func grant(t mode.Write, values sequence.Values) {
-	next := t.Block.First
-	for _, r := range t.Requests {
+func grant(w mode.Write, values sequence.Values) {
+	next := w.Block.First
+	for _, r := range w.Requests {
 		r.Wait.Result = &mode.Result{Values: values, Block: positions.Block{First: next, End: next + r.N}}
 		next += r.N
 	}
 }
 
 // loseSight answers the requests of a write whose outcome is not known.
-func loseSight(t mode.Write, name string) {
-	refusal := unknown(t.Block.Len(), name)
-	for _, r := range t.Requests {
+func loseSight(w mode.Write, name string) {
+	refusal := unknown(w.Block.Len(), name)
+	for _, r := range w.Requests {
 		r.Wait.Result = &mode.Result{Err: refusal}
 	}
 }
@@ -194,29 +194,29 @@ func (s *strict) Saw(v mode.View, _ *record.Record, e mode.Situation) {
 
 // Wrote leaves the sequence to other nodes for about the time of a write if they write, too, and this node was fast.
 // Else the node that is nearest to ZooKeeper's leader would always be the fastest.
-func (s *strict) Wrote(t mode.Write, v mode.View, sent, now int64, err error) (woken []mode.Request, leaveUpTo time.Duration) {
+func (s *strict) Wrote(w mode.Write, v mode.View, sent, now int64, err error) (woken []mode.Request, leaveUpTo time.Duration) {
 	switch {
 	case err == nil: // no value is answered before: it must be higher than all that any node has answered (S26)
-		s.KnowWritten(t, now)
-		s.unanswered += t.Block.Len()
-		grant(t, s.values)
-		if t.Keys != nil {
-			s.keys = t.Keys.Entries
+		s.KnowWritten(w, now)
+		s.unanswered += w.Block.Len()
+		grant(w, s.values)
+		if w.Keys != nil {
+			s.keys = w.Keys.Entries
 		}
-		s.Last = v.After(t)
+		s.Last = v.After(w)
 		if others := s.others(now); others > 0 {
 			//mutant:strict-writes-too-often by TestPausesOfAStrictSequence -> leaveUpTo = min(time.Duration(others)*time.Duration(now-sent), sharedFor)
 			leaveUpTo = min(time.Duration(others)*2*time.Duration(now-sent)+time.Microsecond, sharedFor)
 		}
 	case mode.NotMade(err):
-		s.Waiting = append(t.Requests, s.Waiting...)
+		s.Waiting = append(w.Requests, s.Waiting...)
 		return nil, 0
 	default: // the positions are given up, because a later write may follow this one (S27)
-		s.unanswered += t.Block.Len()
-		//mutant:s27-unknown-outcome by seqsim -> grant(t, s.values)
-		loseSight(t, s.Name)
+		s.unanswered += w.Block.Len()
+		//mutant:s27-unknown-outcome by seqsim -> grant(w, s.values)
+		loseSight(w, s.Name)
 	}
-	return t.Requests, leaveUpTo
+	return w.Requests, leaveUpTo
 }
 
 // waitWithKeys reports whether a request with a key waits. Mu is held.

@@ -332,14 +332,14 @@ func (rd round) unusable(s *series, err error) {
 }
 
 // wrote ends a write of a mode.
-func (rd round) wrote(s *series, v mode.View, t mode.Write, sent int64, err error) {
+func (rd round) wrote(s *series, v mode.View, w mode.Write, sent int64, err error) {
 	now := rd.issuer.now()
 	if errors.Is(err, store.ErrQuota) {
 		err = mode.ErrNotSent // it was not made. overQuota refuses the requests
 	}
 	s.Mu.Lock()
-	//mutant:s26-before-zookeeper by seqsim -> woken, leaveUpTo := s.mode.Wrote(t, v, sent, now, nil)
-	woken, leaveUpTo := s.mode.Wrote(t, v, sent, now, err)
+	//mutant:s26-before-zookeeper by seqsim -> woken, leaveUpTo := s.mode.Wrote(w, v, sent, now, nil)
+	woken, leaveUpTo := s.mode.Wrote(w, v, sent, now, err)
 	s.Mu.Unlock()
 	rd.nextAlarm(s)
 	//mutant:strict-makes-no-pause by TestStrictSequenceIsLeftToOthersAfterAWrite -> if leaveUpTo < 0 {
@@ -351,13 +351,13 @@ func (rd round) wrote(s *series, v mode.View, t mode.Write, sent int64, err erro
 
 // traceWrite traces a write that is about to be sent over what was read: one that takes a block, gives positions back,
 // or changes the owner. The writes of a strict sequence are no steps, because each is an answer.
-func (rd round) traceWrite(s *series, v mode.View, t mode.Write, slot Slot) {
-	r, was := t.Record, v.Record
+func (rd round) traceWrite(s *series, v mode.View, w mode.Write, slot Slot) {
+	r, was := w.Record, v.Record
 	if rd.issuer.trace == nil || was == nil || r.Mode == record.Strict || r.Next == was.Next && r.Owner == was.Owner {
 		return
 	}
 	about := []any{
-		"name", s.Name, "id", r.ID, "inc", v.Incarnation(), "first", t.Block.First, "end", t.Block.End, "next", r.Next,
+		"name", s.Name, "id", r.ID, "inc", v.Incarnation(), "first", w.Block.First, "end", w.Block.End, "next", r.Next,
 		"credit", r.Credit, "at", r.At, "owner", r.Owner, "nonce", r.Nonce,
 		"slot", slot.Version, "wait_ms", slot.Wait.Milliseconds(),
 		"was_next", was.Next, "was_inc", was.Incarnation, "was_credit", was.Credit, "was_at", was.At,

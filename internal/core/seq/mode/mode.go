@@ -67,7 +67,7 @@ type Keeper interface {
 	Mode() Issuing
 	// KnowWritten takes over the record of a write that was acknowledged at this time, ns of AtMost.
 	KnowWritten(t Write, now int64)
-	// WakeAt makes a round look at the sequence at this time, ns of AtMost: Soon for at once.
+	// WakeAt makes a round look at the sequence at this time, ns of AtMost, or AtOnce.
 	WakeAt(at int64)
 }
 
@@ -304,8 +304,8 @@ func NotMade(err error) bool { return errors.Is(err, ErrNotSent) || store.Outpac
 // of one makes all others fail, so that they must not all try again at once.
 func Backoff(conflicts int) time.Duration { return 10 * time.Millisecond << min(conflicts, 7) }
 
-// Soon is a time that has passed.
-const Soon = 1
+// AtOnce is a time that has passed.
+const AtOnce = 1
 
 // Confirming refuses requests for this time, because ZooKeeper may have lost data.
 func Confirming(left time.Duration) *record.Refusal {

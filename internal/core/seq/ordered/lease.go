@@ -35,9 +35,9 @@ func leaseEnd(sent int64, d time.Duration) int64 {
 }
 
 // newLease returns the lease after a write that was acknowledged.
-func newLease(t mode.Write, sent int64) lease {
-	until := leaseEnd(sent, t.Record.Hold())
-	return lease{owner: t.Record.Owner, until: until, sent: sent, session: t.Session}
+func newLease(w mode.Write, sent int64) lease {
+	until := leaseEnd(sent, w.Record.Hold())
+	return lease{owner: w.Record.Owner, until: until, sent: sent, session: w.Session}
 }
 
 // renewAt returns when the owner must write the record again. It may do so by a sixth of the lease earlier, together

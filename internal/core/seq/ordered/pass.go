@@ -30,9 +30,10 @@ type passes struct {
 	// sending: a goroutine passes the queue on. flight is what it has sent, nil for nothing.
 	sending bool
 	flight  *flight
-	// suspect is an ownership whose owner seems to be dead, and why that. The node waits until it may take its place.
-	suspect string
-	why     error
+	// suspect is an ownership whose owner seems to be dead, and doubtedFor why. The node waits until it may take its
+	// place.
+	suspect    string
+	doubtedFor error
 	// avoided is a node that could not take the section, until a time.
 	avoided      string
 	avoidedUntil int64
@@ -96,7 +97,7 @@ func (m *Section) slow(now int64) bool {
 // take its place.
 func (m *Section) doubt(f *flight, why error) {
 	p := &m.passes
-	f.doubted, p.why = true, why
+	f.doubted, p.doubtedFor = true, why
 	if f.owner == "" {
 		p.avoided, p.avoidedUntil = f.address, m.node.Now()+int64(mode.Patience)
 	} else {
@@ -107,7 +108,7 @@ func (m *Section) doubt(f *flight, why error) {
 
 // ownedByAnother reports whether the last known owner is another node, or an earlier process of this one.
 func (m *Section) ownedByAnother() bool {
-	return m.Known().Owner != "" && m.Known().Owner != m.lease.owner && m.Known().Owner != m.ended
+	return m.Known().Owner != "" && m.Known().Owner != m.lease.owner && m.Known().Owner != m.lastEnded
 }
 
 // target returns the address of the node that should answer requests, "" if this node should.
@@ -164,7 +165,7 @@ func (m *Section) passQueue() {
 }
 
 // ask sends one request for the requests of a lane. If that is too large, ask sends one for each, until the ceiling is
-// reached. The error that it returns, the last one, is for that only.
+// reached. It returns the last error, which only its own recursion reads.
 func (m *Section) ask(f *flight, some []mode.Request) error {
 	var n int64
 	for _, r := range some {
@@ -256,10 +257,10 @@ func (m *Section) distrust(f *flight, err error) {
 // reread makes Round read the record.
 func (m *Section) reread() {
 	m.Stale, m.PausedUntil = true, 0
-	m.Keeper.WakeAt(mode.Soon)
+	m.Keeper.WakeAt(mode.AtOnce)
 }
 
-// flight is one round of requests to the owner.
+// flight is one batch of requests to the owner.
 type flight struct {
 	context.Context
 	cancel         context.CancelFunc

@@ -26,16 +26,16 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Section is the ordered mode. One node at a time, the owner, issues from memory; the others pass requests on to it. A
-// plain sequence is one section with one lane. A family has more of both.
-// So a request that is sent after another was answered gets a higher value.
+// Section is the ordered mode. One node at a time, the owner, issues from memory; the others pass requests on to it.
+// So a request that is sent after another was answered gets a higher value. A plain sequence is one section with one
+// lane. A family has more of both.
 type Section struct {
 	*mode.Series
 	node  *Node
 	lease lease
-	// ended is the nonce of the last ownership that this process has ended.
-	ended string
-	watch watch
+	// lastEnded is the nonce of the last ownership that this process has ended.
+	lastEnded string
+	watch     watch
 
 	counters // what the owner may issue
 
@@ -86,7 +86,7 @@ func (m *Section) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker
 	}
 	switch {
 	case r.Wait.Since != 0 && now-r.Wait.Since >= int64(mode.Patience) && m.ownedByAnother():
-		return to, false, noOwner(m.Name, m.Known().Address, m.Known().Address == m.node.own, m.passes.why)
+		return to, false, noOwner(m.Name, m.Known().Address, m.Known().Address == m.node.own, m.passes.doubtedFor)
 	//mutant:o10-passed-on-twice by internal/core/seq:TestRequestIsPassedOnOnce -> case !m.Stale && m.target(now) != "":
 	case !m.Stale && r.Wait.Passed == nil && m.target(now) != "": // a request is passed on once (O10)
 		return m.pass(r, now, to)
@@ -106,7 +106,7 @@ func (m *Section) endLease() {
 	if m.lease.owner != "" {
 		m.Trace.Step("disowns", "name", m.Name, "owner", m.lease.owner)
 	}
-	m.ended, m.lease, m.Last = m.lease.owner, lease{}, mode.View{}
+	m.lastEnded, m.lease, m.Last = m.lease.owner, lease{}, mode.View{}
 }
 
 // Lacks does not count requests that can be passed on.
@@ -259,8 +259,8 @@ func (m *Section) take(v mode.View, e mode.Situation) *mode.Write {
 		m.passes.leaveBehind(m.Known())
 	}
 	m.refusePassed(func(r mode.Request) bool { return !m.mayBecome(r.Wait.Passed) })
-	//mutant:o4-at-most by internal/core/seq:TestOwnerAndBootClocksAtAnyRate -> wait := m.watch.freeIn(v, m.ended, e.At)
-	wait := m.watch.freeIn(v, m.ended, e.Least)
+	//mutant:o4-at-most by internal/core/seq:TestOwnerAndBootClocksAtAnyRate -> wait := m.watch.freeIn(v, m.lastEnded, e.At)
+	wait := m.watch.freeIn(v, m.lastEnded, e.Least)
 	if m.Known().Owner == "" && m.node.place(m.Name) != m.node.own {
 		m.refusePassed(nil) // another node is asked next
 	}
@@ -307,32 +307,32 @@ func (m *Section) refusePassed(which func(mode.Request) bool) {
 }
 
 // Wrote ends a write. One with unknown outcome ends the ownership: what is left of it is dropped (O3).
-func (m *Section) Wrote(t mode.Write, v mode.View, sent, now int64, err error) (woken []mode.Request, leaveUpTo time.Duration) {
+func (m *Section) Wrote(w mode.Write, v mode.View, sent, now int64, err error) (woken []mode.Request, leaveUpTo time.Duration) {
 	switch {
 	case err == nil:
-		m.accept(t, v, sent, now)
+		m.accept(w, v, sent, now)
 	case mode.NotMade(err):
 		return nil, 0
-	//mutant:o3-unknown-outcome by internal/core/seq:TestUnknownRenewalEndsTheOwnership -> case m.lease.owner != "": m.accept(t, v, sent, now)
+	//mutant:o3-unknown-outcome by internal/core/seq:TestUnknownRenewalEndsTheOwnership -> case m.lease.owner != "": m.accept(w, v, sent, now)
 	default:
-		if t.Record.Owner != "" { // it may have been written: freeIn must know that it has ended
-			m.lease.owner = t.Record.Owner
+		if w.Record.Owner != "" { // it may have been written: freeIn must know that it has ended
+			m.lease.owner = w.Record.Owner
 		}
 		m.endLease()
 	}
 	return m.TakeWaiting(), 0
 }
 
-func (m *Section) accept(t mode.Write, v mode.View, sent, now int64) {
-	m.Keeper.KnowWritten(t, now)
-	switch owner := t.Record.Owner; {
+func (m *Section) accept(w mode.Write, v mode.View, sent, now int64) {
+	m.Keeper.KnowWritten(w, now)
+	switch owner := w.Record.Owner; {
 	case owner == "":
 		m.endLease()
 		return
-	case t.Renews && owner != m.lease.owner: // a request has found meanwhile that the lease had ended
+	case w.Renews && owner != m.lease.owner: // a request has found meanwhile that the lease had ended
 		return
 	case owner != m.lease.owner: // a new ownership
-		m.begin(t.Block)
+		m.begin(w.Block)
 		if m.node.place(m.Name) != m.node.own {
 			m.staysUntil = now + int64(time.Minute)
 		}
@@ -341,9 +341,9 @@ func (m *Section) accept(t mode.Write, v mode.View, sent, now int64) {
 		m.Lapse(now)
 		return
 	default:
-		m.add(t.Block)
+		m.add(w.Block)
 	}
-	m.lease, m.Last = newLease(t, sent), v.After(t)
+	m.lease, m.Last = newLease(w, sent), v.After(w)
 	m.traceOwner(sent, now)
 	m.counters.wrote()
 	m.Conflicts, m.DueAt = 0, renewAt(sent, m.Known().Hold())
@@ -367,7 +367,7 @@ func (m *Section) Report(u *mode.Use) string {
 }
 
 // Traced returns what a trace of a write says of how the ownership came about.
-func (m *Section) Traced() []any { return []any{"ended", m.ended, "since", m.watch.since.Boot} }
+func (m *Section) Traced() []any { return []any{"ended", m.lastEnded, "since", m.watch.since.Boot} }
 
 // traceOwner traces that the owner may issue until its lease ends. sent and now are times of AtMost, and steps are
 // compared by the boot clock.
