@@ -1,0 +1,299 @@
+//go:build linux
+
+// Package machines runs flaked in virtual machines, and does to them what a process cannot do to itself: it cuts
+// their power, lets them stand still, sets them back to a snapshot, and clones them. QEMU emulates the processor,
+// so that a machine boots without KVM, in about ten seconds.
+//
+// A kill of QEMU is the power cut: what the machine had not written to its disk is lost. A client outside keeps
+// all IDs and values.
+//
+// `make machines` installs what the tests need and sets FLAKED_TEST_MACHINES. Without it they are skipped, and say so.
+package machines
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/testkit/harness"
+	"github.com/flaked/flaked/internal/testkit/zktest"
+)
+
+func TestMain(m *testing.M) {
+	code := zktest.Run(m)
+	harness.RemoveBuilds()
+	os.Exit(code)
+}
+
+// kernelRoot returns the directory of the unpacked kernel. It skips the test unless `make machines` runs it.
+func kernelRoot(t testing.TB) string {
+	t.Helper()
+	dir := os.Getenv("FLAKED_TEST_MACHINES")
+	if dir == "" {
+		t.Skip("needs QEMU and a kernel: make machines installs them")
+	}
+	return dir
+}
+
+// modules are what the machine's disk and network need, in the order in which the kernel takes them.
+var modules = []string{
+	"virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk",
+	"failover", "net_failover", "virtio_net", "libcrc32c", "xfs",
+}
+
+// applets are the programs of busybox that testdata/init uses.
+var applets = []string{"sh", "mount", "insmod", "ip", "cat", "echo", "date", "poweroff", "dd", "rm", "tr", "sleep"}
+
+// image makes the file system in memory that a machine boots from: busybox, flaked, chronyd and testdata/init.
+func image(t testing.TB) (kernel, initrd string) {
+	t.Helper()
+	root, from := t.TempDir(), kernelRoot(t)
+	for _, dir := range []string{"bin", "dev", "proc", "sys", "tmp", "mnt", "lib", "lib64", "etc", "var/lib/chrony"} {
+		must(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
+	}
+	must(t, os.WriteFile(filepath.Join(root, "etc/passwd"), []byte("root:x:0:0::/:/bin/sh\n"), 0o644))
+	busybox, chronyd := program(t, "busybox"), program(t, "chronyd")
+	install(t, busybox, filepath.Join(root, "bin/busybox"))
+	for _, name := range applets {
+		must(t, os.Symlink("busybox", filepath.Join(root, "bin", name)))
+	}
+	install(t, chronyd, filepath.Join(root, "bin/chronyd"))
+	for _, word := range strings.Fields(run(t, "ldd", chronyd)) {
+		if strings.HasPrefix(word, "/") {
+			install(t, word, filepath.Join(root, word))
+		}
+	}
+	install(t, harness.Shipped.Binary(t), filepath.Join(root, "bin/flaked"))
+	install(t, "testdata/init", filepath.Join(root, "init"))
+	var names []string
+	for _, name := range modules {
+		if found := run(t, "find", filepath.Join(from, "lib/modules"), "-name", name+".ko"); found != "" {
+			install(t, strings.TrimSpace(found), filepath.Join(root, "lib", name+".ko"))
+			names = append(names, name)
+		}
+	}
+	must(t, os.WriteFile(filepath.Join(root, "lib/modules"), []byte(strings.Join(names, "\n")+"\n"), 0o644))
+
+	kernels, err := filepath.Glob(filepath.Join(from, "boot/vmlinuz-*"))
+	if err != nil || len(kernels) != 1 {
+		t.Fatalf("kernels in %s/boot: %q, %v", from, kernels, err)
+	}
+	initrd = filepath.Join(t.TempDir(), "initrd.gz")
+	pack(t, root, initrd)
+	return kernels[0], initrd
+}
+
+// pack writes the files under root into a compressed archive of the format that kernels read.
+func pack(t testing.TB, root, archive string) {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", "find . | cpio --quiet -o -H newc")
+	cmd.Dir = root
+	data, err := cmd.Output()
+	must(t, err)
+	var packed bytes.Buffer
+	w, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
+	must(t, err)
+	_, err = w.Write(data)
+	must(t, err)
+	must(t, w.Close())
+	must(t, os.WriteFile(archive, packed.Bytes(), 0o644))
+}
+
+// machine is a virtual machine with one disk. It runs on this host's ports.
+type machine struct {
+	t              testing.TB
+	kernel, initrd string
+	name           string // of its console's file
+	fs             string // of the disk: ext4 or xfs
+	disk           string // a file in the format qcow2
+	zk             string // as the machine sees ZooKeeper
+	flags          []string
+	line, monitor  int // ports
+	console        *os.File
+	keyboard       io.WriteCloser
+	cmd            *exec.Cmd
+}
+
+// newMachine returns a machine that has never run, with an empty disk of size bytes.
+func newMachine(t testing.TB, zk *zktest.Ensemble, fs, size string, flags ...string) *machine {
+	t.Helper()
+	kernel, initrd := image(t)
+	_, port, err := net.SplitHostPort(zk.Addrs()[0])
+	must(t, err)
+	dir := t.TempDir()
+	m := &machine{
+		t: t, kernel: kernel, initrd: initrd, name: filepath.Join(dir, "console"), fs: fs, disk: filepath.Join(dir, "disk"),
+		zk: "10.0.2.2:" + port, flags: flags, line: zktest.Port(t), monitor: zktest.Port(t),
+	}
+	raw := filepath.Join(dir, "raw")
+	run(t, "truncate", "-s", size, raw)
+	run(t, program(t, "mkfs."+fs), "-q", raw)
+	run(t, "qemu-img", "convert", "-f", "raw", "-O", "qcow2", raw, m.disk)
+	t.Cleanup(m.end)
+	return m
+}
+
+// end cuts the machine's power at the end of a test, and shows what it said if the test has failed.
+func (m *machine) end() {
+	m.cut()
+	if m.t.Failed() {
+		m.t.Logf("the console's last lines:\n%s", harness.LastLines(m.said(), 30))
+	}
+}
+
+// clone returns a machine that has a copy of m's disk, with its snapshots.
+func (m *machine) clone() *machine {
+	m.t.Helper()
+	c := *m
+	dir := m.t.TempDir()
+	c.name, c.disk, c.line, c.monitor, c.cmd = filepath.Join(dir, "console"), filepath.Join(dir, "disk"), zktest.Port(m.t), zktest.Port(m.t), nil
+	run(m.t, "cp", "--sparse=always", m.disk, c.disk)
+	m.t.Cleanup(c.end)
+	return &c
+}
+
+// boot starts the machine. If snapshot is not empty, the machine goes on from there instead.
+func (m *machine) boot(snapshot string) {
+	m.t.Helper()
+	args := []string{
+		"-machine", "q35,accel=tcg", "-cpu", "max", "-m", "384", "-smp", "1", "-display", "none", "-no-reboot",
+		"-serial", "stdio", "-monitor", "none", "-qmp", fmt.Sprintf("tcp:127.0.0.1:%d,server,nowait", m.monitor),
+		"-kernel", m.kernel, "-initrd", m.initrd,
+		"-append", fmt.Sprintf("console=ttyS0 quiet panic=1 fs=%s zk=%s id=%032x flags=%s", m.fs, m.zk, 7, strings.Join(m.flags, "%")),
+		"-drive", "file=" + m.disk + ",format=qcow2,if=virtio,cache=writeback",
+		"-netdev", fmt.Sprintf("user,id=n0,hostfwd=tcp:127.0.0.1:%d-:7609", m.line), "-device", "virtio-net-pci,netdev=n0",
+	}
+	if snapshot != "" {
+		args = append(args, "-loadvm", snapshot)
+	}
+	var err error
+	m.console, err = os.OpenFile(m.name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	must(m.t, err)
+	m.cmd = exec.Command("qemu-system-x86_64", args...)
+	m.cmd.Stdout, m.cmd.Stderr, m.cmd.SysProcAttr = m.console, m.console, zktest.DieWithUs()
+	m.keyboard, err = m.cmd.StdinPipe()
+	must(m.t, err)
+	must(m.t, m.cmd.Start())
+}
+
+// cut ends the machine as a power cut does.
+func (m *machine) cut() {
+	if m.cmd == nil {
+		return
+	}
+	_ = m.cmd.Process.Kill()
+	_ = m.cmd.Wait()
+	_ = m.console.Close()
+	m.cmd = nil
+}
+
+// said returns all that the machine has written to its console, over all its boots.
+func (m *machine) said() string {
+	data, _ := os.ReadFile(m.name)
+	return string(data)
+}
+
+// does types a command of testdata/init, and waits for its answer if there is one.
+func (m *machine) does(command, answer string) {
+	m.t.Helper()
+	before := len(m.said())
+	_, err := io.WriteString(m.keyboard, command+"\n")
+	must(m.t, err)
+	if answer != "" && !harness.Within(2*time.Minute, func() bool { return strings.Contains(m.said()[before:], answer) }) {
+		m.t.Fatalf("no %q after %q", answer, command)
+	}
+}
+
+// hypervisor gives QEMU a command of its monitor.
+func (m *machine) hypervisor(command string) {
+	m.t.Helper()
+	conn, err := net.Dial("tcp", fmt.Sprintf("127.0.0.1:%d", m.monitor))
+	must(m.t, err)
+	defer conn.Close()
+	must(m.t, conn.SetDeadline(time.Now().Add(2*time.Minute)))
+	in := json.NewDecoder(conn)
+	type reply struct {
+		Return json.RawMessage `json:"return"`
+		Error  json.RawMessage `json:"error"`
+	}
+	read := func() reply {
+		for {
+			var r reply
+			must(m.t, in.Decode(&r))
+			if r.Return != nil || r.Error != nil {
+				return r
+			}
+		}
+	}
+	var greeting map[string]any
+	must(m.t, in.Decode(&greeting))
+	for _, request := range []string{
+		`{"execute":"qmp_capabilities"}`,
+		fmt.Sprintf(`{"execute":"human-monitor-command","arguments":{"command-line":%q}}`, command),
+	} {
+		_, err = io.WriteString(conn, request+"\n")
+		must(m.t, err)
+		if r := read(); r.Error != nil || len(r.Return) > 4 {
+			m.t.Fatalf("%s: %s%s", command, r.Error, r.Return)
+		}
+	}
+}
+
+func (m *machine) addr() string { return fmt.Sprintf("127.0.0.1:%d", m.line) }
+
+// ready waits until the node in the machine serves, and returns how long that took.
+func (m *machine) ready() time.Duration {
+	m.t.Helper()
+	began := time.Now()
+	if !harness.Within(4*time.Minute, func() bool { r, err := ask(m.addr(), "READY"); return err == nil && r == "OK" }) {
+		r, err := ask(m.addr(), "READY")
+		m.t.Fatalf("not ready: %q, %v", r, err)
+	}
+	return time.Since(began)
+}
+
+// program returns the path of a program, which may be one of root's.
+func program(t testing.TB, name string) string {
+	t.Helper()
+	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin", "/sbin") {
+		if info, err := os.Stat(filepath.Join(dir, name)); err == nil && info.Mode()&0o111 != 0 {
+			return filepath.Join(dir, name)
+		}
+	}
+	t.Fatalf("there is no %s: make machines installs it", name)
+	return ""
+}
+
+func run(t testing.TB, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(args[0], args[1:]...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// install copies a program.
+func install(t testing.TB, from, to string) {
+	t.Helper()
+	data, err := os.ReadFile(from)
+	must(t, err)
+	must(t, os.MkdirAll(filepath.Dir(to), 0o755))
+	must(t, os.WriteFile(to, data, 0o755))
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
