@@ -79,7 +79,7 @@ func TestRefusedStarts(t *testing.T) {
 		args          []string
 		code          int // 2 if the flag is wrong for every cluster
 	}{
-		{"no cluster of this name", `cluster not found .*"other".*flaked cluster init.*--bootstrap`,
+		{"no cluster of this name", `cluster not found .*"other".*flaked cluster init`,
 			[]string{"--cluster", "other"}, 1},
 		{"another layout", `--layout .* differs from the cluster's `, []string{"--layout", "twitter"}, 1},
 		{"another lease", `--lease 1h0m0s differs from the cluster's 24h0m0s`, []string{"--lease", "1h"}, 1},
