@@ -48,9 +48,10 @@ type Beat struct {
 // what the table of docs/design.md says (C19): if the record is ours, Heartbeat writes it again. If another node has
 // the slot, this node is fenced. If ZooKeeper lost the record, Heartbeat puts it back while the lease bound is ahead.
 //
-// After a *FencedError the tenure is over: another node has the slot, the lease had ended when ZooKeeper lost the
-// record, the process began from an old copy of its state, or a freeze keeps the slot from a holder that never
-// confirmed. After an error of the store the tenure goes on.
+// After a *FencedError the tenure is over: another node has the slot, or another cluster has taken the place of ours;
+// the lease had ended, or the slot was never confirmed, when ZooKeeper lost the record; the process began from an old
+// copy of its state, or has a clone; or a freeze keeps the slot from a holder that never confirmed. After an error of
+// the store the tenure goes on.
 func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ error) {
 	p := c.proof
 	p.Generation = r.Generation

@@ -22,8 +22,8 @@ func (c *Coordinator) lockOf(worker int) lock {
 
 // Show makes the live lock of our slot one of the present session. It replaces the lock of another session: of an earlier
 // one of ours, or of a holder whose lease has run out. Once our confirmed lease has run out, Show deletes the lock
-// instead: while it exists, no other node can take the slot. The slot's record decides who holds the slot, the lock
-// decides nothing.
+// instead: while a lock exists, no other node acquires the slot. Whether this node still holds the slot, only the slot's
+// record says.
 func (c *Coordinator) Show(ctx context.Context) error {
 	p := c.proof
 	if p.EverConfirmed && c.Now() >= p.LeaseUntil {

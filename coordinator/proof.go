@@ -84,7 +84,7 @@ const (
 	reconfirmed                    // the slot was confirmed again
 )
 
-// The transitions. Each method enters the state that it names.
+// The transitions. Each method notes what has happened, and enters the stage or the expiry state that follows.
 
 // seek returns the proof of a process that has a claim, from its directory or new.
 func seek(claim Claim) proof { return proof{Claim: claim, stage: Seeking} }

@@ -98,7 +98,7 @@ func (s *session) aheadOf(words [][]byte) *seqRequest {
 	if sequence.CheckName(name) != nil || !s.rights.MayUse(name) {
 		return nil
 	}
-	q := newSeqRequest(s.conn)
+	q := newSeqRequest(s.waker)
 	q.name, q.times, q.n = append(q.name, name...), 1, 1
 	if len(words) == 1+passWords && equalFold(verb, "PASS") && len(s.ahead) < maxPassAhead {
 		n, of, e := s.passed(words[1:])

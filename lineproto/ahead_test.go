@@ -43,7 +43,7 @@ func TestPipelinedRequestsWaitTogether(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			f := waitingFor("abc")
 			a := asking(t, newTestServer(t, Config{Sequences: f}), row.in)
-			a.conn = make(wakeSignal, 1)
+			a.waker = make(wakeSignal, 1)
 			out := a.turn(maxSlice)
 			if n := f.waiting(); n != row.waiting || f.calls-n != row.taken {
 				t.Errorf("%d requests wait and %d got values meanwhile, want %d and %d", n, f.calls-n, row.waiting, row.taken)

@@ -42,7 +42,7 @@ type conn struct {
 
 func newConn(l *listener, nc net.Conn) *conn {
 	c := &conn{l: l, nc: nc, s: session{srv: l.srv}, woken: make(signal, 1)}
-	c.s.conn = c.woken
+	c.s.waker = c.woken
 	return c
 }
 

@@ -334,7 +334,7 @@ func talk(s *Server, parts ...string) (out string, closed bool) {
 // talkInTurns does what talk does, with may IDs in each turn.
 func talkInTurns(s *Server, may int, parts ...string) (out string, closed bool) {
 	woken := make(wakeSignal, 1)
-	ss := &session{srv: s, conn: woken}
+	ss := &session{srv: s, waker: woken}
 	var all, in []byte
 	step := func(eof bool) after {
 		for {

@@ -205,18 +205,18 @@ func (l *listener) drain(cancel context.CancelFunc) {
 	ended := make(chan struct{})
 	go func() { l.wg.Wait(); close(ended) }()
 	l.draining.Store(true)
-	l.loop.drainTo(draining)
+	l.loop.drainTo(stageDraining)
 	began, whole := time.Now(), l.srv.cfg.DrainTimeout
 	for _, next := range []struct {
 		after time.Duration
 		stage stage
 		do    func() // for connections with goroutines
 	}{
-		{min(drainGrace, whole/2), ending, func() {
+		{min(drainGrace, whole/2), stageEnding, func() {
 			l.each(func(c *conn) { c.nc.SetReadDeadline(longAgo) })
 		}},
-		{whole / 2, waitless, func() { close(l.stopWaits) }},
-		{whole, cutting, func() {
+		{whole / 2, stageWaitless, func() { close(l.stopWaits) }},
+		{whole, stageCutting, func() {
 			cancel()
 			l.each(func(c *conn) { l.cut.Add(1); socket(c.nc).Close() })
 		}},
@@ -236,9 +236,9 @@ func (l *listener) drain(cancel context.CancelFunc) {
 type stage uint8
 
 const (
-	serving  stage = iota
-	draining       // the loop ends with its last connection
-	ending         // connections end once they are answered
-	waitless       // connections no longer wait for sequences
-	cutting        // connections end at once
+	stageServing  stage = iota
+	stageDraining       // the loop ends with its last connection
+	stageEnding         // connections end once they are answered
+	stageWaitless       // connections no longer wait for sequences
+	stageCutting        // connections end at once
 )

@@ -99,9 +99,9 @@ const (
 
 func newLoopConn(l *loop, fd int, due int64, refused bool) *loopConn {
 	due += l.srv.sweeper.tick.Load()
-	c := &loopConn{l: l, fd: fd, refused: refused, s: session{srv: l.srv, loop: true}, due: due, until: due}
+	c := &loopConn{l: l, fd: fd, refused: refused, s: session{srv: l.srv, mustNotBlock: true}, due: due, until: due}
 	c.place.owner = c
-	c.s.conn = c
+	c.s.waker = c
 	return c
 }
 
@@ -125,7 +125,7 @@ func (l *loop) start(calls context.Context, wg *sync.WaitGroup) {
 
 // run serves the loop until draining has ended its last connection.
 func (l *loop) run(ctx context.Context) {
-	for l.stage == serving || l.open > 0 {
+	for l.stage == stageServing || l.open > 0 {
 		n := l.wait()
 		l.woke = l.srv.elapsed()
 		for _, ev := range l.events[:n] {
@@ -180,7 +180,7 @@ func (l *loop) giveTurns(ctx context.Context) {
 // ranksServed returns the first rank that gets no turns: that of orders for IDs, while there are none.
 func (l *loop) ranksServed() rank {
 	if l.paused {
-		return tiny
+		return rankTiny
 	}
 	return numRanks
 }
@@ -264,7 +264,7 @@ func (l *loop) ready(ctx context.Context, c *loopConn, events uint32) {
 
 // setAside makes a connection wait for its turn, or sleep until its session is woken.
 func (l *loop) setAside(c *loopConn) {
-	if l.stage >= waitless {
+	if l.stage >= stageWaitless {
 		c.s.stopWaiting()
 	}
 	if c.st == needWake && !c.s.awake() {
@@ -375,7 +375,7 @@ func (l *loop) flush(c *loopConn) {
 	switch {
 	case c.eof:
 		l.close(c)
-	case c.st == finished, l.stage >= ending:
+	case c.st == finished, l.stage >= stageEnding:
 		l.linger(c)
 	default:
 		c.state = connReading

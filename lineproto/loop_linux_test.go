@@ -191,11 +191,11 @@ func TestLoopWatchesWaitingConnections(t *testing.T) {
 		}
 	}
 	queues := &l.turns.queues
-	expect("waiting", connMore, awaitInput, &queues[large])
+	expect("waiting", connMore, awaitInput, &queues[rankLarge])
 	l.sent(t, c, client, "PING\n", 0)
-	expect("with more input", connMore, awaitEnd, &queues[large])
+	expect("with more input", connMore, awaitEnd, &queues[rankLarge])
 	l.ready(t.Context(), c, unix.EPOLLRDHUP)
-	expect("half closed", connMore, awaitLoss, &queues[leaving])
+	expect("half closed", connMore, awaitLoss, &queues[rankLeaving])
 	backlog := l.srv.backlog.Load()
 	l.ready(t.Context(), c, unix.EPOLLHUP|unix.EPOLLRDHUP)
 	expect("gone", connClosed, awaitLoss, nil)
@@ -209,13 +209,13 @@ func TestLoopWatchesWaitingConnections(t *testing.T) {
 func TestHalfClosedClientWaitsBehindOthers(t *testing.T) {
 	l, c, client := newTestLoop(t, Config{})
 	l.sent(t, c, client, "GET 10000\n", unix.EPOLLRDHUP)
-	if c.place.in != &l.turns.queues[leaving] {
+	if c.place.in != &l.turns.queues[rankLeaving] {
 		t.Error("it does not wait behind the others")
 	}
 	l.turns.note(0, true)
 	c, client = l.connect(t)
 	l.sent(t, c, client, "GET 100\n", unix.EPOLLRDHUP)
-	if c.place.in != &l.turns.queues[small] {
+	if c.place.in != &l.turns.queues[rankSmall] {
 		t.Error("a small order does not wait where others do")
 	}
 }

@@ -47,13 +47,13 @@ func (l *loop) sweep() {
 
 // drain ends connections as the stage demands.
 func (l *loop) drain() {
-	if l.stage < ending {
+	if l.stage < stageEnding {
 		return
 	}
 	for _, c := range l.conns {
 		switch {
 		case c == nil:
-		case l.stage == cutting:
+		case l.stage == stageCutting:
 			l.from.cut.Add(1)
 			l.close(c)
 		case c.state == connReading && rawsocket.Pending(c.fd):
@@ -63,9 +63,9 @@ func (l *loop) drain() {
 			// The client was active within drainGrace and may have sent more by now. A
 			// client that was idle all that time has not, and is closed below.
 			l.linger(c)
-		case c.state == connReading, c.state == connLingering && l.stage == ending:
+		case c.state == connReading, c.state == connLingering && l.stage == stageEnding:
 			l.close(c)
-		case c.state == connSleeping && l.stage == waitless:
+		case c.state == connSleeping && l.stage == stageWaitless:
 			c.s.stopWaiting()
 			l.goOn(c)
 		}

@@ -152,7 +152,7 @@ func (s *session) issue(ctx context.Context) (done bool) {
 		var r worker.Run
 		var err error
 		n := min(o.lacks(), s.may)
-		if s.loop {
+		if s.mustNotBlock {
 			r, s.pause, err = s.srv.cfg.Backend.Try(n, s.waited)
 		} else {
 			r, err = s.srv.cfg.Backend.Reserve(ctx, n)
@@ -170,7 +170,7 @@ func (s *session) issue(ctx context.Context) (done bool) {
 		}
 		o.got += r.Len
 		s.took += r.Len
-		if s.may -= r.Len; r.Len < n && !s.loop {
+		if s.may -= r.Len; r.Len < n && !s.mustNotBlock {
 			s.may = 0 // the next reservation would wait
 		}
 		if o.accepted {

@@ -96,9 +96,9 @@ func TestConnectionKeepsItsRights(t *testing.T) {
 		return limited([]byte([]string{"some", "none"}[calls-1]))
 	}
 	s := newTestServer(t, Config{Sequences: newFakeSequences(), Authenticate: check})
-	ss := &session{srv: s, conn: make(wakeSignal, 1)}
+	ss := &session{srv: s, waker: make(wakeSignal, 1)}
 	ss.consume(t.Context(), []byte("AUTH t\nNEXT order\n"), false, maxSlice)
-	other := &session{srv: s, conn: make(wakeSignal, 1)}
+	other := &session{srv: s, waker: make(wakeSignal, 1)}
 	other.consume(t.Context(), []byte("AUTH t\nNEXT order\n"), false, maxSlice)
 	ss.consume(t.Context(), []byte("NEXT order\n"), false, maxSlice)
 	if want := "OK\n1\n2\n"; string(ss.out) != want || string(other.out) != "OK\n"+noPerm("order")+"\n" {

@@ -163,7 +163,7 @@ func (s *session) list() bool {
 // request returns the session's seqRequest.
 func (s *session) request() *seqRequest {
 	if s.seq == nil {
-		s.seq = newSeqRequest(s.conn)
+		s.seq = newSeqRequest(s.waker)
 	}
 	return s.seq
 }

@@ -160,7 +160,7 @@ func TestLoopSleepsAgain(t *testing.T) {
 // A request that would wait when the server no longer waits gets NOTREADY at once.
 func TestLoopRefusesLateWaits(t *testing.T) {
 	l, c, client := newTestLoop(t, Config{Sequences: asleep()})
-	l.stage = waitless
+	l.stage = stageWaitless
 	l.sent(t, c, client, "NEXT slow\nNEXT order\n", 0)
 	l.giveTurns(t.Context())
 	out := make([]byte, 1<<10)
@@ -175,7 +175,7 @@ func TestLoopAnswersWhatWasWokenBeforeTheEnd(t *testing.T) {
 	l, c, client := newTestLoop(t, Config{Sequences: f})
 	l.sent(t, c, client, "NEXT slow\n", 0)
 	f.wakeAll()
-	l.obey(mail{stage: waitless})
+	l.obey(mail{stage: stageWaitless})
 	l.giveTurns(t.Context())
 	out := make([]byte, 1<<10)
 	if n, err := unix.Read(client, out); err != nil || string(out[:n]) != "1\n" {

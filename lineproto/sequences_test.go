@@ -183,7 +183,7 @@ func TestOutputIsBounded(t *testing.T) {
 		{strings.Repeat("GET 10000\n", 30) + strings.Repeat("GET\n", 3000) + "PING\n", "1000\n", "303999\nPONG\n"},
 	} {
 		a := asking(t, newTestServer(t, Config{Sequences: f}), row.in)
-		a.conn = make(wakeSignal, 1)
+		a.waker = make(wakeSignal, 1)
 		var all strings.Builder
 		for len(a.in) > 0 || a.order.n > 0 || len(a.unsent.runs) > 0 || a.task != taskNone {
 			out := a.turn(maxSlice)

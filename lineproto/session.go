@@ -45,7 +45,7 @@ const (
 // with the input that it has read, and sends out.
 type session struct {
 	srv    *Server
-	conn   sleeper // nil in tests without sequences
+	waker  sleeper // nil in tests without sequences
 	lines  lineParser
 	arrays arrayParser
 	who    identity
@@ -80,12 +80,12 @@ type session struct {
 	multi *transaction
 	// took is how many IDs the turn took.
 	took int
-	// loop is set if the engine is a loop, which nothing may block. waited is how long its
+	// mustNotBlock is set if the engine is an event loop. waited is how long its
 	// requests have waited for a clock that went back. pause is set when the turn has ended
 	// because there are no IDs for so long.
-	loop   bool
-	waited time.Duration
-	pause  worker.Pause
+	mustNotBlock bool
+	waited       time.Duration
+	pause        worker.Pause
 	// halfClosed is set when the client has stopped sending. The client may be gone.
 	halfClosed bool
 

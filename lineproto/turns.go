@@ -39,17 +39,17 @@ const (
 type rank uint8
 
 const (
-	// other is for work other than IDs.
-	other rank = iota
-	// tiny is for requests for a few IDs, if they have to wait at all.
-	tiny
-	// small is for requests that one turn answers.
-	small
-	// large is for requests that take several turns.
-	large
-	// leaving is for large requests of clients that have stopped sending. Most such
+	// rankOther is for work other than IDs.
+	rankOther rank = iota
+	// rankTiny is for requests for a few IDs, if they have to wait at all.
+	rankTiny
+	// rankSmall is for requests that one turn answers.
+	rankSmall
+	// rankLarge is for requests that take several turns.
+	rankLarge
+	// rankLeaving is for large requests of clients that have stopped sending. Most such
 	// clients are gone, and the first reply shows which.
-	leaving
+	rankLeaving
 
 	numRanks = iota
 )
@@ -59,15 +59,15 @@ const (
 func rankOf(lacks int, halfClosed bool) rank {
 	switch {
 	case lacks == 0:
-		return other
+		return rankOther
 	case lacks <= tinyOrder:
-		return tiny
+		return rankTiny
 	case lacks <= smallOrder:
-		return small
+		return rankSmall
 	case halfClosed:
-		return leaving
+		return rankLeaving
 	}
-	return large
+	return rankLarge
 }
 
 // turnSize returns how many IDs a connection may take in its turn. lacks is how many it
@@ -134,7 +134,7 @@ func (t *turns) atOnce() int { return maxSlice - int(t.less.Load()) }
 func (t *turns) unlock() {
 	less := 0
 	switch {
-	case t.scarce && (t.taken || t.queues[tiny].length > 0):
+	case t.scarce && (t.taken || t.queues[rankTiny].length > 0):
 		less = maxSlice // the others were first
 	case t.scarce:
 		less = maxSlice - tinyOrder
@@ -186,9 +186,9 @@ func (t *turns) join(p *place, lacks int, halfClosed bool) {
 func (t *turns) part(p *place) {
 	t.mu.Lock()
 	defer t.unlock()
-	if p.in == &t.queues[large] {
+	if p.in == &t.queues[rankLarge] {
 		t.remove(p)
-		t.add(p, p.lacks, leaving)
+		t.add(p, p.lacks, rankLeaving)
 	}
 }
 

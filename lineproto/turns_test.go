@@ -88,8 +88,9 @@ func TestRankOf(t *testing.T) {
 		halfClosed bool
 		want       rank
 	}{
-		{0, false, other}, {0, true, other}, {1, true, tiny}, {tinyOrder, false, tiny}, {tinyOrder + 1, false, small},
-		{smallOrder, true, small}, {smallOrder + 1, false, large}, {smallOrder + 1, true, leaving},
+		{0, false, rankOther}, {0, true, rankOther}, {1, true, rankTiny}, {tinyOrder, false, rankTiny},
+		{tinyOrder + 1, false, rankSmall},
+		{smallOrder, true, rankSmall}, {smallOrder + 1, false, rankLarge}, {smallOrder + 1, true, rankLeaving},
 	} {
 		if got := rankOf(row.lacks, row.halfClosed); got != row.want {
 			t.Errorf("%d, half closed %v: %d, want %d", row.lacks, row.halfClosed, got, row.want)
@@ -111,10 +112,10 @@ func (l *queue) owners() (all []int) {
 }
 
 // lacking has a number of IDs for each rank of a client that sends on, and for leaving one of a client that does not.
-var lacking = [numRanks]int{other: 0, tiny: 1, small: 100, large: 5000, leaving: 5000}
+var lacking = [numRanks]int{rankOther: 0, rankTiny: 1, rankSmall: 100, rankLarge: 5000, rankLeaving: 5000}
 
 // wait lets p wait in the queue of a rank.
-func (t *turns) wait(p *place, r rank) { t.join(p, lacking[r], r == leaving) }
+func (t *turns) wait(p *place, r rank) { t.join(p, lacking[r], r == rankLeaving) }
 
 // waiters are the queues of turns as slices.
 type waiters [numRanks][]int
@@ -155,14 +156,14 @@ func TestTurnsKeepTheirOrder(t *testing.T) {
 					model[r] = append(model[r], who)
 				}
 				q.wait(places[who], r)
-				q.wait(places[who], tiny)
+				q.wait(places[who], rankTiny)
 			case 1:
 				q.quit(places[who])
 				model.remove(who)
 			case 2:
-				if q.part(places[who]); slices.Contains(model[large], who) {
+				if q.part(places[who]); slices.Contains(model[rankLarge], who) {
 					model.remove(who)
-					model[leaving] = append(model[leaving], who)
+					model[rankLeaving] = append(model[rankLeaving], who)
 				}
 			case 3:
 				p := q.next(numRanks)

@@ -16,7 +16,7 @@ import (
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
-// A broken node may name any number of peers. So a hearing dials maxHeard addresses at most, and ends after hearTime.
+// A broken node may name any number of peers. So a poll dials maxHeard addresses at most, and ends after hearTime.
 const (
 	maxHeard = 4096
 	hearTime = time.Minute
@@ -46,9 +46,9 @@ type heardReply struct {
 	asked, why string
 }
 
-// hearing asks the nodes of a cluster, also those whose records ZooKeeper has lost: each node tells whom it has met.
+// poll asks the nodes of a cluster, also those whose records ZooKeeper has lost: each node tells whom it has met.
 // A node is heard if it says itself who it is. Its address may be another node's by now.
-type hearing struct {
+type poll struct {
 	nodes   *asker
 	request string // a second one beside STATUS, "" for none
 	cluster coordinator.Cluster
@@ -65,7 +65,7 @@ type hearing struct {
 }
 
 // hear reads the workers of a cluster and asks all nodes that may run. named are the addresses of --addr.
-func hear(ctx context.Context, st store.Store, nodes *asker, named []string, request string) (*hearing, error) {
+func hear(ctx context.Context, st store.Store, nodes *asker, named []string, request string) (*poll, error) {
 	cl, err := coordinator.ReadCluster(ctx, st)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func hear(ctx context.Context, st store.Store, nodes *asker, named []string, req
 	if err != nil {
 		return nil, err
 	}
-	h := &hearing{nodes: nodes, request: request, cluster: cl, entries: entries, at: make(map[string]bool),
+	h := &poll{nodes: nodes, request: request, cluster: cl, entries: entries, at: make(map[string]bool),
 		seen: make(map[coordinator.Peer]bool)}
 	for _, addr := range named {
 		h.holders = append(h.holders, holder{at: addr, worker: -1, addresses: h.addAddresses([]string{addr}, true)})
@@ -90,7 +90,7 @@ func hear(ctx context.Context, st store.Store, nodes *asker, named []string, req
 }
 
 // addHolder notes a node that may run. ended: see holder.
-func (h *hearing) addHolder(p coordinator.Peer, ended bool) {
+func (h *poll) addHolder(p coordinator.Peer, ended bool) {
 	addresses := h.addAddresses(h.nodes.reachAll(p.Address, p.Host), false)
 	for k := range h.holders {
 		o := &h.holders[k]
@@ -110,7 +110,7 @@ func (h *hearing) addHolder(p coordinator.Peer, ended bool) {
 }
 
 // addAddresses notes addresses to be dialled, and returns them.
-func (h *hearing) addAddresses(addresses []string, named bool) []string {
+func (h *poll) addAddresses(addresses []string, named bool) []string {
 	for _, addr := range addresses {
 		switch {
 		case h.at[addr]:
@@ -125,7 +125,7 @@ func (h *hearing) addAddresses(addresses []string, named bool) []string {
 }
 
 // ask asks at all addresses, also those that the answers name.
-func (h *hearing) ask(ctx context.Context) {
+func (h *poll) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, hearTime)
 	defer cancel()
 	for asked := 0; asked < len(h.replies); {
@@ -144,7 +144,7 @@ func (h *hearing) ask(ctx context.Context) {
 }
 
 // addPeers notes the peers that one node has met.
-func (h *hearing) addPeers(peers []coordinator.Peer) {
+func (h *poll) addPeers(peers []coordinator.Peer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, p := range peers {
@@ -161,7 +161,7 @@ func (h *hearing) addPeers(peers []coordinator.Peer) {
 }
 
 // askOne asks at one address. It returns the peers that the node has met.
-func (h *hearing) askOne(ctx context.Context, r *heardReply) []coordinator.Peer {
+func (h *poll) askOne(ctx context.Context, r *heardReply) []coordinator.Peer {
 	requests := []string{"STATUS peers"}
 	if h.request != "" {
 		requests = append(requests, h.request)
@@ -198,7 +198,7 @@ func (r heardReply) refused() error {
 }
 
 // heard reports whether a node has answered: with its identity, at any address.
-func (h *hearing) heard(o holder) bool {
+func (h *poll) heard(o holder) bool {
 	return slices.ContainsFunc(h.replies, func(r heardReply) bool {
 		if o.node == "" {
 			return r.asked == view.Answered && r.address == o.at
@@ -208,7 +208,7 @@ func (h *hearing) heard(o holder) bool {
 }
 
 // silent returns the nodes that may run and have not answered.
-func (h *hearing) silent() (silent []holder) {
+func (h *poll) silent() (silent []holder) {
 	for _, o := range h.holders {
 		if !o.ended && !h.heard(o) {
 			silent = append(silent, o)
@@ -218,7 +218,7 @@ func (h *hearing) silent() (silent []holder) {
 }
 
 // missing returns the workers whose records ZooKeeper has lost, and that no node that answered holds.
-func (h *hearing) missing() (workers []int) {
+func (h *poll) missing() (workers []int) {
 	for _, w := range view.Assess("", h.cluster, h.entries, time.Now()).Workers {
 		held := slices.ContainsFunc(h.replies, func(r heardReply) bool {
 			return r.asked == view.Answered && r.worker == w.Worker
@@ -232,7 +232,7 @@ func (h *hearing) missing() (workers []int) {
 
 // lostButRun names the nodes that have answered, and hold workers that ZooKeeper's records do not keep for them: the
 // record is another one, or a restored one with an earlier end of the lease. A node that is connected puts it back.
-func (h *hearing) lostButRun() (names []string) {
+func (h *poll) lostButRun() (names []string) {
 	for _, r := range h.replies {
 		kept := slices.ContainsFunc(h.entries, func(e coordinator.Entry) bool {
 			return e.Worker == r.worker && e.Slot.Node == r.node && (r.connected || e.Slot.LeaseUntil >= r.leaseEnds)
@@ -249,7 +249,7 @@ func (h *hearing) lostButRun() (names []string) {
 const maxNamed = 8
 
 // unasked names whom nobody could ask, for the words that confirm a command. It is "" if all have answered.
-func (h *hearing) unasked() string {
+func (h *poll) unasked() string {
 	var all []string
 	silent := h.silent()
 	for _, o := range silent[:min(len(silent), maxNamed)] {
@@ -270,7 +270,7 @@ func (o holder) String() string {
 }
 
 // answerAt returns the outcome at the addresses of a node that has not been heard.
-func (h *hearing) answerAt(o holder) (asked, why string) {
+func (h *poll) answerAt(o holder) (asked, why string) {
 	asked = view.NoAddress
 	for _, r := range h.replies {
 		switch {

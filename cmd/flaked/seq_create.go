@@ -124,7 +124,7 @@ func createSequence(c *cli.Context, o operator.Sequences, name string) error {
 
 // createWithout creates a name again while nodes are absent, if --confirm names them.
 func createWithout(c *cli.Context, o operator.Sequences, d operator.Definition) (r record.Record, err error) {
-	absent, err := goOnWithout(c, &o)
+	absent, err := allowAbsent(c, &o)
 	if err == nil {
 		err = confirmWithout(c, absent, d.Name+" was used before", "create "+d.Name+" again")
 	}

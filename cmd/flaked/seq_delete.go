@@ -93,7 +93,7 @@ func purgeSequence(c *cli.Context, o operator.Sequences, name string) error {
 		". A new sequence with this name issues old values again"
 	var absent []coordinator.Entry
 	if r.GoesOnAlone() {
-		if absent, err = goOnWithout(c, &o); err != nil {
+		if absent, err = allowAbsent(c, &o); err != nil {
 			return err
 		}
 	}

@@ -163,7 +163,7 @@ func takenBy(r *heardReply, known record.Record) (taken int64) {
 	return 0
 }
 
-func printKnown(w io.Writer, r record.Record, h *hearing, known []int64) error {
+func printKnown(w io.Writer, r record.Record, h *poll, known []int64) error {
 	var t textTable
 	t.add("KNOWN BY", "HIGHEST VALUE", "NODE", "ANSWER")
 	t.add("ZooKeeper", lastOf(r, r.Next), "", "")

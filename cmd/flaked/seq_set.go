@@ -130,7 +130,7 @@ func changeSequence(
 	}
 	var absent []coordinator.Entry
 	if operator.Far(r, after) {
-		if absent, err = goOnWithout(c, &o); err != nil {
+		if absent, err = allowAbsent(c, &o); err != nil {
 			return err
 		}
 	}
@@ -208,8 +208,8 @@ func confirmChange(
 	return nil
 }
 
-// goOnWithout lets a far jump go on without the nodes that are absent. The caller calls confirmWithout with them.
-func goOnWithout(c *cli.Context, o *operator.Sequences) (absent []coordinator.Entry, err error) {
+// allowAbsent lets a far jump go on without the nodes that are absent. The caller calls confirmWithout with them.
+func allowAbsent(c *cli.Context, o *operator.Sequences) (absent []coordinator.Entry, err error) {
 	absent, err = o.Absent(c.Context)
 	for _, e := range absent {
 		o.Without = append(o.Without, e.Worker)

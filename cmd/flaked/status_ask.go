@@ -124,7 +124,7 @@ func (a *asker) askWorkers(ctx context.Context, ours view.ClusterReport, workers
 		switch s, is := got.doc.Node, got.doc.Cluster; {
 		case got.asked != view.Answered:
 		case is.UUID != "" && is.UUID != ours.UUID:
-			got.asked, got.why = view.AnotherNode, otherCluster(is, named(ours.Name, ours.UUID))
+			got.asked, got.why = view.AnotherNode, otherCluster(is, nameAndUUID(ours.Name, ours.UUID))
 		case s.Node == w.Node && s.Worker != nil && *s.Worker == w.Worker:
 			w.Says = answerOf(got.doc)
 		default:

@@ -24,15 +24,15 @@ func oneCluster(wanted string, found []view.WorkerReport, clusters []node.Cluste
 			first = i
 		case is.UUID != clusters[first].UUID:
 			return failure("the addresses belong to two clusters: %s to %s and %s to %s. Give --addr of one of them, "+
-				"or name it with --cluster", found[first].Address, named(clusters[first].Name, clusters[first].UUID),
-				found[i].Address, named(is.Name, is.UUID))
+				"or name it with --cluster", found[first].Address, nameAndUUID(clusters[first].Name, clusters[first].UUID),
+				found[i].Address, nameAndUUID(is.Name, is.UUID))
 		}
 	}
 	return nil
 }
 
 func otherCluster(is node.ClusterSnapshot, ours string) string {
-	return fmt.Sprintf("it belongs to cluster %s, not to %s", named(is.Name, is.UUID), ours)
+	return fmt.Sprintf("it belongs to cluster %s, not to %s", nameAndUUID(is.Name, is.UUID), ours)
 }
 
-func named(name, uuid string) string { return fmt.Sprintf("%s (%s)", short(name), short(uuid)) }
+func nameAndUUID(name, uuid string) string { return fmt.Sprintf("%s (%s)", short(name), short(uuid)) }

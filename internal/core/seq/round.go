@@ -60,7 +60,7 @@ func (rs *Rounds) Recall() (cluster string, met []coordinator.Peer) {
 	return w.State.Cluster, w.Met
 }
 
-// Run calls Round at every heartbeat, and whenever Wake was called, until the context
+// Run calls Round at every heartbeat, when the alarm of a series rings, and whenever Wake was called, until the context
 // ends. Then it gives back what the node has not issued. Requests must have ended before. When Run returns, its
 // goroutines have ended, unless the state directory does not answer: see Wait.
 func (rs *Rounds) Run(ctx context.Context) {

@@ -12,7 +12,7 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// The I/O of a round for one series, or for many sections together.
+// The I/O of a round for one series.
 
 // round is what one round knows when it works on series. It is a copy: nothing of it changes while goroutines use it, and
 // they reach nothing else of Rounds.
