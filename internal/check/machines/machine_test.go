@@ -21,6 +21,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -53,9 +54,20 @@ var modules = []string{
 // applets are the programs of busybox that testdata/init uses.
 var applets = []string{"sh", "mount", "insmod", "ip", "cat", "echo", "date", "poweroff", "dd", "rm", "tr", "sleep"}
 
-// image makes the file system in memory that a machine boots from: busybox, flaked, chronyd and testdata/init.
-func image(t testing.TB) (kernel, initrd string) {
+// image is what machines boot from, "" before the first one was made. Its file goes with the builds.
+var image struct {
+	sync.Mutex
+	kernel, initrd string
+}
+
+// makeImage makes the file system in memory that a machine boots from: busybox, flaked, chronyd and testdata/init.
+func makeImage(t testing.TB) (kernel, initrd string) {
 	t.Helper()
+	image.Lock()
+	defer image.Unlock()
+	if image.initrd != "" {
+		return image.kernel, image.initrd
+	}
 	root, from := t.TempDir(), kernelRoot(t)
 	for _, dir := range []string{"bin", "dev", "proc", "sys", "tmp", "mnt", "lib", "lib64", "etc", "var/lib/chrony"} {
 		must(t, os.MkdirAll(filepath.Join(root, dir), 0o755))
@@ -76,8 +88,9 @@ func image(t testing.TB) (kernel, initrd string) {
 	install(t, "testdata/init", filepath.Join(root, "init"))
 	var names []string
 	for _, name := range modules {
-		if found := run(t, "find", filepath.Join(from, "lib/modules"), "-name", name+".ko"); found != "" {
-			install(t, strings.TrimSpace(found), filepath.Join(root, "lib", name+".ko"))
+		// A kernel that has it built in has no file.
+		if found := strings.TrimSpace(run(t, "find", filepath.Join(from, "lib/modules"), "-name", name+".ko")); found != "" {
+			install(t, found, filepath.Join(root, "lib", name+".ko"))
 			names = append(names, name)
 		}
 	}
@@ -87,9 +100,12 @@ func image(t testing.TB) (kernel, initrd string) {
 	if err != nil || len(kernels) != 1 {
 		t.Fatalf("kernels in %s/boot: %q, %v", from, kernels, err)
 	}
-	initrd = filepath.Join(t.TempDir(), "initrd.gz")
+	builds, err := harness.BuildDir()
+	must(t, err)
+	initrd = filepath.Join(builds, "initrd.gz")
 	pack(t, root, initrd)
-	return kernels[0], initrd
+	image.kernel, image.initrd = kernels[0], initrd
+	return image.kernel, image.initrd
 }
 
 // pack writes the files under root into a compressed archive of the format that kernels read.
@@ -108,31 +124,33 @@ func pack(t testing.TB, root, archive string) {
 	must(t, os.WriteFile(archive, packed.Bytes(), 0o644))
 }
 
-// machine is a virtual machine with one disk. It runs on this host's ports.
+// machine is a virtual machine with one disk, on which a node runs.
 type machine struct {
 	t              testing.TB
+	node           *harness.Node // in the machine. Its process is not the host's
 	kernel, initrd string
-	name           string // of its console's file
+	said           string // the file of the console
 	fs             string // of the disk: ext4 or xfs
 	disk           string // a file in the format qcow2
 	zk             string // as the machine sees ZooKeeper
 	flags          []string
-	line, monitor  int // ports
+	monitor        int // port
 	console        *os.File
 	keyboard       io.WriteCloser
 	cmd            *exec.Cmd
 }
 
-// newMachine returns a machine that has never run, with an empty disk of size bytes.
-func newMachine(t testing.TB, zk *zktest.Ensemble, fs, size string, flags ...string) *machine {
+// newMachine returns a machine that has never run, with an empty disk of size bytes. flags are of its node.
+func newMachine(site *harness.Site, fs, size string, flags ...string) *machine {
+	t := site.T
 	t.Helper()
-	kernel, initrd := image(t)
-	_, port, err := net.SplitHostPort(zk.Addrs()[0])
+	kernel, initrd := makeImage(t)
+	_, port, err := net.SplitHostPort(site.Connect)
 	must(t, err)
 	dir := t.TempDir()
 	m := &machine{
-		t: t, kernel: kernel, initrd: initrd, name: filepath.Join(dir, "console"), fs: fs, disk: filepath.Join(dir, "disk"),
-		zk: "10.0.2.2:" + port, flags: flags, line: zktest.Port(t), monitor: zktest.Port(t),
+		t: t, node: site.OnPorts(1)[0], kernel: kernel, initrd: initrd, said: filepath.Join(dir, "console"), fs: fs,
+		disk: filepath.Join(dir, "disk"), zk: "10.0.2.2:" + port, flags: flags, monitor: zktest.Port(t),
 	}
 	raw := filepath.Join(dir, "raw")
 	run(t, "truncate", "-s", size, raw)
@@ -146,7 +164,7 @@ func newMachine(t testing.TB, zk *zktest.Ensemble, fs, size string, flags ...str
 func (m *machine) end() {
 	m.cut()
 	if m.t.Failed() {
-		m.t.Logf("the console's last lines:\n%s", harness.LastLines(m.said(), 30))
+		m.t.Logf("the console's last lines:\n%s", harness.LastLines(m.log(), 30))
 	}
 }
 
@@ -155,7 +173,8 @@ func (m *machine) clone() *machine {
 	m.t.Helper()
 	c := *m
 	dir := m.t.TempDir()
-	c.name, c.disk, c.line, c.monitor, c.cmd = filepath.Join(dir, "console"), filepath.Join(dir, "disk"), zktest.Port(m.t), zktest.Port(m.t), nil
+	c.node, c.said, c.disk, c.monitor, c.cmd = m.node.Site.OnPorts(1)[0], filepath.Join(dir, "console"),
+		filepath.Join(dir, "disk"), zktest.Port(m.t), nil
 	run(m.t, "cp", "--sparse=always", m.disk, c.disk)
 	m.t.Cleanup(c.end)
 	return &c
@@ -170,13 +189,13 @@ func (m *machine) boot(snapshot string) {
 		"-kernel", m.kernel, "-initrd", m.initrd,
 		"-append", fmt.Sprintf("console=ttyS0 quiet panic=1 fs=%s zk=%s id=%032x flags=%s", m.fs, m.zk, 7, strings.Join(m.flags, "%")),
 		"-drive", "file=" + m.disk + ",format=qcow2,if=virtio,cache=writeback",
-		"-netdev", fmt.Sprintf("user,id=n0,hostfwd=tcp:127.0.0.1:%d-:7609", m.line), "-device", "virtio-net-pci,netdev=n0",
+		"-netdev", "user,id=n0,hostfwd=tcp:" + m.node.Listen + "-:7609", "-device", "virtio-net-pci,netdev=n0",
 	}
 	if snapshot != "" {
 		args = append(args, "-loadvm", snapshot)
 	}
 	var err error
-	m.console, err = os.OpenFile(m.name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	m.console, err = os.OpenFile(m.said, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	must(m.t, err)
 	m.cmd = exec.Command("qemu-system-x86_64", args...)
 	m.cmd.Stdout, m.cmd.Stderr, m.cmd.SysProcAttr = m.console, m.console, zktest.DieWithUs()
@@ -196,19 +215,19 @@ func (m *machine) cut() {
 	m.cmd = nil
 }
 
-// said returns all that the machine has written to its console, over all its boots.
-func (m *machine) said() string {
-	data, _ := os.ReadFile(m.name)
+// log returns all that the machine has written to its console, over all its boots.
+func (m *machine) log() string {
+	data, _ := os.ReadFile(m.said)
 	return string(data)
 }
 
 // does types a command of testdata/init, and waits for its answer if there is one.
 func (m *machine) does(command, answer string) {
 	m.t.Helper()
-	before := len(m.said())
+	before := len(m.log())
 	_, err := io.WriteString(m.keyboard, command+"\n")
 	must(m.t, err)
-	if answer != "" && !harness.Within(2*time.Minute, func() bool { return strings.Contains(m.said()[before:], answer) }) {
+	if answer != "" && !harness.Within(2*time.Minute, func() bool { return strings.Contains(m.log()[before:], answer) }) {
 		m.t.Fatalf("no %q after %q", answer, command)
 	}
 }
@@ -248,17 +267,46 @@ func (m *machine) hypervisor(command string) {
 	}
 }
 
-func (m *machine) addr() string { return fmt.Sprintf("127.0.0.1:%d", m.line) }
-
 // ready waits until the node in the machine serves, and returns how long that took.
 func (m *machine) ready() time.Duration {
 	m.t.Helper()
 	began := time.Now()
-	if !harness.Within(4*time.Minute, func() bool { r, err := ask(m.addr(), "READY"); return err == nil && r == "OK" }) {
-		r, err := ask(m.addr(), "READY")
-		m.t.Fatalf("not ready: %q, %v", r, err)
+	if !harness.Within(4*time.Minute, m.node.IsReady) {
+		reply, err := m.node.Ask("READY")
+		m.t.Fatalf("not ready: %q, %v", reply, err)
 	}
 	return time.Since(began)
+}
+
+// served boots the machine for the first time, and waits until its node serves, also the sequence that it returns.
+func (m *machine) served() harness.Sequence {
+	m.t.Helper()
+	m.boot("")
+	m.ready()
+	return m.node.Site.Sequence("order")
+}
+
+// load asks a node for IDs and for values until the returned function is called.
+func load(n *harness.Node, order harness.Sequence) (end func()) {
+	ids, values := n.NewLoad(), order.Under(n, 1)
+	for range 2 {
+		ids.Add(2*time.Millisecond, harness.CallTimeout, func(c *harness.Client, _ int) (int, error) { return c.Counted("GET 100\n", 100) })
+	}
+	n.Site.T.Cleanup(ids.End)
+	ids.Progress()
+	return func() { ids.End(); values.End() }
+}
+
+// behind returns how far the machine's clock is behind the host's.
+func (m *machine) behind() (time.Duration, error) {
+	var status struct {
+		Now int64 `json:"now_ms"`
+	}
+	reply, err := m.node.Ask("STATUS")
+	if err == nil {
+		err = json.Unmarshal([]byte(reply), &status)
+	}
+	return time.Since(time.UnixMilli(status.Now)), err
 }
 
 // program returns the path of a program, which may be one of root's.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/check/order"
 	"github.com/flaked/flaked/internal/testkit/harness"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
@@ -18,73 +19,82 @@ import (
 // twoWorkers is a layout with two workers, so that a node outside soon needs the worker of the machine.
 const twoWorkers = "time=41@1ms,datacenter=9,worker=1,sequence=12"
 
-// outside starts a node on this host, and returns its address and how long it took until it served. Its process is
-// started again when it ends, because all workers are held: systemd would do so.
-func outside(t testing.TB, zk *zktest.Ensemble, name string, flags ...string) (addr string, took time.Duration) {
+// started starts a node on this host, and returns how long it took until it served. Its process is started again when
+// it ends, because all workers are held: systemd would do so.
+func started(n *harness.Node) time.Duration {
+	t, began := n.Site.T, time.Now()
 	t.Helper()
-	addr = fmt.Sprintf("127.0.0.1:%d", zktest.Port(t))
-	dir, began := t.TempDir(), time.Now()
-	args := append([]string{
-		"serve", "--zk", zk.Addr(), "--bootstrap", "--listen", addr, "--admin", "off", "--name", name,
-		"--state-dir", filepath.Join(dir, "state"),
-	}, flags...)
-	var p *harness.Process
+	n.Build = harness.Shipped
 	if !harness.Within(3*time.Minute, func() bool {
-		if p == nil || !p.Running() {
-			var err error
-			p, err = harness.Spawn(t, nil, name, filepath.Join(dir, "log"), nil, exec.Command(harness.Shipped.Binary(t), args...))
-			must(t, err)
+		if n.Proc == nil || !n.Proc.Running() {
+			n.Start()
 		}
-		reply, err := ask(addr, "READY")
-		return err == nil && reply == "OK"
+		return n.IsReady()
 	}) {
-		t.Fatalf("%s is not ready: %s", name, harness.LastLines(p.Log(), 3))
+		t.Fatalf("%s is not ready", n.Name)
 	}
-	return addr, time.Since(began)
+	return time.Since(began)
 }
 
 // TestMachineThatStandsStill stops a machine for longer than its lease. Meanwhile a node outside acquires the
 // machine's worker. The machine goes on with the clock that it had. Then chrony sets that clock: at once, or slowly.
 func TestMachineThatStandsStill(t *testing.T) {
-	for name, setting := range map[string]string{"step": "makestep,0.1,-1", "slew": "maxslewrate,100000"} {
+	for name, row := range map[string]struct {
+		setting string
+		right   func(before, now time.Duration) bool // how far the clock was behind, and is
+	}{
+		"step": {"makestep,0.1,-1", func(_, now time.Duration) bool { return now.Abs() < time.Second }},
+		"slew": {"maxslewrate,100000", func(before, now time.Duration) bool { return now < before-2*time.Second }},
+	} {
 		t.Run(name, func(t *testing.T) {
 			kernelRoot(t)
-			zk, got := zktest.Single(t), newKept()
+			site := unchecked(t)
 			flags := []string{"--layout", twoWorkers, "--lease", "20s", "--heartbeat", "1s", "--confirm-time", "4s"}
-			other, _ := outside(t, zk, "other", flags...)
-			m := newMachine(t, zk, "ext4", "256M", flags...)
-			m.boot("")
-			m.ready()
-			sequence(t, zk)
-			worker := workerOf(t, m.addr())
-			defer got.from(m.addr())()
-			defer got.from(other)()
-			got.waitFor(t, 1000)
+			site.Flags = append([]string{"--bootstrap", "--admin", "off"}, flags...)
+			nodes := site.OnPorts(2)
+			other, heir := nodes[0], nodes[1]
+			started(other)
+			m := newMachine(site, "ext4", "256M", flags...)
+			numbers := m.served()
+			worker := m.node.Worker()
+			ends := []func(){load(m.node, numbers), load(other, numbers)}
 
 			m.hypervisor("stop")
 			began := time.Now()
-			heir, took := outside(t, zk, "heir", flags...)
-			defer got.from(heir)()
-			if w := workerOf(t, heir); w != worker {
+			took := started(heir)
+			if w := heir.Worker(); w != worker {
 				t.Fatalf("the node outside has worker %d, the machine had %d", w, worker)
 			}
-			got.waitFor(t, 1000)
+			ends = append(ends, load(heir, numbers))
 			m.hypervisor("cont")
-			stood := time.Since(began)
-			t.Logf("the machine stood still for %.0f s; a node outside had its worker after %.0f s", stood.Seconds(), took.Seconds())
+			t.Logf("the machine stood still for %.0f s; a node outside had its worker after %.0f s",
+				time.Since(began).Seconds(), took.Seconds())
 
 			// Both workers are taken now, so the machine must not serve: it has lost its own.
-			if !harness.Within(2*time.Minute, func() bool { r, err := ask(m.addr(), "READY"); return err == nil && strings.HasPrefix(r, "-") }) {
+			if !harness.Within(2*time.Minute, func() bool {
+				_, err := m.node.Ask("READY")
+				return err != nil && strings.HasPrefix(err.Error(), "-")
+			}) {
 				t.Fatal("the machine answers as if it had a worker")
 			}
-			m.does("chrony "+clock(t)+","+setting, "")
-			if name == "step" && !harness.Within(2*time.Minute, func() bool { s, err := statusOf(m.addr()); return err == nil && s.Node.Clock.Offset > -1000 }) {
-				s, err := statusOf(m.addr())
-				t.Fatalf("chrony has not set the clock: %+v, %v", s, err)
+			before, err := m.behind()
+			if err != nil || before < 10*time.Second {
+				t.Fatalf("the machine's clock is %s behind, %v: it did not stand still", before, err)
+			}
+			m.does("chrony "+clock(t)+","+row.setting, "")
+			if !harness.Within(2*time.Minute, func() bool { now, err := m.behind(); return err == nil && row.right(before, now) }) {
+				now, err := m.behind()
+				t.Fatalf("chrony has not set the clock: it was %s behind, and is %s, %v", before, now, err)
 			}
 			harness.Pass(t.Context(), 5*time.Second)
-			got.wantsNoneTwice(t)
-			t.Log(got)
+			for _, end := range ends {
+				end()
+			}
+			// The machine goes on below what the node outside has issued, until its next heartbeat: the order on a
+			// worker holds by the holders' clocks only.
+			if ids, values := twice(site); ids > 0 || values > 0 {
+				t.Errorf("%d answers have IDs, and %d have values, that came again", ids, values)
+			}
 		})
 	}
 }
@@ -103,75 +113,88 @@ func clock(t testing.TB) string {
 }
 
 // TestSnapshotThatIsResumed shows limit 4 of docs/safety.md as it is: a machine goes on from an older snapshot. It
-// repeats IDs until it has reached ZooKeeper, and not after. Its clock is the snapshot's until chrony sets it.
+// repeats IDs until it has reached ZooKeeper. Then its process ends, and the next one is a new node.
 func TestSnapshotThatIsResumed(t *testing.T) {
-	kernelRoot(t)
-	zk, got := zktest.Single(t), newKept()
-	m := newMachine(t, zk, "ext4", "256M")
-	m.boot("")
-	m.ready()
-	sequence(t, zk)
-	end := got.from(m.addr())
-	got.waitFor(t, 1000)
+	m, numbers := limited(t)
+	end := load(m.node, numbers)
+	before := m.node.Identity()
 	m.hypervisor("savevm before")
-	got.waitFor(t, 1000)
+	records, slot := m.node.Site.Records(), harness.SlotPath(before.Worker)
+	written, _ := records.Read(slot, nil)
+	if !harness.Within(time.Minute, func() bool { now, _ := records.Read(slot, nil); return now.Version > written.Version }) {
+		t.Fatal("no heartbeat after the snapshot")
+	}
 	m.cut()
 	end()
-	t.Logf("before: %s", got)
 
 	m.boot("before")
-	defer got.from(m.addr())()
-	m.does("chrony "+clock(t)+",makestep,0.1,-1", "")
-	settled(t, "the resumed machine", got, m)
+	end = load(m.node, numbers)
+	settles(t, []*machine{m}, end, func() bool {
+		now, err := m.node.TryIdentity()
+		return err == nil && now.UUID != before.UUID
+	})
 }
 
-// TestCloneBesideTheOriginal shows limit 3 as it is: both machines issue the same IDs until one of them has lost
-// its worker to the other.
+// TestCloneBesideTheOriginal shows limit 3 as it is: both machines issue the same IDs until one of them has found
+// what the other has written. Then its process ends, and the next one is a new node.
 func TestCloneBesideTheOriginal(t *testing.T) {
-	kernelRoot(t)
-	zk, got := zktest.Single(t), newKept()
-	m := newMachine(t, zk, "ext4", "256M")
-	m.boot("")
-	m.ready()
-	sequence(t, zk)
-	end := got.from(m.addr())
-	got.waitFor(t, 1000)
+	m, numbers := limited(t)
+	end := load(m.node, numbers)
 	m.hypervisor("stop")
 	m.hypervisor("savevm twin")
 	twin := m.clone()
 	m.hypervisor("cont")
 	twin.boot("twin")
-	defer end()
-	defer got.from(twin.addr())()
-	for _, machine := range []*machine{m, twin} {
-		machine.does("chrony "+clock(t)+",makestep,0.1,-1", "")
-	}
-	settled(t, "the clone", got, m, twin)
-	a, b := workerOf(t, m.addr()), workerOf(t, twin.addr())
-	if a == b {
-		t.Errorf("both machines have worker %d", a)
-	}
+	endTwin := load(twin.node, numbers)
+	settles(t, []*machine{m, twin}, func() { end(); endTwin() }, func() bool {
+		a, err := m.node.TryIdentity()
+		b, err2 := twin.node.TryIdentity()
+		return err == nil && err2 == nil && a.UUID != b.UUID
+	})
 }
 
-// settled waits until no ID has come twice for a while, although every machine serves. It logs how many came twice,
-// and for how long.
-func settled(t testing.TB, who string, got *kept, machines ...*machine) {
+// limited returns a machine that serves, in a site where numbers may come twice: nothing checks its history.
+func limited(t *testing.T) (*machine, harness.Sequence) {
+	kernelRoot(t)
+	m := newMachine(unchecked(t), "ext4", "256M")
+	return m, m.served()
+}
+
+// unchecked returns a site that does not check its history at the end.
+func unchecked(t *testing.T) *harness.Site {
+	return &harness.Site{T: t, Connect: zktest.Single(t).Addr(), IDs: harness.NewHistory(), Values: harness.NewLedger()}
+}
+
+// twice returns how many answers have IDs, and how many values, that came before. The load must have ended.
+func twice(site *harness.Site) (ids int64, values int) {
+	return site.IDs.Judge(harness.Rules{}).Violations["no ID twice"], len(order.Twice(site.Values.All("")))
+}
+
+// settles has chrony set the clocks of machines, and waits until all serve and settled is true. Then it ends the load,
+// and logs what came twice. From now on nothing may: a site that checks asks the same nodes.
+func settles(t *testing.T, machines []*machine, end func(), settled func() bool) {
 	t.Helper()
-	began := time.Now()
-	last, since := 0, began
-	if !harness.Within(6*time.Minute, func() bool {
-		for _, m := range machines {
-			if r, err := ask(m.addr(), "READY"); err != nil || r != "OK" {
-				since = time.Now()
-				return false
-			}
-		}
-		if _, _, twice := got.count(); twice != last {
-			last, since = twice, time.Now()
-		}
-		return time.Since(since) > 20*time.Second
-	}) {
-		t.Fatalf("IDs come twice without end: %s", got)
+	for _, m := range machines {
+		m.does("chrony "+clock(t)+",makestep,0.1,-1", "")
 	}
-	t.Logf("%s: %s; the last came again %.1f s after it went on", who, got, since.Sub(began).Seconds())
+	began := time.Now()
+	if !harness.Within(6*time.Minute, settled) {
+		t.Fatal("both processes go on as one node")
+	}
+	took := time.Since(began)
+	for _, m := range machines {
+		m.ready()
+	}
+	end()
+	loose := machines[0].node.Site
+	ids, values := twice(loose)
+	t.Logf("a new node after %.1f s; %d answers have IDs, and %d have values, that came again", took.Seconds(), ids, values)
+
+	strict := harness.NewSite(t, loose.Connect)
+	for _, m := range machines {
+		n := strict.Node()
+		n.Listen = m.node.Listen
+		defer load(n, strict.Named(t, "order"))()
+	}
+	harness.Pass(t.Context(), 10*time.Second)
 }
