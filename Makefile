@@ -145,9 +145,9 @@ test: ## everything, with the race detector, against a real ZooKeeper. PKG=./wor
 	  fi
 	fi
 
-# A pod with one CPU has GOMAXPROCS=1. There a loop that spins or waits for another one shows.
+# A program with a node inside may have one processor of Go. There a loop that spins or waits for another one shows.
 .PHONY: test-one-cpu
-test-one-cpu: ## lineproto and node with GOMAXPROCS=1, as in a pod with one CPU
+test-one-cpu: ## lineproto and node with GOMAXPROCS=1, as in a program on one core
 	$(GO) test -exec 'env GOMAXPROCS=1' -vet=off -count=1 -timeout 10m $(TESTFLAGS) ./lineproto/... ./internal/core/node/...
 
 .PHONY: test-clients

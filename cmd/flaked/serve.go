@@ -58,6 +58,7 @@ func serve(c *cli.Context) error {
 		return err
 	}
 	defer closeLog()
+	useTwoProcessors()
 	signal.Ignore(syscall.SIGPIPE) // if the reader of the log has ended, writing fails, and the node goes on
 	return logged(c, log, serveNode(c, log))
 }

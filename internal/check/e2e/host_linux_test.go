@@ -5,6 +5,8 @@ import (
 
 	"os"
 	"os/exec"
+	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -54,4 +56,41 @@ func TestLogThatNobodyReadsDoesNotStopTheNode(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Error(err)
 	}
+}
+
+// A node that may run on one core only has two processors of Go, unless GOMAXPROCS says otherwise.
+func TestProcessorsOfANodeOnOneCore(t *testing.T) {
+	for variable, want := range map[string]string{"": "2", "1": "1", "3": "3"} {
+		t.Setenv("GOMAXPROCS", variable)
+		url := onOneCore(t, func() string { return withAdmin(t, "--dev") })
+		metrics, _ := fetch(t, url+"/metrics")
+		if line := "\ngo_sched_gomaxprocs_threads " + want + "\n"; !strings.Contains(metrics, line) {
+			t.Errorf("GOMAXPROCS=%s: the metrics have no line %q", variable, line)
+		}
+	}
+}
+
+// onOneCore calls start. The processes that start starts may run on one core only.
+func onOneCore(t *testing.T, start func() string) string {
+	t.Helper()
+	runtime.LockOSThread() // a new process has the cores of the thread that starts it
+	defer runtime.UnlockOSThread()
+	var all, one unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		t.Fatal(err)
+	}
+	for core := 0; one.Count() == 0; core++ {
+		if all.IsSet(core) {
+			one.Set(core)
+		}
+	}
+	if err := unix.SchedSetaffinity(0, &one); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.SchedSetaffinity(0, &all); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	return start()
 }
