@@ -1,8 +1,10 @@
 package lineproto
 
 import (
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -256,5 +258,41 @@ func TestLoopSweepsInParts(t *testing.T) {
 	}
 	if n := l.srv.Counters().ConnsIdle; n != conns {
 		t.Errorf("%d were counted", n)
+	}
+}
+
+// A loop yields while its waits are short, every 4 ms, and only if Go has a second processor.
+func TestLoopYieldsWhileItsWaitsAreShort(t *testing.T) {
+	const us, ms = time.Microsecond, time.Millisecond
+	for _, c := range []struct {
+		name       string
+		processors int
+		waits      []time.Duration // from one wait to the next, in turn
+		want       int             // yields in 120 ms
+	}{
+		{"50,000 requests a second", 2, []time.Duration{20 * us}, 30},
+		{"1,000 requests a second", 2, []time.Duration{ms}, 30},
+		{"many processors", 64, []time.Duration{ms}, 30},
+		{"just short", 2, []time.Duration{3 * ms}, 20},
+		{"long", 2, []time.Duration{5 * ms}, 0},
+		{"an idle node", 2, []time.Duration{60 * ms}, 0},
+		{"a pause among short waits", 2, []time.Duration{20 * ms, ms, ms, ms, ms, ms, ms, ms, ms, ms, ms}, 12},
+		{"two requests, again and again", 2, []time.Duration{15 * ms, ms}, 0},
+		{"one processor", 1, []time.Duration{20 * us}, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(c.processors))
+			var y yields
+			got, from := 0, 1200*ms // the mean has settled
+			for now, k := time.Duration(0), 0; now < from+120*ms; k++ {
+				now += c.waits[k%len(c.waits)]
+				if y.due(int64(now)) && now > from && now <= from+120*ms {
+					got++
+				}
+			}
+			if got != c.want {
+				t.Errorf("%d yields, want %d", got, c.want)
+			}
+		})
 	}
 }
