@@ -16,10 +16,10 @@ var thousand = func() (t [1000]uint32) {
 	return t
 }()
 
-// appendRun appends each ID of r in decimal, followed by end, which has at most 5 bytes. kind is that of a RESP value:
+// appendRun appends each ID of r in decimal, followed by end, which must not be empty. kind is that of a RESP value:
 // '$' for bulk strings, ':' for integers, and 0 for plain lines. Of the IDs that differ in the last three digits only,
-// one is formatted, and the lines of the others are copies of its line. Formatting all of them takes ten times as long,
-// and would be most of the cost of a pipelined GET.
+// one is formatted. The lines of the others are copies of its line, with other digits. Formatting all of them takes ten
+// times as long, and would be most of the cost of a pipelined GET.
 func appendRun(out []byte, r worker.Run, kind byte, end string) []byte {
 	for i := 0; i < r.Len; {
 		start, id := len(out), int64(r.At(i))
@@ -43,43 +43,19 @@ func appendFollowing(out []byte, r worker.Run, i, start int, end string) (all []
 		return out, i
 	}
 	id, width := int64(r.At(i-1)), len(out)-start
-	tail := width - len(end) - 3 // where the last three digits are
 	n := min(int((999-id%1000)/int64(r.Step)), r.Len-i)
-	if n == 0 || id < 100 || tail > stride-8 {
+	if n == 0 || id < 100 {
 		return out, i
 	}
-	out = slices.Grow(out, n*width+stride)
-	var ending [8]byte
-	copy(ending[3:], end)
-	fillLines(out[start:len(out)+n*width+stride], width, tail, int(id%1000), int(r.Step),
-		binary.LittleEndian.Uint64(ending[:]))
+	out = slices.Grow(out, n*width)
+	lines := out[start : len(out)+n*width]
+	for done := width; done < len(lines); done *= 2 { // a few long copies are faster than many short ones
+		copy(lines[done:], lines[:done])
+	}
+	at, step, ending := 2*width-len(end)-3, int(r.Step), uint32(end[0])<<24
+	for digits := int(id%1000) + step; at < len(lines); digits += step {
+		binary.LittleEndian.PutUint32(lines[at:at+4], ending|thousand[digits])
+		at += width
+	}
 	return out[:len(out)+n*width], i + n
-}
-
-// stride is the most bytes that fillLines writes at once.
-const stride = 32
-
-// fillLines copies the first width bytes of to until stride bytes are left. The last three digits of a copy, at tail,
-// are step greater than those of the copy before. Behind them comes ending. A few stores of eight bytes are several
-// times as fast as a call of copy. They write behind a line what the next line replaces.
-func fillLines(to []byte, width, tail, digits, step int, ending uint64) {
-	a, b, c := binary.LittleEndian.Uint64(to), binary.LittleEndian.Uint64(to[8:]), binary.LittleEndian.Uint64(to[16:])
-	if tail <= 16 { // c would be a fourth of the stores
-		for i := width; i+stride < len(to); i += width {
-			digits += step
-			line := (*[stride]byte)(to[i : i+stride])
-			binary.LittleEndian.PutUint64(line[:], a)
-			binary.LittleEndian.PutUint64(line[8:], b)
-			binary.LittleEndian.PutUint64(line[tail:], ending|uint64(thousand[digits]))
-		}
-		return
-	}
-	for i := width; i+stride < len(to); i += width {
-		digits += step
-		line := (*[stride]byte)(to[i : i+stride])
-		binary.LittleEndian.PutUint64(line[:], a)
-		binary.LittleEndian.PutUint64(line[8:], b)
-		binary.LittleEndian.PutUint64(line[16:], c)
-		binary.LittleEndian.PutUint64(line[tail:], ending|uint64(thousand[digits]))
-	}
 }
