@@ -19,6 +19,7 @@ func BenchmarkAnswer(b *testing.B) {
 		{"RESP-GET", getArray, 1},
 		{"RESP-GET-key-x25", strings.Repeat(request("GET", "key:000000000001"), 25), 25},
 		{"NEXT", "NEXT order\n", 1},
+		{"RESP-NEXT", request("NEXT", "order"), 1},
 		{"NEXT-x90", strings.Repeat("NEXT order\n", 90), 90},
 		{"RESP-INCR-x16", strings.Repeat(request("INCR", "order"), 16), 16},
 		{"NEXT-limited", "NEXT order\n", 1},
