@@ -3,6 +3,7 @@ package coordinator
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
@@ -137,4 +138,40 @@ func (c *Coordinator) writeNextTerm(ctx context.Context, v recorded, lease time.
 	// If the record was written confirmed all the same, the next heartbeat writes it again, unconfirmed.
 	p.becomeConfirming(c.Elapsed.AtLeast() + int64(confirm))
 	return confirm, nil
+}
+
+// NotOursError: this node cannot prove that it still holds the slot of its local record. It must register as a new
+// node.
+type NotOursError struct {
+	Worker int
+	Reason string
+	// Lost: ZooKeeper has lost the slot's record, by slotFinding. A holder whose confirmed lease still runs may put it
+	// back.
+	Lost bool
+}
+
+func (e *NotOursError) Error() string {
+	return fmt.Sprintf("this node no longer holds worker %d: %s", e.Worker, e.Reason)
+}
+
+// mayResume returns nil if a starting node still holds the slot of its local record (C15), else a *NotOursError.
+func mayResume(found *Slot, mine Claim) error {
+	no := func(format string, a ...any) error {
+		return &NotOursError{mine.Worker, fmt.Sprintf(format, a...), slotFinding(found, mine) == FoundLost}
+	}
+	switch {
+	case found == nil:
+		return no("ZooKeeper has no record of the worker")
+	case found.Released && mine.Nonce == "":
+		return no("this node never acquired the worker: its write did not reach ZooKeeper")
+	case found.Released:
+		return no("the worker was released")
+	case !mine.carriedBy(*found):
+		return no("%s", found.heldAt(mine.Term))
+	//mutant:c15-old-copy-resumed by sim -> case false:
+	case found.Generation > mine.Generation:
+		return no("the state file is an old copy: ZooKeeper has seen generation %d, the file has generation %d",
+			found.Generation, mine.Generation)
+	}
+	return nil
 }

@@ -2,6 +2,7 @@ package coordinator
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -130,5 +131,60 @@ func TestStoredBeforeWritten(t *testing.T) {
 	a.mustBeat()
 	if stored != 4 {
 		t.Errorf("%d claims stored", stored)
+	}
+}
+
+func TestMayResume(t *testing.T) {
+	mine := Claim{Owner: Owner{"me", 7}, Term: 5, Nonce: "n5", PendingTerm: 6, PendingNonce: "n6", Generation: 40,
+		ReservedUntil: 1000}
+	ours := Slot{Node: "me", Nonce: "n5", Term: 5, LeaseUntil: 1, Confirmed: true, Generation: 40}
+	with := func(change func(*Slot)) *Slot {
+		s := ours
+		change(&s)
+		return &s
+	}
+	for name, tc := range map[string]struct {
+		found *Slot
+		says  string // "" for nil
+		lost  bool
+	}{
+		"ours":              {found: &ours},
+		"ours, pending":     {found: with(func(s *Slot) { s.Nonce, s.Term = "n6", 6 })},
+		"ours, stopped":     {found: with(func(s *Slot) { s.Stopped, s.StoppedAt = true, 1000 })},
+		"ours, unconfirmed": {found: with(func(s *Slot) { s.Confirmed = false })},
+		"older generation":  {found: with(func(s *Slot) { s.Generation = 39 })},
+		"newer generation":  {with(func(s *Slot) { s.Generation = 41 }), "old copy", false},
+		"absent":            {nil, "no record", true},
+		"released":          {with(func(s *Slot) { s.Released = true }), "released", false},
+		"released, another's": {
+			with(func(s *Slot) { s.Released, s.Nonce, s.Term = true, "x", 9 }), "released", false,
+		},
+		"taken over": {
+			with(func(s *Slot) { s.Node, s.Nonce, s.Term = "other", "x", 6 }), "node other () holds the worker", false,
+		},
+		"our node, new nonce": {
+			with(func(s *Slot) { s.Nonce, s.Term = "x", 6 }), "node me () holds the worker", false,
+		},
+		"an older copy": {
+			with(func(s *Slot) { s.Node, s.Nonce, s.Term = "other", "x", 4 }), "node other () holds the worker", true,
+		},
+		"kept for its holder":   {&Slot{LeaseUntil: 5, StandsIn: true}, "holds the worker", true},
+		"unreadable":            {&Slot{Term: -1}, "holds the worker", true},
+		"equal term, confirmed": {with(func(s *Slot) { s.Node, s.Nonce = "other", "x" }), "holds the worker", false},
+		"equal term, unconfirmed": {
+			with(func(s *Slot) { s.Node, s.Nonce, s.Confirmed = "other", "x", false }), "holds the worker", true,
+		},
+	} {
+		err := mayResume(tc.found, mine)
+		if tc.says == "" {
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			continue
+		}
+		var no *NotOursError
+		if !errors.As(err, &no) || no.Worker != 7 || !strings.Contains(no.Reason, tc.says) || no.Lost != tc.lost {
+			t.Errorf("%s: %+v", name, err)
+		}
 	}
 }
