@@ -91,10 +91,11 @@ type Coordinator struct {
 	stamped timeguard.Stamped
 	// strayLock is a slot that another node has, while its live lock may still be ours. -1: none.
 	strayLock int
-	noted     *Loss // to be written by WriteNoted; nil: none
-	roster    roster
-	seen      PeersSeen // what the last call of Peers has found out
-	met       met
+	// unannounced is a loss that AnnounceLater has kept and no call has announced yet. nil: none.
+	unannounced *Loss
+	live        liveList
+	seen        PeersSeen // what the last call of Peers has found out
+	met         met
 	// locked is the live lock that this process has seen last.
 	locked  lock
 	horizon horizon
@@ -121,7 +122,7 @@ func (c *Coordinator) Join(cl Cluster) {
 	if cl.UUID == c.mine.UUID {
 		joined.HighestSlot, joined.Incarnation = c.mine.HighestSlot, c.mine.Incarnation
 	} else {
-		c.noted, c.horizon = nil, horizon{}
+		c.unannounced, c.horizon = nil, horizon{}
 	}
 	c.mine = joined
 	c.met.join(cl)
@@ -206,7 +207,7 @@ func (c *Coordinator) gather(agreed Reading) evidence {
 	at := c.Elapsed.Now()
 	c.horizon = c.horizon.at(at.Least, c.mine.ConfirmTime())
 	return evidence{
-		now: c.Now(), session: session, at: at, horizon: c.horizon, beat: c.Interval, mine: c.mine,
+		now: c.Now(), session: session, at: at, horizon: c.horizon, interval: c.Interval, mine: c.mine,
 		reading: c.reading, agreed: agreed != Reading{} && agreed == c.reading, self: self,
 	}
 }

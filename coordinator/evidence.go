@@ -8,15 +8,15 @@ import (
 
 // evidence has the inputs of a decision, besides the proof and what was read.
 type evidence struct {
-	now     int64            // our clock, Unix ms
-	session int64            // of ZooKeeper, in which a record with self may be written
-	at      timeguard.Moment // when it was gathered
-	horizon horizon          // as of then
-	beat    time.Duration    // from one heartbeat to the next
-	mine    Cluster          // as this node knows it
-	reading Reading          // our clock against the leader's when that was last read; zero: never
-	agreed  bool             // most voters agree with that reading; false outside of heartbeats
-	self    Slot             // the fields about this node that each of our records has
+	now      int64            // our clock, Unix ms
+	session  int64            // of ZooKeeper, in which a record with self may be written
+	at       timeguard.Moment // when it was gathered
+	horizon  horizon          // as of then
+	interval time.Duration    // from one heartbeat to the next
+	mine     Cluster          // as this node knows it
+	reading  Reading          // our clock against the leader's when that was last read; zero: never
+	agreed   bool             // most voters agree with that reading; false outside of heartbeats
+	self     Slot             // the fields about this node that each of our records has
 }
 
 // confirmAt returns the end of a confirming time that begins now, ns of AtLeast.

@@ -25,8 +25,8 @@ func (c *Coordinator) fence(ctx context.Context, v recorded, why string) error {
 	p := c.proof
 	lost := p.showsLoss(v, c.mine)
 	if lost {
-		c.Note(c.lossOf(p, v.cl, why))
-		_ = c.WriteNoted(ctx) // if it fails: Register tries again
+		c.AnnounceLater(c.lossOf(p, v.cl, why))
+		_ = c.AnnounceDue(ctx) // if it fails: Register tries again
 	}
 	return c.giveUpWithTicket(ctx, why, lost)
 }

@@ -169,7 +169,7 @@ func (p *proof) listens(after store.Stat, e evidence, confirm time.Duration) {
 	}
 	p.hearing = NewHearing(FirstBeat{
 		Session: e.session, Zxid: after.Mzxid, Stamp: after.Mtime, Clock: e.now, Sent: e.at.Least,
-		Chained: p.Chain.Unbroken(e.at, e.beat) >= confirm, Window: HearingWindow(confirm, e.beat),
+		Chained: p.Chain.Unbroken(e.at, e.interval) >= confirm, Window: HearingWindow(confirm, e.interval),
 		Worker: p.Worker, Highest: e.mine.HighestSlot,
 	})
 }

@@ -55,7 +55,7 @@ type Beat struct {
 func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ error) {
 	p := c.proof
 	p.Generation = r.Generation
-	if err := c.WriteNoted(ctx); err != nil {
+	if err := c.AnnounceDue(ctx); err != nil {
 		return Beat{}, err
 	}
 	restored := false
@@ -98,7 +98,7 @@ func (c *Coordinator) readBeat(ctx context.Context) (recorded, error) {
 	p := c.proof
 	paths, own := []string{clusterPath, SlotPath(p.Worker)}, 2
 	var peers []int
-	if c.roster.listed {
+	if c.live.read {
 		peers = somePeers(c.known(p.Worker))
 		paths = append(paths, samplePaths(peers)...)
 	}
@@ -106,8 +106,8 @@ func (c *Coordinator) readBeat(ctx context.Context) (recorded, error) {
 	if err != nil {
 		return recorded{}, err
 	}
-	if c.roster.listed {
-		c.roster.sampled = c.sampled(peers, records[own:])
+	if c.live.read {
+		c.live.sampled = c.noteSample(peers, records[own:])
 	}
 	return parseRecorded(records[:own])
 }

@@ -17,7 +17,7 @@ type lock struct {
 
 // lockOf returns the live lock that a worker of ours should have now.
 func (c *Coordinator) lockOf(worker int) lock {
-	return lock{worker, c.Store.SessionID(), c.roster.present}
+	return lock{worker, c.Store.SessionID(), c.live.present}
 }
 
 // Show makes the live lock of our slot one of the present session. It replaces the lock of another session: of an earlier

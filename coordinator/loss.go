@@ -146,29 +146,29 @@ func (c *Coordinator) writeLoss(ctx context.Context, l Loss, mine Cluster, now i
 	}
 }
 
-// Note keeps a finding for the next call that can write it: WriteNoted, Heartbeat, Register or Resume.
-func (c *Coordinator) Note(l Loss) {
-	if c.noted == nil || l.Known > c.noted.Known {
-		c.noted = &l
+// AnnounceLater keeps a loss until the next call of AnnounceDue, Heartbeat, Register or Resume, which announces it.
+func (c *Coordinator) AnnounceLater(l Loss) {
+	if c.unannounced == nil || l.Known > c.unannounced.Known {
+		c.unannounced = &l
 	}
 }
 
-// WriteNoted writes the finding that this node has noted. The node must not Join another cluster before.
-func (c *Coordinator) WriteNoted(ctx context.Context) error {
-	if c.noted == nil {
+// AnnounceDue announces the loss that AnnounceLater has kept, if any. The node must not Join another cluster before.
+func (c *Coordinator) AnnounceDue(ctx context.Context) error {
+	if c.unannounced == nil {
 		return nil
 	}
 	// ErrBadVersion: a node has confirmed in a cluster that took the place of ours, so there is nothing left to freeze.
-	if _, err := c.announce(ctx, *c.noted); err != nil && !errors.Is(err, store.ErrBadVersion) {
+	if _, err := c.announce(ctx, *c.unannounced); err != nil && !errors.Is(err, store.ErrBadVersion) {
 		return err
 	}
-	c.noted = nil
+	c.unannounced = nil
 	return nil
 }
 
-// Forgive drops the finding that this node has noted. It is for a node whose state directory was last used with another
+// DropUnannounced drops the loss that AnnounceLater has kept. It is for a node whose state directory was last used with another
 // ZooKeeper: this one may never have had the node's record.
-func (c *Coordinator) Forgive() { c.noted = nil }
+func (c *Coordinator) DropUnannounced() { c.unannounced = nil }
 
 // PutClusterBack recreates, frozen, the cluster record that ZooKeeper has lost. It is for a node that knows the cluster
 // from its state directory and has no lease.

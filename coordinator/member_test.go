@@ -164,7 +164,7 @@ func (m *member) startAlone() {
 // start starts the node: it resumes, starts from its disk alone, or registers. If start returns an error, the node
 // stays down.
 func (m *member) start() error {
-	if err := m.co.WriteNoted(m.ctx()); err != nil {
+	if err := m.co.AnnounceDue(m.ctx()); err != nil {
 		return err
 	}
 	cl, err := ReadCluster(m.ctx(), m.sess)

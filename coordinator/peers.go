@@ -18,15 +18,16 @@ const samplePeers = 8
 // met each node, or nobody knows where to ask it if ZooKeeper loses its record.
 const listsAgain = 20
 
-// roster has the workers that were live when they were last listed. The list has an entry for each node of the cluster,
+// liveList is the list of live workers as this node last read it. The list has an entry for each node of the cluster,
 // so a node does not read it at every heartbeat.
-type roster struct {
-	listed  bool
-	at      int64       // when, ns of Elapsed.AtLeast
+type liveList struct {
+	read    bool        // false: not yet, and the fields up to version are not valid
+	readAt  int64       // ns of Elapsed.AtLeast
 	workers []int       // ascending
-	version listVersion // zero: not known
-	// live is the number of live workers, and present the version of the list, when a heartbeat or Peers last looked.
-	live    int
+	version listVersion // the list's version before that read; zero: not known
+	// count is the number of live workers, and present the version of the list, when a heartbeat or Peers last looked
+	// at the stat of the list's parent.
+	count   int
 	present listVersion
 	// fewReadings: fewer than half of the records read last had a reading.
 	fewReadings bool
@@ -66,22 +67,22 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 			return nil, err
 		}
 	}
-	first := !c.roster.listed
+	first := !c.live.read
 	if first {
-		if err := c.list(ctx, listVersion{}); err != nil {
+		if err := c.readLiveList(ctx, listVersion{}); err != nil {
 			return nil, err
 		}
 	}
 	peers := c.known(own)
-	old := c.Elapsed.AtLeast()-c.roster.at >= int64(listsAgain*c.Interval)
-	enough := len(peers) > samplePeers && !c.roster.fewReadings && !old
-	found := c.roster.sampled
+	old := c.Elapsed.AtLeast()-c.live.readAt >= int64(listsAgain*c.Interval)
+	enough := len(peers) > samplePeers && !c.live.fewReadings && !old
+	found := c.live.sampled
 	var err error
-	if c.roster.sampled = nil; found == nil {
+	if c.live.sampled = nil; found == nil {
 		found, err = c.readSample(ctx, peers)
 	}
-	if err == nil && !first && !enough && found.version != c.roster.version {
-		if err = c.list(ctx, found.version); err == nil {
+	if err == nil && !first && !enough && found.version != c.live.version {
+		if err = c.readLiveList(ctx, found.version); err == nil {
 			found, err = c.readSample(ctx, c.known(own))
 		}
 	}
@@ -89,8 +90,8 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 		return nil, err
 	}
 	readings := c.readings(found.records)
-	c.roster.fewReadings = 2*len(readings) < len(found.records)
-	c.seen = PeersSeen{Live: c.roster.live, RelyIn: c.proof.hearing.first.Session, RelyAfter: c.Waits(),
+	c.live.fewReadings = 2*len(readings) < len(found.records)
+	c.seen = PeersSeen{Live: c.live.count, RelyIn: c.proof.hearing.first.Session, RelyAfter: c.Waits(),
 		OthersTake: c.proof.othersTake()}
 	return readings, nil
 }
@@ -109,20 +110,20 @@ type PeersSeen struct {
 	OthersTake bool
 }
 
-// list reads the list of live workers. version is the list's version before that.
-func (c *Coordinator) list(ctx context.Context, version listVersion) error {
+// readLiveList reads the list of live workers. version is the list's version before that.
+func (c *Coordinator) readLiveList(ctx context.Context, version listVersion) error {
 	live, err := liveWorkers(ctx, c.Store)
 	if err == nil {
 		workers := slices.Sorted(maps.Keys(live))
-		c.roster = roster{listed: true, at: c.Elapsed.AtLeast(), workers: workers, version: version, live: len(live),
-			present: c.roster.present}
+		c.live = liveList{read: true, readAt: c.Elapsed.AtLeast(), workers: workers, version: version, count: len(live),
+			present: c.live.present}
 	}
 	return err
 }
 
 // known returns the workers on the list without our own.
 func (c *Coordinator) known(own int) []int {
-	return slices.DeleteFunc(slices.Clone(c.roster.workers), func(w int) bool { return w == own })
+	return slices.DeleteFunc(slices.Clone(c.live.workers), func(w int) bool { return w == own })
 }
 
 // readSample reads the records of up to samplePeers random peers, and the present version of the list.
@@ -132,7 +133,7 @@ func (c *Coordinator) readSample(ctx context.Context, peers []int) (*sample, err
 	if err != nil {
 		return nil, err
 	}
-	return c.sampled(peers, records), nil
+	return c.noteSample(peers, records), nil
 }
 
 // somePeers returns up to samplePeers random ones of the peers, whose order it changes.
@@ -155,12 +156,12 @@ func pathsOf(workers []int) (paths []string) {
 	return paths
 }
 
-// sampled returns what the records at samplePaths show, and notes the state of the list.
-func (c *Coordinator) sampled(peers []int, records []store.Record) *sample {
+// noteSample returns the records at samplePaths as a sample, and notes the state of the list and the peers in them.
+func (c *Coordinator) noteSample(peers []int, records []store.Record) *sample {
 	list := records[0].Stat
 	c.meet(peers, records[1:])
-	c.roster.live, c.roster.present = int(list.Count), listVersion{list.Czxid, list.Children}
-	return &sample{records[1:], c.roster.present}
+	c.live.count, c.live.present = int(list.Count), listVersion{list.Czxid, list.Children}
+	return &sample{records[1:], c.live.present}
 }
 
 // readings returns the clock readings that count among the records, as Peers says.

@@ -49,10 +49,10 @@ type sinceGrant struct {
 	// bound that the last such write has set, Unix ms.
 	compared bool
 	bound    int64
-	// made is the highest version of the slot that a write of this process can have made. It is valid if compared.
-	made    int32
-	expiry  expiry
-	hearing Hearing
+	// maxVersion is the highest version of the slot that a write of this process can have made. It is valid if compared.
+	maxVersion int32
+	expiry     expiry
+	hearing    Hearing
 }
 
 // Stage is one of the stages that the comment of proof shows.
@@ -109,7 +109,7 @@ func (p *proof) becomeHolder(w timeguard.Stamped, version int32, heartbeat time.
 	p.becomeGranted()
 	p.Incarnation = incarnation
 	p.Chain, p.Last = p.Chain.with(w, version, heartbeat), w
-	p.compared, p.bound, p.made = true, bound, version
+	p.compared, p.bound, p.maxVersion = true, bound, version
 }
 
 // becomeRestored: ZooKeeper has a record again in the place of the one that it had lost. It is confirmed at once.
@@ -256,10 +256,12 @@ func (c Claim) record(e evidence, cl Cluster, old Slot, lease time.Duration, hor
 }
 
 // unstamped: the write has made this version of the slot, but the leader's stamp of it could not be read.
-func (p *proof) unstamped(version int32) { p.Chain, p.made = brokenAt(version), max(p.made, version) }
+func (p *proof) unstamped(version int32) {
+	p.Chain, p.maxVersion = brokenAt(version), max(p.maxVersion, version)
+}
 
 // unknown: the write may have made this version of the slot, or may still make it.
-func (p *proof) unknown(version int32) { p.made = max(p.made, version) }
+func (p *proof) unknown(version int32) { p.maxVersion = max(p.maxVersion, version) }
 
 // errUnconfirm: the record was written confirmed, and must be written again, unconfirmed.
 var errUnconfirm = errors.New("the lease had expired by ZooKeeper's clock")
@@ -271,8 +273,8 @@ var errUnconfirm = errors.New("the lease had expired by ZooKeeper's clock")
 // The error is errUnconfirm if the lease had run out by the leader's clock (C26), and the record was written confirmed.
 func (p *proof) acked(d decision, v recorded, w timeguard.Stamped, after store.Stat, e evidence) (Beat, error) {
 	e.at = w.Sent
-	p.Chain, p.Last = p.Chain.with(w, v.stat.Version+1, e.beat), w
-	p.made = max(p.made, v.stat.Version+1)
+	p.Chain, p.Last = p.Chain.with(w, v.stat.Version+1, e.interval), w
+	p.maxVersion = max(p.maxVersion, v.stat.Version+1)
 	p.listens(after, e, v.cl.ConfirmTime())
 	lapsed := d.lapsed
 	// Scenario: by our clock the lease ran until this write, by the leader's it had ended. In between another node took
@@ -333,7 +335,7 @@ func (p *proof) confirmedFloor(cl Cluster, e evidence) int64 {
 // process before, so ZooKeeper has lost nothing. A new incarnation ends the chain: see beginIncarnation. v has a slot,
 // and it is ours.
 func (p proof) continuesChain(v recorded, e evidence) bool {
-	return v.slot.Confirmed && p.Leased(e.now, e.at.Boot) && p.Chain.goesOn(e.at, e.beat)
+	return v.slot.Confirmed && p.Leased(e.now, e.at.Boot) && p.Chain.goesOn(e.at, e.interval)
 }
 
 // previousBound returns the lease bound before our write. A later write of ours whose answer was lost is ignored.

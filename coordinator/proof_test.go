@@ -31,8 +31,8 @@ func planned() (proof, recorded, evidence, Report) {
 	t := proof{Claim: claim, stage: Confirmed, sinceGrant: sinceGrant{compared: true, bound: claim.LeaseUntil}}
 	v := recorded{cl: &cl, clStat: store.Stat{Version: 2}, slot: &slot, stat: store.Stat{Version: 8, Mzxid: 1 << 32}}
 	e := evidence{now: planNow, at: timeguard.Moment{Boot: 50e9, Least: 50e9, Most: 50e9},
-		horizon: horizon{known: cl.Horizon, usable: cl.Horizon},
-		beat:    limits.DefaultHeartbeat, mine: cl, self: Slot{Labels: Labels{Name: "me"}},
+		horizon:  horizon{known: cl.Horizon, usable: cl.Horizon},
+		interval: limits.DefaultHeartbeat, mine: cl, self: Slot{Labels: Labels{Name: "me"}},
 		reading: Reading{Sent: planNow - 3_000, Acked: planNow - 3_000,
 			Stamp: planNow - 3_000}}
 	return t, v, e, Report{Lease: planLease, State: "serving"}
@@ -186,7 +186,7 @@ func TestStages(t *testing.T) {
 		claim := p.Claim
 		claim.PendingTerm, claim.PendingNonce = p.Term+1, "next"
 		p.becomePending(claim, p.Generation+1)
-		p.becomeHolder(w, 8, e.beat, 0, v.slot.LeaseUntil)
+		p.becomeHolder(w, 8, e.interval, 0, v.slot.LeaseUntil)
 		p.becomeConfirming(e.at.Least)
 	}
 	confirm := func(p *proof) {

@@ -44,7 +44,7 @@ func (c *Coordinator) Register(ctx context.Context, cl Cluster, lease time.Durat
 	if p.stage != Seeking {
 		left.proof, p = p, new(seek(Claim{Owner: Owner{Node: p.Node}, Ticket: p.Ticket}))
 	}
-	err := c.WriteNoted(ctx)
+	err := c.AnnounceDue(ctx)
 	if err == nil {
 		err = c.dropStrayLock(ctx)
 	}
@@ -76,7 +76,7 @@ func (c *Coordinator) Register(ctx context.Context, cl Cluster, lease time.Durat
 
 // checkClocks calls check with the clocks of the leader and of the peers. own is our worker, -1 when we have none.
 func (c *Coordinator) checkClocks(ctx context.Context, own int, check ClockCheck) error {
-	c.roster.sampled = nil // a heartbeat before has read it
+	c.live.sampled = nil // it is as old as the last heartbeat
 	peers, err := c.Peers(ctx, own)
 	if err != nil {
 		return err
@@ -308,8 +308,8 @@ type ticket struct {
 }
 
 // touchTicket writes the claim's ticket, or creates one, and compares our clock with the leader's time of that write. A
-// node writes no slot before its clock has been checked by that. WriteNoted may come first, because announce goes by the
-// leader's time, too. touchTicket sets claim.Ticket and c.latest.
+// node writes no slot before its clock has been checked by that. AnnounceDue may come first, because announce goes by
+// the leader's time, too. touchTicket sets claim.Ticket and c.latest.
 func (c *Coordinator) touchTicket(ctx context.Context, claim *Claim) (Reading, error) {
 	if claim.Ticket != "" {
 		holder, err := c.ticketHolder(ctx, claim.Ticket)

@@ -22,7 +22,7 @@ func (c *Coordinator) Resume(ctx context.Context, lease time.Duration, check Clo
 	confirm time.Duration, _ error,
 ) {
 	p := c.proof
-	if err := c.WriteNoted(ctx); err != nil {
+	if err := c.AnnounceDue(ctx); err != nil {
 		return 0, err
 	}
 	if _, err := c.resumable(ctx); err != nil {
@@ -61,7 +61,7 @@ func (c *Coordinator) resumable(ctx context.Context) (recorded, error) {
 	err = mayResume(v.slot, p.Claim)
 	var no *NotOursError
 	if errors.As(err, &no) && p.Nonce != "" && (no.Lost || p.showsLoss(v, c.mine)) {
-		c.Note(c.lossOf(p, v.cl, no.Reason)) // Register writes it
+		c.AnnounceLater(c.lossOf(p, v.cl, no.Reason)) // Register writes it
 	}
 	return v, err
 }

@@ -47,9 +47,9 @@ func (c *Coordinator) release(ctx context.Context, p *proof, end int64) error {
 	})
 }
 
-// Notice looks whether ZooKeeper has lost data, and says so there (C20). It is for a process that ends without a write
-// of its slot: nobody else may have noticed, and its next start may have to do without ZooKeeper.
-func (c *Coordinator) Notice(ctx context.Context) error { return c.finish(ctx, c.proof, nil) }
+// LookForLoss looks whether ZooKeeper has lost data, and announces that (C20). It is for a process that ends without a
+// write of its slot: nobody else may have noticed, and its next start may have to do without ZooKeeper.
+func (c *Coordinator) LookForLoss(ctx context.Context) error { return c.finish(ctx, c.proof, nil) }
 
 // finish changes our slot's record by a versioned write, if it is still ours. If a write is not acknowledged, finish
 // reads the record and tries again until ctx ends or the store is closed. change is nil for a look at the record.
@@ -85,9 +85,9 @@ func (c *Coordinator) tryFinish(ctx context.Context, p *proof, change func(*Slot
 	// As a heartbeat does. Nobody else may have noticed the loss, and our write hides it.
 	finding, why := p.finding(v, c.mine)
 	if finding == FoundLost || finding == FoundFenced && p.showsLoss(v, c.mine) {
-		c.Note(c.lossOf(p, v.cl, why))
+		c.AnnounceLater(c.lossOf(p, v.cl, why))
 	}
-	if err := c.WriteNoted(ctx); err != nil {
+	if err := c.AnnounceDue(ctx); err != nil {
 		return err
 	}
 	if slot == nil || !p.carriedBy(*slot) || change == nil || finding == FoundCloned {

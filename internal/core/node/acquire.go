@@ -188,7 +188,7 @@ func (k *keeper) tryAcquire(ctx context.Context, a *attempt) error {
 	defer cancel()
 	// A loss that this node has found is of its old cluster, so it comes before joining another.
 	k.passLoss()
-	if err := k.coord.WriteNoted(joinCtx); err != nil {
+	if err := k.coord.AnnounceDue(joinCtx); err != nil {
 		return err
 	}
 	lost, err := k.joinCluster(joinCtx, a)
@@ -289,7 +289,7 @@ func (k *keeper) resume(ctx context.Context, a *attempt) outcome {
 	if notOurs, ok := errors.AsType[*coordinator.NotOursError](err); ok {
 		o.lost = notOurs.Lost
 		if a.otherZK {
-			k.coord.Forgive()
+			k.coord.DropUnannounced()
 		}
 	}
 	return o

@@ -137,7 +137,7 @@ func (k *keeper) passLoss() {
 	if k.loss != nil {
 		claim := k.view.Load().Claim
 		k.loss.MayRecreate, k.loss.LeaseUntil = claim.EverConfirmed, claim.LeaseUntil
-		k.coord.Note(*k.loss)
+		k.coord.AnnounceLater(*k.loss)
 		k.loss = nil
 	}
 }

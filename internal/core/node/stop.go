@@ -35,7 +35,7 @@ func (k *keeper) stop(ctx context.Context) {
 	k.saveMu.Unlock()
 	if err != nil {
 		k.log.Error("could not record the stop on disk, the next start may wait a few seconds", "error", err)
-		if err := k.coord.Notice(ctx); err != nil { // nobody else may notice a loss (C20)
+		if err := k.coord.LookForLoss(ctx); err != nil { // nobody else may notice a loss (C20)
 			k.log.Warn("could not look whether ZooKeeper has lost data", "error", err)
 		}
 		return
