@@ -31,7 +31,7 @@ REPORT ?= bin/chaos
 # If one of these is empty, tests skip the clients or tools that are missing.
 FLAKED_TEST_CLIENTS ?=
 FLAKED_TEST_TOOLS ?= require
-SCRIPTS := $(wildcard scripts/*.sh examples/*/*.sh) bench/run.sh bench/growth.sh bench/lib.sh .ci/run deploy/debian/postinst deploy/debian/prerm deploy/debian/postrm internal/check/deploy/testdata/zookeeper.sh internal/check/machines/testdata/init
+SCRIPTS := $(wildcard scripts/*.sh examples/*/*.sh) bench/run.sh bench/growth.sh bench/fair.sh bench/lib.sh .ci/run deploy/debian/postinst deploy/debian/prerm deploy/debian/postrm internal/check/deploy/testdata/zookeeper.sh internal/check/machines/testdata/init
 
 .PHONY: help
 help: ## list the targets
@@ -318,6 +318,10 @@ bench: bench-programs ## flaked beside Redis, uid-generator and floors (10 minut
 .PHONY: bench-growth
 bench-growth: bench-programs ## what one more connection, sequence and node costs (10 minutes). QUICK=1: a look
 	@$(if $(QUICK),ROUNDS=1 SCALE=10 NODES=16) bench/growth.sh
+
+.PHONY: bench-fair
+bench-fair: bench-programs ## single requests beside bad and greedy clients (4 minutes). QUICK=1: a look
+	@$(if $(QUICK),ROUNDS=1 SCALE=50) bench/fair.sh
 
 .PHONY: bench-ordered
 bench-ordered: build ## ordered sequences beside segment ones: three nodes, two cores (a minute)
