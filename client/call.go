@@ -18,7 +18,7 @@ const (
 	abandoned
 )
 
-// query is what a call asks for.
+// query is the subject of a call: IDs, or values of a sequence.
 type query struct {
 	// verb is the beginning of a request: GET, or NEXT and a sequence.
 	verb string

@@ -47,7 +47,7 @@ type job struct {
 	want  int   // IDs in all
 	share time.Duration
 	look  bool // ask for the owner of the sequence first
-	// more are jobs that share the exchange: see pipeline.go. ids and err are how one of them ends.
+	// more are jobs that share the exchange: see pipeline.go. ids and err are the outcome of one of them.
 	more []*job
 	ids  []worker.ID
 	err  error

@@ -92,11 +92,10 @@ func (p *pool) nextJob(w *connWorker, now time.Time) (ready bool, wait time.Dura
 	return false, wait
 }
 
-// pick returns the node to ask, and whether another node is healthy. If no node may be asked
-// now, n is nil and until is when one may be. Healthy nodes come first, then slow ones, then
-// failed ones. While one node is healthy, failed ones get no calls: probe tests them instead,
-// so that no call waits for them. A slow node may be asked at any time.
-// Nodes that have refused the call are left out. A healthy owner of the call's sequence comes before all others.
+// pick returns the node to ask, and whether another node is healthy. If no node may be asked now, n is nil and one may
+// be asked at until. Healthy nodes come first, then slow ones, then failed ones. While one node is healthy, failed ones
+// get no calls: probe tests them instead, so that no call waits for them. A slow node may be asked at any time. Nodes
+// that have refused the call are left out. A healthy owner of the call's sequence comes before all others.
 func (p *pool) pick(now time.Time, k *call) (n *node, others bool, until time.Time) {
 	for i := range p.nodes {
 		if o := p.nodes[(p.turn+i)%len(p.nodes)]; !slices.Contains(k.refused, o) && (n == nil || o.before(n)) {

@@ -39,7 +39,8 @@ type FakeNode struct {
 	cutAt    int // bytes of replies on a connection before it is cut; -1: no cut
 }
 
-// counts are what a node has seen: connections, requests for IDs and the IDs in the replies, and requests of SEQ.
+// counts has the numbers of a node's events: connections, requests for IDs and the IDs in the replies, and requests of
+// SEQ.
 type counts struct{ conns, requests, ids, looks int }
 
 // NewFakeNode starts a node on a free port of the loopback interface. It panics if it cannot

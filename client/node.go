@@ -31,7 +31,7 @@ type node struct {
 	addr             string // as it was given
 	network, address string
 
-	// until is when the node may be asked again. The zero Time means that it is healthy.
+	// until is the time from which the node may be asked again. The zero Time means that the node is healthy.
 	until   time.Time
 	backoff *backoff.ExponentialBackOff
 	last    error // of the last failure

@@ -59,7 +59,7 @@ func (s Slot) givenUp() bool { return s.Released && s.ReleasedBy == "" }
 type FullError struct {
 	Slots                                  int
 	Live, Disconnected, Stopped, Releasing int
-	// NextFree is when the next slot becomes free, Unix milliseconds; 0 if all holders are live.
+	// NextFree is the earliest time at which a slot becomes free, Unix milliseconds; 0 if all holders are live.
 	NextFree int64
 	now      int64
 	grace    int64 // Cluster.graceMs

@@ -12,7 +12,7 @@ type Owner struct {
 	Worker int    `json:"worker"`
 }
 
-// Claim is what a node's local record says of the slot that it holds: whose it is, the grant, and the bounds.
+// Claim is the part of a node's local record about its slot: the owner, the grant, and the bounds.
 type Claim struct {
 	Owner
 	Ticket string `json:"ticket,omitempty"`

@@ -72,7 +72,7 @@ type expiry struct {
 	// ourClock and leaderClock are both clocks when that was noticed, Unix ms. They are valid in the states expired and
 	// reconfirmed.
 	ourClock, leaderClock int64
-	// floor is where the tenure goes on, Unix ms. It is valid in the state reconfirmed.
+	// floor is the first timestamp after that, Unix ms. It is valid in the state reconfirmed.
 	floor int64
 }
 

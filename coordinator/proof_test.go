@@ -40,7 +40,7 @@ func planned() (proof, recorded, evidence, Report) {
 
 func frozen(v recorded) { v.cl.FrozenUntil = planNow + 1 }
 
-// planRow is what plan decides of a record that is ours.
+// planRow is a case of plan: a record of ours, and the decision expected.
 type planRow struct {
 	change func(t *proof, v recorded, e *evidence, r *Report)
 	// The wanted decision: to be fenced for this reason, to renew, or what to write.

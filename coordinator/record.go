@@ -233,8 +233,8 @@ const maxHistory = 4
 // PastHolder is an earlier holder of a slot. Only Claim.wasLost decides by it.
 type PastHolder struct {
 	Node string `json:"node"`
-	// Term is the first term of this holder. Granted is when it began, by its own clock, Unix milliseconds; 0: not
-	// known.
+	// Term is the first term of this holder. Granted is the time at which it began, by its own clock, Unix
+	// milliseconds; 0: not known.
 	Term    int64 `json:"term,omitempty"`
 	Granted int64 `json:"granted,omitempty"`
 	// Ended is one of the Ended constants.

@@ -18,7 +18,7 @@ type Record struct {
 	// either is safe, because it only shortens what the node may do.
 	LeaseUntil int64 `json:"lease_until"`
 	ServedMs   int64 `json:"served_ms,omitempty"`
-	// Heard is what the node knows of its last heartbeat. An older value is safe, too.
+	// Heard has the facts of the node's last heartbeat. An older value is safe, too.
 	Heard Heard `json:"heard,omitzero"`
 	// Journal counts the writes of another file of the state directory. A copy of that with a lower count is an old
 	// one. An older value is safe as long as that file was not put back.
@@ -37,8 +37,8 @@ type Record struct {
 }
 
 // Heard is the chain of a node's heartbeats, as coordinator.Chain: when the first was sent and when the last was, and
-// the version of the worker's record since then. Ends is when the lease ends. The rest is of the last acknowledged
-// write: when it was sent, the leader's stamp, and the moment of its acknowledgement, as timeguard.Stamped.
+// the version of the worker's record since then. The lease ends at Ends. The rest is of the last acknowledged write:
+// the time at which it was sent, the leader's stamp, and the moment of its acknowledgement, as timeguard.Stamped.
 type Heard struct {
 	Began    int64 `json:"began,omitempty"`
 	Sent     int64 `json:"sent,omitempty"`

@@ -27,10 +27,10 @@ type Wait struct {
 	// implementation of the sequences sets it.
 	Owner string
 
-	// Since is when the request began to wait, in nanoseconds of a monotonic clock. 0 means
-	// that it has not waited. Only the implementation of the sequences uses it.
+	// Since is the time at which the request began to wait, in nanoseconds of a monotonic clock. 0 means that it has
+	// not waited. Only the implementation of the sequences uses it.
 	Since int64
-	// Result is how the request ends. nil means that this is not known yet. Only the
-	// implementation of the sequences uses it.
+	// Result is the outcome of the request. nil means that it is not known yet. Only the implementation of the
+	// sequences uses it.
 	Result any
 }

@@ -12,7 +12,7 @@ type Coarse struct {
 	last    atomic.Pointer[coarse]
 }
 
-// coarse is what both clocks read when Coarse looked, ns.
+// coarse has the readings of both clocks when Coarse last looked, ns.
 type coarse struct{ clock, most int64 }
 
 const coarseFor = int64(10_000_000)

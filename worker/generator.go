@@ -370,8 +370,8 @@ func (g *snowflake) firstSequence(pos int64) int64 {
 	return g.sequence(pos&g.seqMask, g.seqMask)
 }
 
-// sequence returns where the sequence begins in a new tick. next is where it stopped in the
-// tick before, and most is its highest value.
+// sequence returns the first sequence value of a new tick. next is the value at which it stopped in the tick before,
+// and most is its highest value.
 func (g *snowflake) sequence(next, most int64) int64 {
 	switch g.start {
 	case StartRandom:

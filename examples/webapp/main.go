@@ -67,8 +67,8 @@ func run(ctx context.Context, log *slog.Logger, listen string, nodes []string) e
 	return <-stopped
 }
 
-// order is an order. Its ID is a string in JSON, because JavaScript's numbers cannot hold
-// 64 bits. Its number is what people call it by: a value of the sequence "order", if there is one.
+// order is an order. Its ID is a string in JSON, because JavaScript's numbers cannot hold 64 bits. People call it by
+// its number: a value of the sequence "order", if there is one.
 type order struct {
 	ID     worker.ID `json:"id"`
 	Number int64     `json:"number,omitempty"`

@@ -82,7 +82,7 @@ type Node struct {
 	connected context.Context // done once the connection to ZooKeeper is cut
 	ending    context.Context // done once the Node ends, and its cause is the reason
 	done      chan struct{}   // closed when all goroutines have ended
-	// locked is why the node waits for its state directory, nil if it does not.
+	// locked is the reason why the node waits for its state directory, nil if it does not wait.
 	locked atomic.Pointer[StateDirError]
 }
 

@@ -37,8 +37,8 @@ func NewReader(conn io.Reader, addr string, most int) *Reader {
 	return &Reader{addr: addr, in: bufio.NewReaderSize(conn, min(most, maxBuffer)), most: most}
 }
 
-// Line returns the next line without its ending. It is valid until the next call. With an error, it is what has come of
-// the line.
+// Line returns the next line without its ending. It is valid until the next call. With an error, it is the part of the
+// line that was received.
 func (r *Reader) Line() ([]byte, error) {
 	line, err := r.in.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) && len(line) < r.most {
@@ -97,7 +97,7 @@ func Numbers[T ~int64](r *Reader, all []T, n int, least int64) ([]T, error) {
 }
 
 // Row appends the n numbers at the begin of a line to all. They are separated by blanks, and none is below the one
-// before it. rest is what follows the blank behind them.
+// before it. rest is the line after the blank behind them.
 func Row[T ~int64](all []T, line []byte, n int) (with []T, rest []byte, ok bool) {
 	last := int64(0)
 	for rest = line; n > 0; n-- {

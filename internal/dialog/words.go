@@ -22,7 +22,7 @@ type NetworkError struct {
 func (e *NetworkError) Error() string { return e.Text }
 func (e *NetworkError) Unwrap() error { return e.Err }
 
-// Kind is what has ended an exchange with a node.
+// Kind is the kind of event that has ended an exchange with a node.
 type Kind int
 
 const (

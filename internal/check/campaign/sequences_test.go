@@ -50,7 +50,7 @@ type sequenceClient struct {
 	asked int // requests
 }
 
-// sequences is what the campaign does with named sequences.
+// sequences is the part of the campaign that uses named sequences.
 type sequences struct {
 	clients []*sequenceClient
 	// gone are the times in which "life" may not exist.

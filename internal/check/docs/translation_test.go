@@ -25,7 +25,7 @@ func TestTranslation(t *testing.T) {
 	}
 }
 
-// outline is what a line of a document and its translation have in common.
+// outline has the features of a line that a translation must keep.
 type outline struct {
 	Mark  string   // of a heading, an item of a list, or a table, and how many cells the row of the table has
 	Code  string   // the line, if it is code, without its comment

@@ -45,7 +45,7 @@ func kernelRoot(t testing.TB) string {
 	return dir
 }
 
-// modules are what the machine's disk and network need, in the order in which the kernel takes them.
+// modules are the kernel modules for the machine's disk and network, in the order in which the kernel takes them.
 var modules = []string{
 	"virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk",
 	"failover", "net_failover", "virtio_net", "libcrc32c", "xfs",
@@ -54,7 +54,8 @@ var modules = []string{
 // applets are the programs of busybox that testdata/init uses.
 var applets = []string{"sh", "mount", "insmod", "ip", "cat", "echo", "date", "poweroff", "dd", "rm", "tr", "sleep"}
 
-// image is what machines boot from, "" before the first one was made. Its file goes with the builds.
+// image has the paths of the kernel and the initrd that machines boot from, "" before the first ones were made. The
+// files go with the builds.
 var image struct {
 	sync.Mutex
 	kernel, initrd string

@@ -135,7 +135,7 @@ func TestDirectiveMutantsAreCaught(t *testing.T) {
 	}
 }
 
-// caught runs whoever must notice the mutant, and says what was noticed.
+// caught runs the test or simulation that must notice the mutant, and returns its finding.
 func (m *planted) caught(t *testing.T, root string) string {
 	t.Helper()
 	who, rest, _ := strings.Cut(m.by, ":")

@@ -16,8 +16,8 @@ import (
 type Request struct {
 	Name string // of the counter
 	Node int    // the node that was asked
-	// Sent is when the client began to send the request, and Answered when it had read the whole answer, ns by one
-	// monotonic clock for all clients.
+	// The client began to send the request at Sent, and had read the whole answer at Answered, ns by one monotonic
+	// clock for all clients.
 	Sent, Answered int64
 	First, Last    int64 // values that were answered
 	// Key is that of a request of a strict sequence which gets the same value each time, or "".

@@ -9,7 +9,7 @@ const (
 	holding    = alone + " " + confirming + " " + confirmed
 )
 
-// row is what the table says of a step.
+// row is the table's row for a kind of step.
 type row struct {
 	from, to string // the stages from which it may come; "": any. Then the process is at to; "": where it was
 	rules    []rule

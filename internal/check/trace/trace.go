@@ -90,7 +90,7 @@ func (v *Verdict) String() string {
 		v.Rules)
 }
 
-// world is what the traces have shown so far.
+// world is the state that follows from the steps so far.
 type world struct {
 	*Verdict
 	cluster Cluster

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// good is what two nodes write that obey all rules. A line has a label, the file, and the step with the boot clock in
-// ms, which is also the time in Unix ms. "m" after a number stands for a million.
+// good has the traces of two nodes that obey all rules. A line has a label, the file, and the step with the boot clock
+// in ms, which is also the time in Unix ms. "m" after a number stands for a million.
 //
 //go:embed testdata/good.txt
 var good string

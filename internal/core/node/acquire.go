@@ -16,7 +16,7 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// attempt is what a node knows while it tries to acquire a slot.
+// attempt has the facts by which a node tries to acquire a slot.
 type attempt struct {
 	// usable: the node has a claim to resume. Otherwise it has the identity of the node that registers.
 	usable bool

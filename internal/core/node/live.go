@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// turns is when each loop of a node last turned, monotonic ns. 0: the loop has not begun.
+// turns has the time of each loop's last turn, monotonic ns. 0: the loop has not begun.
 type turns struct{ extend, keep atomic.Int64 }
 
 // stuckAfter is the longest time that extendLoop may take for a turn. It turns every third of

@@ -10,7 +10,7 @@ import (
 	"github.com/flaked/flaked/coordinator"
 )
 
-// blockingWriter is where the log of an embedding program goes. While it is blocked, writes hang.
+// blockingWriter is the log of an embedding program. While it is blocked, writes hang.
 type blockingWriter struct{ hangs, goOn chan struct{} }
 
 func (w blockingWriter) Write(p []byte) (int, error) {

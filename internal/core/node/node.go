@@ -27,9 +27,9 @@ type Node struct {
 	serving atomic.Pointer[tenure]
 	refusal atomic.Pointer[Refusal]
 
-	// view is what the coordinator held when that last counted. IDs, refusals, named sequences, snapshots and the local record go
-	// by it, and nothing else in this package has a copy of the claim or the stage. It is never nil. Only the keeper
-	// stores it, with mu held. If there is a tenure, View.Claim is of its slot.
+	// view is the coordinator's state as last published. IDs, refusals, named sequences, snapshots and the local record
+	// go by it, and nothing else in this package has a copy of the claim or the stage. It is never nil. Only the keeper
+	// stores it, while mu is held. If there is a tenure, View.Claim is of its slot.
 	view atomic.Pointer[coordinator.View]
 
 	// sequencesReady: Ready need not look at named sequences any more.
@@ -40,7 +40,7 @@ type Node struct {
 	// draining: Drain was called. releases: it asked to release the worker at the stop.
 	draining, releases atomic.Bool
 
-	// servedAt is when the node began to serve, monotonic ns.
+	// servedAt is the time at which the node began to serve, monotonic ns.
 	servedAt atomic.Int64
 	// began is closed once the node has begun to serve.
 	began     chan struct{}
@@ -100,7 +100,7 @@ type state struct {
 	generation    uint64
 	// served is how long the node has served, over all its restarts.
 	served time.Duration
-	// loss is what named sequences have found of a loss of data, and the coordinator does not know. nil: nothing.
+	// loss is a loss of data that named sequences have found, and that the coordinator does not know yet. nil: none.
 	loss *coordinator.Loss
 	// resumed: this process began with the claim of its state directory, and has not become a newcomer since. It may
 	// register with that identity if the claim shows that it never held a slot. journal is the count of the journal of
@@ -119,16 +119,16 @@ type state struct {
 
 // diskState is the condition of the state directory.
 type diskState struct {
-	// err is why the last extension of the reserved bound failed, nil if it did not.
+	// err is the error of the last extension of the reserved bound, nil if it succeeded.
 	err error
-	// saving: the local record is being written. since is when that write began, monotonic ns.
+	// saving: the local record is being written. That write began at since, monotonic ns.
 	saving bool
 	since  int64
 	// stallSaid: the log has a line that this write stalls.
 	stallSaid bool
 }
 
-// skewState is how this node's clock compares with other clocks.
+// skewState has the results of comparing this node's clock with other clocks.
 type skewState struct {
 	// wrong: most voters have found the clock wrong timeguard.BadRounds times in a row.
 	wrong bool
@@ -138,22 +138,22 @@ type skewState struct {
 	// agreed is the reading of this clock in the last comparison, if there were voters and
 	// most did not find the clock wrong. Otherwise it is zero.
 	agreed coordinator.Reading
-	// warnedAt is when a clock difference or a leap was last logged, monotonic ns. 0: never.
+	// warnedAt is the time of the last log line about a clock difference or a leap, monotonic ns. 0: never.
 	warnedAt int64
 }
 
-// storeState is how reporting to ZooKeeper goes.
+// storeState has the results of reporting to ZooKeeper.
 type storeState struct {
 	// address names the ZooKeeper where the record of this node's slot was last found, in the form of Config.ZooKeeper.
 	address string
-	// err is why the last round failed: by ZooKeeper, or by the disk or the clock when its result was applied. It is
-	// nil if that round succeeded, and before the first round.
+	// err is the error of the last round: of ZooKeeper, or of the disk or the clock when the round's result was
+	// applied. It is nil if that round succeeded, and before the first round.
 	err error
-	// beatAt is when the last heartbeat was acknowledged, Unix ms. 0: none yet.
+	// beatAt is the time at which the last heartbeat was acknowledged, Unix ms. 0: none yet.
 	beatAt int64
 	// expired: the lease has expired, and no round has succeeded since.
 	expired bool
-	// frozen is when the freeze of registration ends, Unix ms. 0: not frozen.
+	// frozen is the end of the freeze of registration, Unix ms. 0: not frozen.
 	frozen int64
 }
 
@@ -170,7 +170,7 @@ func (n *Node) peek() peeked {
 	return peeked{n.state, n.view.Load()}
 }
 
-// Phase is what a node is doing.
+// Phase is one of the phases of a node's life, from starting to stopping.
 type Phase string
 
 const (

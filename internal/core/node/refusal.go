@@ -8,7 +8,7 @@ import (
 	"github.com/flaked/flaked/internal/core/replies"
 )
 
-// Cause is why a node refuses, as a fixed word without figures.
+// Cause is the reason why a node refuses, as a fixed word without figures.
 type Cause string
 
 // The causes. docs/troubleshooting.md says what to do about each.
@@ -55,7 +55,7 @@ func Causes() []Cause {
 	}
 }
 
-// Bound is why the reserved bound on the disk has not moved on.
+// Bound is the reason why the reserved bound on the disk has not moved on.
 type Bound string
 
 const (

@@ -26,7 +26,7 @@ const (
 	wrongSim       = "simulation"
 )
 
-// checks is what the checks know of a history.
+// checks has the facts about a history that its checks go by.
 type checks struct {
 	idsOnly bool // judge by the IDs alone
 	// forgiven: an operator has broken the promise. Only wrongTaken and wrongSim count now.
@@ -58,7 +58,7 @@ type holding struct {
 	worker int
 }
 
-// workerChecks is what the checks know of a worker.
+// workerChecks has the facts about a worker that the checks go by.
 type workerChecks struct {
 	tenures []*issued
 	latest  *issued    // which issued the latest tick
@@ -67,7 +67,7 @@ type workerChecks struct {
 	held    bool // by anybody, ever
 }
 
-// issued is what a tenure has issued.
+// issued has the IDs of a tenure.
 type issued struct {
 	t        *tenure
 	p        *process

@@ -14,7 +14,7 @@ import (
 	"github.com/flaked/flaked/localcache"
 )
 
-// trouble is what is wrong with a disk.
+// trouble is a fault of a disk.
 type trouble int
 
 const (
@@ -107,8 +107,8 @@ func (s *sim) rot(m *machine, off int64) {
 	m.Disk.Damage(off, []byte{old ^ byte(s.between(1, 255))})
 }
 
-// diskLook is what a restart would find on a disk. It is read without the code under test: the
-// issue rule must hold for what is on the disk, whatever a node believes.
+// diskLook is the record that a restart would find on a disk. It is read without the code under test: the issue rule
+// must hold for the disk's contents, even if a node believes something else.
 type diskLook struct {
 	found                bool
 	node                 string

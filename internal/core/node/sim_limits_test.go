@@ -185,7 +185,7 @@ func (s *sim) playGrowth() bool {
 		must = wiped && s.bootstrap && stopped && knows && !a.dead
 	})
 	if s.incarnation() <= before && !must {
-		s.over = true // nobody could notice: this is where the promise ends
+		s.over = true // nobody could notice: the promise ends here
 		return false
 	}
 	c := s.other(first, b.machine)

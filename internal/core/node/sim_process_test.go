@@ -34,7 +34,8 @@ type process struct {
 	started   int64
 	ended     int64
 	cut       bool // disconnected
-	// extendAt and keepAt are when the loops are due. extended is when extendLoop last ran. All are true time in ns.
+	// extendAt and keepAt are the times at which the loops are due, extended that of the last run of extendLoop. All
+	// are true time in ns.
 	extendAt, keepAt, extended int64
 	// conns are the connections of two clients.
 	conns [2]conn

@@ -47,7 +47,7 @@ type world struct {
 func (w *world) mayLead() time.Duration { return w.borrow + w.onRollback.Coast() }
 
 // drawWorld draws the configuration of the history. Coarse ticks that are seldom aligned to anything reveal rounding
-// faults. Short leases let slots change hands, and long ones are what real clusters have.
+// faults. Short leases let slots change hands. Real clusters have long ones.
 func (s *sim) drawWorld() {
 	w := &s.world
 	w.heartbeat = pick(s, time.Second/2, time.Second, 2*time.Second)

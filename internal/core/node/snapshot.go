@@ -8,7 +8,7 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// Snapshot is what a node knows about itself and its worker at one moment. STATS, /v1/status and /metrics report it.
+// Snapshot is the report of a node about itself and its worker at one moment. STATS, /v1/status and /metrics report it.
 // Scripts rely on its JSON: fields may be added, and must not be changed. Instants are Unix milliseconds by the clock
 // that IDs are made by. A value that is not known is null.
 type Snapshot struct {
@@ -34,14 +34,14 @@ type Snapshot struct {
 	ServedMs int64 `json:"served_ms"`
 	// FromCache: the node started from its state directory alone, and ZooKeeper does not know of the restart yet.
 	FromCache bool `json:"from_cache"`
-	// LeaseLeftMs is how long the node may serve without ZooKeeper. It is negative once the
-	// lease has ended. LeaseEndsMs is when the lease ends. Both are null before a worker is confirmed.
+	// LeaseLeftMs is how long the node may serve without ZooKeeper. It is negative once the lease has ended.
+	// LeaseEndsMs is the end of the lease. Both are null before a worker is confirmed.
 	LeaseLeftMs *int64 `json:"lease_left_ms"`
 	LeaseEndsMs *int64 `json:"lease_ends_ms"`
 	// ReservedLeftMs is how long the node may serve without its disk. It is negative once the
 	// clock is past the reserved bound, and null before a worker is confirmed.
 	ReservedLeftMs *int64 `json:"reserved_left_ms"`
-	// FrozenUntilMs is when the freeze of registration ends, null if there is none.
+	// FrozenUntilMs is the end of the freeze of registration, null if there is none.
 	FrozenUntilMs *int64 `json:"frozen_until_ms"`
 	// NowMs is the moment of the Snapshot.
 	NowMs int64 `json:"now_ms"`
@@ -82,7 +82,7 @@ type ClockSnapshot struct {
 	Rollbacks int64 `json:"rollbacks"`
 }
 
-// ZooKeeperSnapshot is how reporting to ZooKeeper goes.
+// ZooKeeperSnapshot is the state of reporting to ZooKeeper.
 type ZooKeeperSnapshot struct {
 	// OK: the last heartbeat succeeded. Otherwise Error says why it failed, or is empty before the first heartbeat.
 	OK    bool   `json:"ok"`
@@ -97,8 +97,8 @@ type ZooKeeperSnapshot struct {
 	trouble string // that Error is, for Degraded
 }
 
-// DiskSnapshot is how writing to the state directory goes. OK is false if the last write of a reserved bound failed,
-// and Error says why, or if a write stalls.
+// DiskSnapshot is the state of writing to the state directory. OK is false if the last write of a reserved bound failed
+// or a write stalls. Error is the reason of that failure.
 type DiskSnapshot struct {
 	OK    bool   `json:"ok"`
 	Error string `json:"error"`
@@ -118,7 +118,7 @@ type ClusterSnapshot struct {
 	// SequenceStart is random, zero or carry-on. SegmentStart is zero or random.
 	SequenceStart string `json:"sequence_start"`
 	SegmentStart  string `json:"segment_start"`
-	// IDsEndMs is when the layout's time field runs out, null while the layout is not known.
+	// IDsEndMs is the time at which the layout's time field runs out, null while the layout is not known.
 	IDsEndMs *int64 `json:"ids_end_ms"`
 	// Used is the number of workers that may ever have been held: the highest one that the node knows, plus 1.
 	Used int `json:"-"`

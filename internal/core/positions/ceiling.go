@@ -13,9 +13,8 @@ const Burst = 10 * time.Second
 // age of a record that ZooKeeper lost bounds the positions that the record had advanced.
 type Ceiling int64
 
-// Budget is what a record says about the ceiling: Credit positions may be taken at the time At, in
-// milliseconds of sequence time, which is the same for all nodes. The credit is negative for a while after a loss of
-// data (S14).
+// Budget is the part of a record about the ceiling: Credit positions may be taken at the time At, in milliseconds of
+// sequence time, which is the same for all nodes. The credit is negative for a while after a loss of data (S14).
 type Budget struct{ Credit, At int64 }
 
 // Burst returns the most credit that a sequence saves up.

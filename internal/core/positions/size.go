@@ -14,7 +14,7 @@ const (
 // growth is how many times larger than the last block a block may be.
 const growth = 8
 
-// Demand is what a node knows when it chooses the size of a block.
+// Demand has the facts by which a node chooses the size of a block.
 type Demand struct {
 	// Rate is the positions that the node issued in a second, lately.
 	Rate float64
@@ -25,7 +25,7 @@ type Demand struct {
 	Smallest, Last int64
 	// Need is the number of positions that waiting requests lack.
 	Need int64
-	// Credit is what the ceiling allows now.
+	// Credit is the number of positions that the ceiling allows now.
 	Credit int64
 }
 

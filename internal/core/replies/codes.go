@@ -6,7 +6,7 @@ import (
 	"github.com/flaked/flaked/ids"
 )
 
-// Class is what the ports and clients of a node must know of a code.
+// Class has the properties of a code that a node's ports and clients go by.
 type Class struct {
 	Code ids.Code
 	// HTTP is the status of an HTTP reply. With 4xx the client must act. 503 passes by itself, or another node can

@@ -17,7 +17,7 @@ type Mem struct {
 	data MemData
 }
 
-// MemData is what a Mem keeps.
+// MemData has the records of a Mem.
 type MemData struct {
 	Tree        MemTree
 	Zxid        int64          // of the last write. The high 32 bits are the leader's epoch

@@ -75,8 +75,8 @@ type Config struct {
 	// Admin is the TCP address of its HTTP server, "" for none.
 	Listen [][2]string
 	Admin  string
-	// Address is where other nodes ask this one for ordered sequences, "" for nowhere. Peer returns what this
-	// one connects to them with.
+	// Address is the address at which other nodes ask this one for ordered sequences, "" for none. Peer returns the
+	// settings of this node's connections to them.
 	Address string
 	Peer    func() (dialog.Client, error)
 	// Timeout bounds the examination of the state directories, and then each group of checks.

@@ -46,7 +46,7 @@ func fakePeer(t *testing.T, guard *tls.Config, reply string) string {
 	return address
 }
 
-// inC is what a node of the cluster c answers to WORKER c.
+// inC is the answer of a node of the cluster c to WORKER c.
 const inC = "worker=0 cluster=demo cluster_uuid=c"
 
 func TestOtherNodesAreTried(t *testing.T) {

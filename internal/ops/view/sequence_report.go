@@ -78,7 +78,8 @@ type SequenceReport struct {
 
 // Ownership says who owns an ordered sequence, or a section of a family.
 type Ownership struct {
-	// Owner is where other nodes reach the owner, or its name if they cannot. It is missing if there is no owner.
+	// Owner is the address at which other nodes reach the owner, or its name if they cannot. It is missing if there is
+	// no owner.
 	Owner string `json:"owner,omitempty"`
 	// OwnedSinceMs is the time at which the owner took the section, Unix ms by its clock.
 	OwnedSinceMs int64 `json:"owned_since_ms,omitempty"`
@@ -96,7 +97,7 @@ type SectionReport struct {
 	Ownership
 }
 
-// AtNode is what a node knows of itself. ZooKeeper's report has nothing of it.
+// AtNode has the facts about a node that only the node itself knows, and ZooKeeper's report has not.
 type AtNode struct {
 	// Held is the number of values that the node has taken and not issued, and PerSecond that of those that it issues
 	// in a second.

@@ -173,8 +173,9 @@ type SomeSequences struct {
 	First []WrongSequence `json:"first"`
 }
 
-// WrongSequence is what a problem says of a sequence: SequenceReport.wrong makes it. It is not the report itself, because
-// heard adds up what several nodes say of one sequence, and STATUS carries up to 20 for each problem.
+// WrongSequence is the part of a sequence's report that a problem shows: SequenceReport.wrong makes it. It is not the
+// whole report, because heard adds up what several nodes say of one sequence, and STATUS carries up to 20 for each
+// problem.
 type WrongSequence struct {
 	Name string `json:"name"`
 	// Why has details for people, "" for none.

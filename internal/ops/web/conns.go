@@ -33,8 +33,7 @@ type conn struct {
 	all *conns
 	// answering is set while a handler works on a request.
 	answering bool
-	// quiet is when the last handler ended. Before any has run, it is when the connection
-	// was accepted.
+	// quiet is the time at which the last handler ended, or, before any has run, at which the connection was accepted.
 	quiet time.Time
 }
 

@@ -16,8 +16,8 @@ type firstView struct {
 	Left   string // how long
 	Aside  string // for how long it could serve without ZooKeeper
 	Wrong  []view.Problem
-	// Cluster has the problems of the rest of the cluster. ReadAt is when the cluster was read from ZooKeeper. It is
-	// empty unless that reading is old.
+	// Cluster has the problems of the rest of the cluster. ReadAt is the time at which the cluster was read from
+	// ZooKeeper. It is empty unless that reading is old.
 	Cluster []view.Problem
 	ReadAt  string
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
-// pastView is what the page shows of the last 15 minutes.
+// pastView is the part of the page about the last 15 minutes.
 type pastView struct {
 	Since   string // since when there are samples, empty if that is more than 15 minutes ago
 	Charts  []chart

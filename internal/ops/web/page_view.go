@@ -17,8 +17,8 @@ type pageData struct {
 	Status Status
 	Dev    bool
 	First  firstView
-	// ReadAt is when the slots were last read, and ReadAgo how long ago. Both are empty if
-	// they never were. Stale means that they should have been read again since.
+	// ReadAt is the time at which the slots were last read, and ReadAgo how long ago that was. Both are empty if they
+	// were never read. Stale means that they should have been read again since.
 	ReadAt  string
 	ReadAgo string
 	Stale   bool

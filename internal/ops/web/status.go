@@ -25,7 +25,7 @@ type Status struct {
 	// that a GET would get, like "-NOTREADY starting reason=no-worker-yet".
 	Ready  bool   `json:"ready"`
 	Reason string `json:"reason"`
-	// Problems are what needs attention at this node, the worst first, as the page words them.
+	// Problems are the problems of this node, the worst first, in the words of the page.
 	Problems []view.Problem `json:"problems"`
 	// Node is the state of the node and of its worker.
 	Node node.Snapshot `json:"node"`

@@ -321,7 +321,7 @@ func (h *History) describe(a Answer) string {
 		a.Node, a.conn, time.Duration(a.Asked), time.Duration(a.Got))
 }
 
-// EpochMs is when the time of Leaf's layout begins, Unix ms.
+// EpochMs is the epoch of Leaf's layout, Unix ms.
 var EpochMs = worker.Leaf().Time(worker.Fields{}).UnixMilli()
 
 // IDAt returns an ID of Leaf's layout.

@@ -184,7 +184,7 @@ func (q Question) exchange(c *Client) (got []int64, err error) {
 	return got, nil
 }
 
-// split splits the numbers of the reply into parts without gaps. It reports whether they are what the request asks for.
+// split splits the numbers of the reply into parts without gaps. It reports whether the request asks for these.
 func (q Question) split(got []int64) (all []order.Request, fits bool) {
 	step := max(1, q.Step)
 	if q.pair && q.n > 0 {

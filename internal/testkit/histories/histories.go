@@ -49,7 +49,7 @@ type Game struct {
 	Of    string
 	// Play plays the history of a seed.
 	Play func(t *testing.T, seed uint64) History
-	// Drawn matches what is random in a text, whatever the seed. nil: nothing is.
+	// Drawn matches those parts of a text that differ between runs of one seed. nil: there are none.
 	Drawn *regexp.Regexp
 }
 

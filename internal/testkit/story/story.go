@@ -53,7 +53,7 @@ type step struct {
 	times     int      // since the last line
 }
 
-// line is what somebody does at a time. looks: he only looks at a record.
+// line is an action of somebody at a time. looks: he only looks at a record.
 type line struct {
 	at, who, text string
 	looks         bool

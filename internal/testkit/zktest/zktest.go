@@ -165,8 +165,8 @@ func Chroot(t testing.TB, ens *Ensemble) string {
 	return ens.Addr() + path
 }
 
-// notInName is what a path element must not have, or had better not: a test's name has slashes for subtests and may
-// hold any character.
+// notInName matches the characters that zktest replaces in a path element: a test's name has slashes for subtests and
+// may have any character.
 var notInName = regexp.MustCompile(`[^a-zA-Z0-9]`)
 
 func create(addrs []string, path string) error {
