@@ -55,8 +55,8 @@ func TestGuideHasTheTables(t *testing.T) {
 var more = map[string]string{
 	"zookeeper-down": "#zookeeper-is-down", "record-missing": "#zookeeper-lost-its-data",
 	"no-cluster": "#zookeeper-lost-its-data", "cluster-damaged": "#zookeeper-lost-its-data",
-	"sequences-frozen":   "sequences.md#when-zookeeper-has-lost-data",
-	"sequences-damaged":  "sequences.md#when-zookeeper-has-lost-data",
+	"sequences-frozen":   "operate.md#named-sequences-after-a-loss",
+	"sequences-damaged":  "operate.md#named-sequences-after-a-loss",
 	"time-field-used-up": "layouts.md#changing-it", "time-field-ending": "layouts.md#changing-it",
 	"down": "operate.md#remove-a-node-for-good",
 }
