@@ -1,16 +1,10 @@
 package main
 
 import (
-	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"os"
-	"strings"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/internal/ops/access"
 )
@@ -93,40 +87,4 @@ func guardConfig(c *cli.Context) (access.Config, error) {
 			"the others over TLS")
 	}
 	return cfg, nil
-}
-
-// tlsAdvice returns what to do about err in sentences, and whether err is a failure to secure a
-// connection.
-func tlsAdvice(err error) (advice string, ok bool) {
-	var (
-		unknown x509.UnknownAuthorityError
-		name    x509.HostnameError
-		invalid x509.CertificateInvalidError
-		header  tls.RecordHeaderError
-	)
-	switch {
-	case errors.As(err, &header):
-		return "That address does not use TLS. Leave out --tls and the --tls-... flags", true
-	case errors.As(err, &unknown):
-		return "Give the authority of its certificate with --tls-ca FILE", true
-	case errors.As(err, &name):
-		return "Give the certificate's name with --tls-server-name NAME", true
-	case errors.As(err, &invalid):
-		return "The node needs another certificate, or this machine's clock is wrong", true
-	case strings.Contains(err.Error(), "remote error: tls: "):
-		return "The node requires a client certificate. Give one that it trusts with --tls-cert and --tls-key", true
-	}
-	return "", false
-}
-
-// accessAdvice returns what to do about a node that refuses clients without a token or without
-// TLS. It begins with a full stop, and is "" for any other reply.
-func accessAdvice(reply *ids.ReplyError) string {
-	switch {
-	case reply.Code == ids.NOAUTH, reply.Code == ids.WRONGPASS:
-		return codeAdvice(ids.NOAUTH)
-	case reply.Text == replies.ErrNeedsTLS.Text:
-		return ". Give --tls, and --tls-ca FILE if its authority is your own"
-	}
-	return ""
 }

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"strings"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/view"
@@ -83,3 +87,69 @@ func sentinelAdvice(err error) string {
 
 // adviceOf returns the advice of a cause as the end of a sentence, which may go on.
 func adviceOf(p view.Problem) string { return ". " + strings.TrimSuffix(p.Advice, ".") }
+
+// causeAdvice returns what the cause in a refusal means and what to do, after a full stop, "" for a cause that the
+// table does not have.
+func causeAdvice(reply *ids.ReplyError) string {
+	if !view.Known(reply.Reason()) {
+		return ""
+	}
+	p := view.Cause(reply.Reason())
+	return ". " + p.Text + adviceOf(p)
+}
+
+// elsewhere is the advice for a refusal that may be this node's, and may pass.
+const elsewhere = ". Ask another node, or try again in a moment"
+
+// codeAdvice returns what an error reply means and what to do, after a full stop. It returns ""
+// for a code that needs no explanation.
+func codeAdvice(code ids.Code) string {
+	if replies.ClassOf(code).Passes {
+		return elsewhere
+	}
+	switch code {
+	case ids.WRONGNODE:
+		return ": --addr, or the name of the cluster: --cluster"
+	case ids.EXHAUSTED:
+		return ". Create a cluster with another layout"
+	case ids.NOPERM:
+		return ". Give another token with --token-file FILE or " + tokenEnv + ", or add the sequence to next= behind " +
+			"this token in the nodes' token file"
+	case ids.NOAUTH, ids.WRONGPASS:
+		return ". Give a token that the node knows, with --token-file FILE or " + tokenEnv
+	}
+	return ""
+}
+
+// accessAdvice returns what to do about a failure to secure a connection, or about a node that refuses clients without a
+// token or without TLS, after a full stop. It returns "" for any other error.
+func accessAdvice(err error) string {
+	if reply, refused := errors.AsType[*ids.ReplyError](err); refused {
+		switch {
+		case reply.Code == ids.NOAUTH, reply.Code == ids.WRONGPASS:
+			return codeAdvice(reply.Code)
+		case reply.Text == replies.ErrNeedsTLS.Text:
+			return ". Give --tls, and --tls-ca FILE if its authority is your own"
+		}
+		return ""
+	}
+	var (
+		unknown x509.UnknownAuthorityError
+		name    x509.HostnameError
+		invalid x509.CertificateInvalidError
+		header  tls.RecordHeaderError
+	)
+	switch {
+	case errors.As(err, &header):
+		return ". That address does not use TLS. Leave out --tls and the --tls-... flags"
+	case errors.As(err, &unknown):
+		return ". Give the authority of its certificate with --tls-ca FILE"
+	case errors.As(err, &name):
+		return ". Give the certificate's name with --tls-server-name NAME"
+	case errors.As(err, &invalid):
+		return ". The node needs another certificate, or this machine's clock is wrong"
+	case strings.Contains(err.Error(), "remote error: tls: "):
+		return ". The node requires a client certificate. Give one that it trusts with --tls-cert and --tls-key"
+	}
+	return ""
+}

@@ -111,7 +111,7 @@ func (e *silentError) Error() string {
 }
 func (e *silentError) Unwrap() error { return e.err }
 
-const startOne = "Start a node with `flaked serve`, or give another with --addr (FLAKED_ADDR)"
+const startOne = ". Start a node with `flaked serve`, or give another with --addr (FLAKED_ADDR)"
 
 var errHTTP = errors.New("what answers there speaks HTTP, as a node does at its --admin address")
 
@@ -120,25 +120,25 @@ func unanswered(addr string, timeout time.Duration, err error) error {
 	if network, ok := errors.AsType[*dialog.NetworkError](err); ok {
 		err = network.Err // it names the address
 	}
-	why, advice := inPlainWords(err.Error()), "Check --addr (FLAKED_ADDR)"
-	tls, insecure := tlsAdvice(err)
+	why, advice := inPlainWords(err.Error()), accessAdvice(err)
 	switch kind := dialog.KindOf(err); {
-	case insecure:
-		advice = tls
+	case advice != "":
 	case kind == dialog.TimedOut:
-		why, advice = fmt.Sprintf("timed out after %s", timeout), "Check that it is a flaked node, or wait longer "+
+		why, advice = fmt.Sprintf("timed out after %s", timeout), ". Check that it is a flaked node, or wait longer "+
 			"with --timeout"
 	case kind == dialog.ConnectionRefused:
 		why, advice = "connection refused", startOne
 	case kind == dialog.SocketNotFound:
 		why, advice = "socket not found", startOne
 	case errors.Is(err, dialog.ErrLong):
-		why, advice = "its reply is longer than any of a node", "Check that it is a flaked node"
+		why, advice = "its reply is longer than any of a node", ". Check that it is a flaked node"
 	case errors.Is(err, errHTTP):
-		advice = "Give the node's --listen address, whose port is " + dialog.DefaultPort + " by default"
+		advice = ". Give the node's --listen address, whose port is " + dialog.DefaultPort + " by default"
 	case kind == dialog.ConnectionClosed:
-		why, advice = "the connection was closed without a reply", "Check that it is a flaked node, and that it is "+
+		why, advice = "the connection was closed without a reply", ". Check that it is a flaked node, and that it is "+
 			"not stopping"
+	default:
+		advice = ". Check --addr (FLAKED_ADDR)"
 	}
-	return exitWith(exitUnreachable, "%w. %s", &silentError{addr, why, err}, advice)
+	return exitWith(exitUnreachable, "%w%s", &silentError{addr, why, err}, advice)
 }

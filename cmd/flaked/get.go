@@ -8,7 +8,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/core/replies"
 )
 
 func getCommand() *cli.Command {
@@ -42,27 +41,4 @@ func get(c *cli.Context) error {
 	return printNumbers(c, "GET", "an ID", n, func(reply *ids.ReplyError) string {
 		return cmp.Or(codeAdvice(reply.Code), accessAdvice(reply))
 	})
-}
-
-// elsewhere is the advice for a refusal that may be this node's, and may pass.
-const elsewhere = ". Ask another node, or try again in a moment"
-
-// codeAdvice returns what an error reply means and what to do, after a full stop. It returns ""
-// for a code that needs no explanation.
-func codeAdvice(code ids.Code) string {
-	if replies.ClassOf(code).Passes {
-		return elsewhere
-	}
-	switch code {
-	case ids.WRONGNODE:
-		return ": --addr, or the name of the cluster: --cluster"
-	case ids.EXHAUSTED:
-		return ". Create a cluster with another layout"
-	case ids.NOPERM:
-		return ". Give another token with --token-file FILE or " + tokenEnv + ", or add the sequence to next= behind " +
-			"this token in the nodes' token file"
-	case ids.NOAUTH, ids.WRONGPASS:
-		return ". Give a token that the node knows, with --token-file FILE or " + tokenEnv
-	}
-	return ""
 }

@@ -7,7 +7,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/ids"
-	"github.com/flaked/flaked/internal/ops/view"
 )
 
 func healthcheckCommand() *cli.Command {
@@ -24,16 +23,6 @@ Examples:
 		Flags:  nodeFlags(2 * time.Second),
 		Action: healthcheck,
 	}
-}
-
-// causeAdvice returns what the cause in a refusal means and what to do, after a full stop, "" for a cause that the
-// table does not have.
-func causeAdvice(reply *ids.ReplyError) string {
-	if !view.Known(reply.Reason()) {
-		return ""
-	}
-	p := view.Cause(reply.Reason())
-	return ". " + p.Text + adviceOf(p)
 }
 
 func healthcheck(c *cli.Context) error {

@@ -244,12 +244,12 @@ func allAtOnce(n int, f func(i int)) {
 
 // outcome returns why there is no answer: one of the results of view, and details.
 func outcome(err error) (asked, why string) {
-	tlsAdvice, insecure := tlsAdvice(err)
+	advice := accessAdvice(err)
 	reply, refused := errors.AsType[*ids.ReplyError](err)
 	silent, isSilent := errors.AsType[*silentError](err)
 	switch {
-	case refused && accessAdvice(reply) != "":
-		return view.AccessDenied, view.Clean(reply.Line()) + accessAdvice(reply)
+	case refused && advice != "":
+		return view.AccessDenied, view.Clean(reply.Line()) + advice
 	case refused:
 		return view.NoAnswer, view.Clean(reply.Line())
 	case dialog.KindOf(err) == dialog.TimedOut, errors.Is(err, context.Canceled):
@@ -260,8 +260,8 @@ func outcome(err error) (asked, why string) {
 	case isSilent:
 		why = silent.why
 	}
-	if insecure {
-		return view.TLSFailed, view.Clean(why) + ". " + tlsAdvice
+	if advice != "" {
+		return view.TLSFailed, view.Clean(why) + advice
 	}
 	return view.NoAnswer, view.Clean(why)
 }
