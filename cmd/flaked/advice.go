@@ -20,7 +20,7 @@ import (
 func advised(err error) string {
 	err = node.Named(err, flagName)
 	advice, known := advise(err)
-	return strings.Replace(err.Error(), known.Error(), inPlainWords(known.Error())+advice, 1)
+	return strings.Replace(err.Error(), known.Error(), view.InPlainWords(known.Error())+advice, 1)
 }
 
 // advise returns advice for known, which is an error in err, or err itself.
@@ -121,8 +121,8 @@ func codeAdvice(code ids.Code) string {
 	return ""
 }
 
-// accessAdvice returns what to do about a failure to secure a connection, or about a node that refuses clients without a
-// token or without TLS, after a full stop. It returns "" for any other error.
+// accessAdvice returns what to do about a failure to secure a connection, or about a node that refuses clients without
+// a token or without TLS, after a full stop. It returns "" for any other error.
 func accessAdvice(err error) string {
 	if reply, refused := errors.AsType[*ids.ReplyError](err); refused {
 		switch {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/dialog"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 // defaultAddr is the default of --listen and of --addr.
@@ -120,7 +121,7 @@ func unanswered(addr string, timeout time.Duration, err error) error {
 	if network, ok := errors.AsType[*dialog.NetworkError](err); ok {
 		err = network.Err // it names the address
 	}
-	why, advice := inPlainWords(err.Error()), accessAdvice(err)
+	why, advice := view.InPlainWords(err.Error()), accessAdvice(err)
 	switch kind := dialog.KindOf(err); {
 	case advice != "":
 	case kind == dialog.TimedOut:

@@ -14,6 +14,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -154,7 +155,7 @@ func decode(c *cli.Context) error {
 		if err := out.Flush(); err != nil { // so that errors appear in order
 			return err
 		}
-		_, err = fmt.Fprintln(c.App.ErrWriter, "flaked: "+inPlainWords(err.Error()))
+		_, err = fmt.Fprintln(c.App.ErrWriter, "flaked: "+view.InPlainWords(err.Error()))
 		return err
 	})
 	if err := errors.Join(err, out.Flush()); err != nil {

@@ -64,7 +64,8 @@ func runDoctor(c *cli.Context) error {
 		return err
 	}
 	for i, f := range r.Findings {
-		r.Findings[i].Text, r.Findings[i].Advice = view.Clean(inPlainWords(f.Text)), view.Clean(inPlainWords(f.Advice))
+		r.Findings[i].Text = view.Clean(view.InPlainWords(f.Text))
+		r.Findings[i].Advice = view.Clean(view.InPlainWords(f.Advice))
 	}
 	err = show(c, r, func(w io.Writer) error { return printFindings(w, r) })
 	return errors.Join(err, verdict(r.Summary))

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 // Exit codes of every command. Scripts rely on them.
@@ -92,32 +93,7 @@ func explain(ctx context.Context, err error) (int, string) {
 	if errors.Is(err, errLogged) {
 		return code, ""
 	}
-	return code, withFullStop(inPlainWords(advised(err)))
-}
-
-// internals are the texts of Go's own errors, and what people call them.
-var internals = []struct {
-	text  *regexp.Regexp
-	words string
-}{
-	{regexp.MustCompile(`dial (?:tcp|unix)[46]? (\S+): connect: connection refused`), "connection refused by $1"},
-	{regexp.MustCompile(`dial (?:tcp|unix)[46]? (\S+): connect: no such file or directory`), "socket $1 not found"},
-	{regexp.MustCompile(`dial (?:tcp|unix)[46]? (\S+): (?:connect: )?`), "connecting to $1: "},
-	{regexp.MustCompile(`(?:dial tcp: )?lookup (\S+?)(?: on \S+)?: no such host`), "host $1 not found"},
-	{regexp.MustCompile(`(?:read|write) (?:tcp|unix) \S*->(\S+): (?:read: |write: )?`), "connection to $1: "},
-	{regexp.MustCompile(`listen (?:tcp|unix)[46]?(?: \S+: bind)?: `), ""},
-	{regexp.MustCompile(`open (\S+): no such file or directory`), "file $1 not found"},
-	{regexp.MustCompile(`open (\S+): permission denied`), "no permission to open $1"},
-	{regexp.MustCompile(`i/o timeout|context deadline exceeded`), "timed out"},
-	{regexp.MustCompile(`yaml: unmarshal errors:\n +`), ""},
-}
-
-// inPlainWords returns an error's text in one line, without Go's own words.
-func inPlainWords(text string) string {
-	for _, i := range internals {
-		text = i.text.ReplaceAllString(text, i.words)
-	}
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+	return code, withFullStop(view.InPlainWords(advised(err)))
 }
 
 // nextSentence matches the end of a sentence and the beginning of the next one.

@@ -104,7 +104,7 @@ func (h *poll) addHolder(p coordinator.Peer, ended bool) {
 		return
 	}
 	h.holders = append(h.holders, holder{
-		node: p.Node, name: short(p.Name), at: short(p.Address), worker: p.Worker, term: p.Term, ended: ended,
+		node: p.Node, name: view.Short(p.Name), at: view.Short(p.Address), worker: p.Worker, term: p.Term, ended: ended,
 		addresses: addresses,
 	})
 }
@@ -177,7 +177,7 @@ func (h *poll) askOne(ctx context.Context, r *heardReply) []coordinator.Peer {
 	case doc.Cluster.UUID != h.cluster.UUID:
 		r.asked, r.why = view.AnotherNode, otherCluster(doc.Cluster, h.cluster.UUID)
 	default:
-		r.asked, r.node, r.name, r.line = view.Answered, doc.Node.Node, short(doc.Node.Name), got.more
+		r.asked, r.node, r.name, r.line = view.Answered, doc.Node.Node, view.Short(doc.Node.Name), got.more
 		if doc.Node.Worker != nil {
 			r.worker, r.connected = *doc.Node.Worker, doc.Node.ZooKeeper.OK
 		}
@@ -259,14 +259,14 @@ func (h *poll) unasked() string {
 		all = append(all, strconv.Itoa(more)+" more")
 	}
 	if missing := h.missing(); len(missing) > 0 {
-		all = append(all, "the holders of the missing "+workersText(missing))
+		all = append(all, "the holders of the missing "+view.WorkersText(missing))
 	}
 	return strings.Join(all, ", ")
 }
 
 func (o holder) String() string {
 	at := cmp.Or(o.at, "without an address")
-	return strings.TrimSpace(cmp.Or(o.name, short(o.node)) + " " + at)
+	return strings.TrimSpace(cmp.Or(o.name, view.Short(o.node)) + " " + at)
 }
 
 // answerAt returns the outcome at the addresses of a node that has not been heard.
@@ -276,28 +276,10 @@ func (h *poll) answerAt(o holder) (asked, why string) {
 		switch {
 		case !slices.Contains(o.addresses, r.address):
 		case r.asked == view.Answered && r.node != o.node:
-			return view.AnotherNode, fmt.Sprintf("%s answers there", cmp.Or(r.name, short(r.node), "a node"))
+			return view.AnotherNode, fmt.Sprintf("%s answers there", cmp.Or(r.name, view.Short(r.node), "a node"))
 		default:
 			asked, why = r.asked, r.why
 		}
 	}
 	return asked, why
-}
-
-// short returns a text of a node or a record for people: without control characters, and not too long.
-func short(s string) string {
-	const most = 64
-	if runes := []rune(view.Clean(s)); len(runes) > most {
-		return string(runes[:most]) + "..."
-	}
-	return view.Clean(s)
-}
-
-// workersText names workers, in ascending order: worker 3, or workers 1-2, 7.
-func workersText(workers []int) string {
-	word := "worker "
-	if len(workers) > 1 {
-		word = "workers "
-	}
-	return word + strings.Join(spans(workers), ", ")
 }

@@ -14,14 +14,6 @@ import (
 	"github.com/flaked/flaked/internal/ops/web"
 )
 
-func TestWorkersText(t *testing.T) {
-	for want, workers := range map[string][]int{"worker 3": {3}, "workers 1-2": {1, 2}, "workers 0, 2-4, 7": {0, 2, 3, 4, 7}} {
-		if got := workersText(workers); got != want {
-			t.Errorf("%v: %q, want %q", workers, got, want)
-		}
-	}
-}
-
 // told has the answers of a fake node: to STATUS, with the peers that it has met, and to SEQ.
 type told struct {
 	node, cluster string

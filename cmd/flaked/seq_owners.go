@@ -74,25 +74,9 @@ const mostRanges = 8
 
 // ranges returns ascending numbers as in 0-3 7, the first of them if there are many.
 func ranges(numbers []int) string {
-	parts := spans(numbers)
+	parts := view.Spans(numbers)
 	if len(parts) > mostRanges {
 		parts = append(parts[:mostRanges], "...")
 	}
 	return strings.Join(parts, " ")
-}
-
-// spans returns ascending numbers as in [0-3 7].
-func spans(numbers []int) (parts []string) {
-	for k := 0; k < len(numbers); {
-		end := k + 1
-		for end < len(numbers) && numbers[end] == numbers[end-1]+1 {
-			end++
-		}
-		part := strconv.Itoa(numbers[k])
-		if end > k+1 {
-			part += "-" + strconv.Itoa(numbers[end-1])
-		}
-		parts, k = append(parts, part), end
-	}
-	return parts
 }

@@ -171,7 +171,7 @@ func printKnown(w io.Writer, r record.Record, h *poll, known []int64) error {
 		if why != "" {
 			asked += ": " + why
 		}
-		t.add(short(address), lastOf(r, taken), name, asked)
+		t.add(view.Short(address), lastOf(r, taken), name, asked)
 	}
 	for k, r := range h.replies {
 		if r.asked == view.Answered {
@@ -191,7 +191,7 @@ func printKnown(w io.Writer, r record.Record, h *poll, known []int64) error {
 		text = view.Plural(int64(n), "node") + " did not answer, and may have issued higher values.\n"
 	}
 	if missing := h.missing(); len(missing) > 0 {
-		text += "ZooKeeper has lost the records of " + workersText(missing) + ". Their holders, if there are any, " +
+		text += "ZooKeeper has lost the records of " + view.WorkersText(missing) + ". Their holders, if there are any, " +
 			"could not be asked, and may have issued higher values. Add the --addr of each that runs.\n"
 	}
 	_, err := fmt.Fprint(w, text+"ZooKeeper may have lost other nodes without a trace. If one runs that is not "+

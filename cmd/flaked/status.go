@@ -87,7 +87,7 @@ func statusWithoutZooKeeper(c *cli.Context, nodes *asker, err error) error {
 	if found.Says == nil || cluster.Name != c.String("cluster") {
 		return fmt.Errorf("%w. `flaked status --addr HOST:PORT` asks nodes without ZooKeeper", err)
 	}
-	r := view.AssessNodes(inPlainWords(err.Error()), []view.WorkerReport{found}, time.Now())
+	r := view.AssessNodes(view.InPlainWords(err.Error()), []view.WorkerReport{found}, time.Now())
 	return showStatus(c, r)
 }
 
@@ -135,7 +135,7 @@ func readSequences(ctx context.Context, zk store.Store, r *view.Report) {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		r.SequencesError = fmt.Sprintf("not read within %s", sequencesTime)
 	case err != nil:
-		r.SequencesError = view.Clean(inPlainWords(err.Error()))
+		r.SequencesError = view.Clean(view.InPlainWords(err.Error()))
 	default:
 		var all []view.SequenceReport
 		for _, n := range found {

@@ -191,7 +191,7 @@ func best(got []statusReply, addresses, machine string) statusReply {
 	}
 	none := statusReply{asked: view.NoAddress, why: "its record names no address"}
 	if addresses != "" {
-		none.why = fmt.Sprintf("%s of %s cannot be reached from here", short(addresses), cmp.Or(short(machine), "its machine"))
+		none.why = fmt.Sprintf("%s of %s cannot be reached from here", view.Short(addresses), cmp.Or(view.Short(machine), "its machine"))
 	}
 	return none
 }

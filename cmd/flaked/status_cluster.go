@@ -35,4 +35,6 @@ func otherCluster(is node.ClusterSnapshot, ours string) string {
 	return fmt.Sprintf("it belongs to cluster %s, not to %s", nameAndUUID(is.Name, is.UUID), ours)
 }
 
-func nameAndUUID(name, uuid string) string { return fmt.Sprintf("%s (%s)", short(name), short(uuid)) }
+func nameAndUUID(name, uuid string) string {
+	return fmt.Sprintf("%s (%s)", view.Short(name), view.Short(uuid))
+}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/ops/view"
 )
 
 // This file says in words what the system refused to serve, and what to do about it.
@@ -36,7 +37,7 @@ func bindAdvice(address string, err error) string {
 	if e, ok := errors.AsType[*net.DNSError](err); ok {
 		return fmt.Sprintf("host %s not found. Correct the name, or give an address of this machine", e.Name)
 	}
-	return inPlainWords(err.Error())
+	return view.InPlainWords(err.Error())
 }
 
 // stateDirError returns the error for a state directory that cannot be opened.

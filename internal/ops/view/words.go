@@ -3,6 +3,8 @@ package view
 import (
 	"fmt"
 	"math"
+	"regexp"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -139,4 +141,63 @@ func (r Report) ClocksLine() string {
 	}
 	return fmt.Sprintf("%d clocks compared with that of ZooKeeper's leader, furthest off: %s, %s", compared,
 		Whom([]WorkerReport{worst}), worst.OffsetText())
+}
+
+// Short returns a text of a node or a record for people: without control characters, and not too long.
+func Short(s string) string {
+	const most = 64
+	if runes := []rune(Clean(s)); len(runes) > most {
+		return string(runes[:most]) + "..."
+	}
+	return Clean(s)
+}
+
+// Spans returns ascending numbers as in [0-3 7].
+func Spans(numbers []int) (parts []string) {
+	for k := 0; k < len(numbers); {
+		end := k + 1
+		for end < len(numbers) && numbers[end] == numbers[end-1]+1 {
+			end++
+		}
+		part := strconv.Itoa(numbers[k])
+		if end > k+1 {
+			part += "-" + strconv.Itoa(numbers[end-1])
+		}
+		parts, k = append(parts, part), end
+	}
+	return parts
+}
+
+// WorkersText names workers, in ascending order: worker 3, or workers 1-2, 7.
+func WorkersText(workers []int) string {
+	word := "worker "
+	if len(workers) > 1 {
+		word = "workers "
+	}
+	return word + strings.Join(Spans(workers), ", ")
+}
+
+// internals are the texts of Go's own errors, and what people call them.
+var internals = []struct {
+	text  *regexp.Regexp
+	words string
+}{
+	{regexp.MustCompile(`dial (?:tcp|unix)[46]? (\S+): connect: connection refused`), "connection refused by $1"},
+	{regexp.MustCompile(`dial (?:tcp|unix)[46]? (\S+): connect: no such file or directory`), "socket $1 not found"},
+	{regexp.MustCompile(`dial (?:tcp|unix)[46]? (\S+): (?:connect: )?`), "connecting to $1: "},
+	{regexp.MustCompile(`(?:dial tcp: )?lookup (\S+?)(?: on \S+)?: no such host`), "host $1 not found"},
+	{regexp.MustCompile(`(?:read|write) (?:tcp|unix) \S*->(\S+): (?:read: |write: )?`), "connection to $1: "},
+	{regexp.MustCompile(`listen (?:tcp|unix)[46]?(?: \S+: bind)?: `), ""},
+	{regexp.MustCompile(`open (\S+): no such file or directory`), "file $1 not found"},
+	{regexp.MustCompile(`open (\S+): permission denied`), "no permission to open $1"},
+	{regexp.MustCompile(`i/o timeout|context deadline exceeded`), "timed out"},
+	{regexp.MustCompile(`yaml: unmarshal errors:\n +`), ""},
+}
+
+// InPlainWords returns an error's text in one line, without Go's own words.
+func InPlainWords(text string) string {
+	for _, i := range internals {
+		text = i.text.ReplaceAllString(text, i.words)
+	}
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }
