@@ -29,12 +29,15 @@ Commands
   install     install missing ZooKeeper jars and Java; print exports of their paths.
   classpath   print the jars' paths, as `install` would export them.
   java        print the path of the java binary, likewise.
+  versions    print the releases that `make zookeepers` tests.
 
 Options
   --nodes 1|3   number of servers. Default: as last time in this directory, else 1.
   --port N      client port of the first server; the others follow. 0 picks free ports.
                 Default: as last time in this directory, else 2181.
                 An ensemble of three also uses N+707.. and N+1707.. among itself.
+  --version V   with start, install, classpath and java: this release, such as 3.9.5, from Maven
+                Central. It needs Maven. Default: Debian's.
   --dir D       directory of data, logs and pid files.
                 Default: ${TMPDIR:-/tmp}/flaked-zk-<uid>.
   --wipe        with stop: remove the data, too.
@@ -48,6 +51,7 @@ Environment
                 source of ZooKeeper. Default: the first of these that works:
                 installed packages; apt-get install (root); packages unpacked under
                 ${XDG_CACHE_HOME:-~/.cache}/flaked/zookeeper (no root).
+                Releases of Maven Central lie beside it, in zookeeper-V.
 
 To watch an election: `kill -9` the leader of three (`status` shows its pid), look
 at `status`, and `start` again.
@@ -60,14 +64,17 @@ misuse() { say "$*"; say "See $0 --help"; exit 2; }
 
 # ---------------------------------------------------------------- arguments
 
-command='' nodes='' port='' dir='' wipe='' follow=''
+command='' nodes='' port='' version='' dir='' wipe='' follow=''
+
+# The releases that `make zookeepers` tests. docs/clients.md shows them in a table, which internal/check/docs compares.
+readonly VERSIONS='3.5.10 3.6.4 3.8.6 3.9.5'
 
 parse() {
   while (($#)); do
     # Split --name=value into --name value.
     if [[ $1 == --*=* ]]; then set -- "${1%%=*}" "${1#*=}" "${@:2}"; fi
     case $1 in
-      --nodes|--port|--dir)
+      --nodes|--port|--version|--dir)
         [[ -n ${2:-} ]] || misuse "$1 needs a value"
         printf -v "${1#--}" %s "$2"
         shift ;;
@@ -82,14 +89,16 @@ parse() {
   done
 
   case $command in
-    start|stop|status|logs|dir|install|classpath|java) ;;
+    start|stop|status|logs|dir|install|classpath|java|versions) ;;
     help) usage; exit ;;
-    '') misuse 'a command is required: start, stop, status, logs, dir, install, classpath or java' ;;
+    '') misuse 'a command is required: start, stop, status, logs, dir, install, classpath, java or versions' ;;
     *) misuse "unknown command '$command'" ;;
   esac
   [[ $nodes =~ ^(|1|3)$ ]] || misuse "--nodes must be 1 or 3, not '$nodes'"
   [[ $port =~ ^(|0|[1-9][0-9]{0,4})$ ]] || misuse "--port must be a number from 0 to 65535 without leading zeros, not '$port'"
   [[ $command == start || -z $nodes$port ]] || misuse "--nodes and --port are flags of start. $command takes them from the directory"
+  [[ $version =~ ^(|[0-9]+\.[0-9]+\.[0-9]+)$ ]] || misuse "--version must be a release, such as 3.9.5, not '$version'"
+  [[ $command =~ ^(start|install|classpath|java)$ || -z $version ]] || misuse '--version is a flag of start, install, classpath and java'
   [[ $command == stop || -z $wipe ]] || misuse '--wipe is a flag of stop'
   [[ $command == logs || -z $follow ]] || misuse '-f is a flag of logs'
   [[ ${FLAKED_ZK_FROM:=} =~ ^(|installed|apt|unpacked)$ ]] || misuse "FLAKED_ZK_FROM must be installed, apt or unpacked, not '$FLAKED_ZK_FROM'"
@@ -118,6 +127,7 @@ from()  { [[ -z $FLAKED_ZK_FROM || $FLAKED_ZK_FROM == "$1" ]]; }
 # find_zookeeper sets classpath and java, and installs what is missing.
 find_zookeeper() {
   [[ -z $java || -x $java ]] || die "FLAKED_ZK_JAVA: $java is not an executable file. Correct the path"
+  if [[ -n $version ]]; then from_maven; return; fi
   if from installed; then look_installed; fi
   if ! found; then
     trap not_found EXIT
@@ -192,6 +202,48 @@ unpack() (
   rm -rf "$cache"
   mv -T "$tmp/root" "$cache"
 )
+
+# from_maven sets classpath to the jars of release $version, which it gets from Maven Central. Its logging goes to
+# slf4j-simple, as that of Debian's.
+from_maven() {
+  local jars=$cache-$version tmp
+  classpath=''
+  look_installed # Java
+  if ! have mvn || [[ -z $java ]]; then die 'a release of ZooKeeper needs Maven and Java: apt-get install maven'; fi
+  classpath=$jars/'*'
+  [[ ! -e $jars ]] || return 0
+  say "getting ZooKeeper $version from Maven Central ..."
+  mkdir -p "${cache%/*}"
+  tmp=$(mktemp -d "$jars.XXXXXX")
+  cat >"$tmp/pom.xml" <<POM
+<project>
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>flaked</groupId><artifactId>zookeeper</artifactId><version>1</version>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.zookeeper</groupId><artifactId>zookeeper</artifactId><version>$version</version>
+      <exclusions>
+        <exclusion><groupId>org.slf4j</groupId><artifactId>slf4j-log4j12</artifactId></exclusion>
+        <exclusion><groupId>log4j</groupId><artifactId>*</artifactId></exclusion>
+        <exclusion><groupId>ch.qos.logback</groupId><artifactId>*</artifactId></exclusion>
+      </exclusions>
+    </dependency>
+    <dependency><groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId><version>1.7.36</version></dependency>
+    <dependency><groupId>org.slf4j</groupId><artifactId>slf4j-api</artifactId><version>1.7.36</version></dependency>
+    <dependency><groupId>io.dropwizard.metrics</groupId><artifactId>metrics-core</artifactId><version>4.1.12.1</version></dependency>
+    <dependency><groupId>org.xerial.snappy</groupId><artifactId>snappy-java</artifactId><version>1.1.10.5</version></dependency>
+  </dependencies>
+</project>
+POM
+  # Another process may do the same at the same time: the first one to be ready wins.
+  if quietly mvn -B -q -ntp -f "$tmp/pom.xml" dependency:copy-dependencies "-DoutputDirectory=$tmp/jars"; then
+    mv -T "$tmp/jars" "$jars" 2>/dev/null || [[ -e $jars ]]
+    rm -rf "$tmp"
+  else
+    rm -rf "$tmp"
+    die "Maven could not get ZooKeeper $version"
+  fi
+}
 
 # ----------------------------------------------------------------- commands
 
@@ -412,4 +464,5 @@ case $command in
     printf 'export FLAKED_ZK_CLASSPATH=%q\nexport FLAKED_ZK_JAVA=%q\n' "$classpath" "$java" ;;
   classpath) find_zookeeper; echo "$classpath" ;;
   java) find_zookeeper; echo "$java" ;;
+  versions) echo "$VERSIONS" ;;
 esac
