@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/testkit/certtest"
 	"github.com/flaked/flaked/internal/testkit/faultdisk"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
@@ -26,6 +27,7 @@ var (
 	chaosSeed   = flag.Uint64("chaos.seed", 0, "which faults; 0: others each time")
 	chaosReport = flag.String("chaos.report", "", "keep the report and the logs in this `directory`")
 	chaosOnly   = flag.String("chaos.only", "", "only the kinds of faults whose names hold one of these, `a,b`")
+	chaosSecure = flag.Bool("chaos.secure", false, "the nodes use TLS and digest authentication with ZooKeeper")
 	chaosLease  = flag.Duration("chaos.lease", time.Minute, "the nodes' leases")
 	chaosBinary = flag.String("chaos.binary", "",
 		"try this `flaked`, built with the tag testclock, and not one built now")
@@ -58,7 +60,10 @@ type campaign struct {
 	dir      string // of logs and the report
 	binary   string
 	zk       *zktest.Ensemble
-	copied   string // a copy of ZooKeeper's data
+	release  string   // of ZooKeeper
+	secure   []string // flags for a ZooKeeper with TLS and digest authentication
+	auth     string   // user:password of it
+	copied   string   // a copy of ZooKeeper's data
 	copiedAt int64
 	machines []*machine
 	loads    []*harness.Load
@@ -92,23 +97,7 @@ type campaign struct {
 // The results of a run are in report.txt. The seed determines the faults, their
 // order and their parameters. The exact times of the faults depend on the machine's speed.
 func TestCampaign(t *testing.T) {
-	zk := zktest.Three(t)
-	if *chaosSeed == 0 {
-		*chaosSeed = rand.Uint64N(1e6) + 1
-	}
-	t.Logf("seed %d", *chaosSeed)
-	binary := *chaosBinary
-	if binary == "" {
-		binary = harness.Clocked.Binary(t)
-	}
-	s := &harness.Site{T: t, Connect: zk.Addr(), IDs: harness.NewHistory(), Values: harness.NewLedger()}
-	c := &campaign{timeline: &timeline{began: s.IDs.Began}, t: t, site: s, dir: t.TempDir(), binary: binary, zk: zk}
-	if *chaosReport != "" {
-		c.dir = *chaosReport
-		if err := os.MkdirAll(c.dir, 0o755); err != nil {
-			t.Fatal(err)
-		}
-	}
+	c := newCampaign(t)
 	var over context.CancelFunc
 	c.playing, over = context.WithCancel(t.Context())
 	defer over()
@@ -120,6 +109,39 @@ func TestCampaign(t *testing.T) {
 	for _, w := range c.wrong {
 		t.Error(w)
 	}
+}
+
+// newCampaign starts ZooKeeper, and draws a seed unless one is given.
+func newCampaign(t *testing.T) *campaign {
+	if *chaosSeed == 0 {
+		*chaosSeed = rand.Uint64N(1e6) + 1
+	}
+	t.Logf("seed %d", *chaosSeed)
+	c := &campaign{t: t, dir: t.TempDir(), binary: *chaosBinary}
+	var connect string
+	if *chaosSecure {
+		ca, dir := certtest.NewCA(t, "flaked's campaign"), t.TempDir()
+		c.zk, c.auth = zktest.Three(t, zktest.Secure(t, ca)...), "campaign:secret"
+		c.secure = []string{"--zk-tls-ca", certtest.Write(t, dir, "ca.pem", ca.PEM),
+			"--zk-auth-file", certtest.Write(t, dir, "auth", []byte(c.auth))}
+		connect = c.zk.SecureAddr()
+	} else {
+		c.zk = zktest.Three(t)
+		connect = c.zk.Addr()
+	}
+	c.release = c.zk.Version(t)
+	if c.binary == "" {
+		c.binary = harness.Clocked.Binary(t)
+	}
+	if *chaosReport != "" {
+		c.dir = *chaosReport
+		if err := os.MkdirAll(c.dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.site = &harness.Site{T: t, Connect: connect, IDs: harness.NewHistory(), Values: harness.NewLedger()}
+	c.timeline = &timeline{began: c.site.IDs.Began}
+	return c
 }
 
 // prepare creates the machines, and starts the nodes and their clients.

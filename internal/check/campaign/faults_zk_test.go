@@ -125,7 +125,7 @@ func (c *campaign) noticed(ctx context.Context) error {
 // withZooKeeper calls do with a connection of its own to ZooKeeper. All of it must end within
 // 10 s.
 func (c *campaign) withZooKeeper(do func(context.Context, *store.ZK) error) error {
-	zk, stop, err := harness.Connect(c.zk.Addr(), 10*time.Second)
+	zk, stop, err := harness.Connect(c.zk.Addr(), c.auth, 10*time.Second)
 	if err != nil {
 		return err
 	}

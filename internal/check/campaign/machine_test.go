@@ -99,6 +99,7 @@ func (m *machine) forStart() (flags, env []string) {
 		"--confirm-time", confirm.String(), "--lease", chaosLease.String(), "--log-format", "text",
 		"--heartbeat", []time.Duration{slowest / 4, slowest / 2, slowest}[m.rng.IntN(3)].String(),
 	}
+	flags = append(flags, m.c.secure...)
 	if m.rng.IntN(2) == 0 || m.ID == 0 && m.starts == 0 { // the run's first start creates the cluster
 		flags = append(flags, "--bootstrap")
 	}

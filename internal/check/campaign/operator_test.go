@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,7 +20,7 @@ import (
 func (c *campaign) flakedSeq(args ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	args = append(append([]string{"seq"}, args...), "--zk", c.zk.Addr())
+	args = slices.Concat([]string{"seq"}, args, []string{"--zk", c.site.Connect}, c.secure)
 	out, err := exec.CommandContext(ctx, c.binary, args...).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("flaked %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))

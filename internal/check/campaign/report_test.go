@@ -43,8 +43,8 @@ func (c *campaign) rows() [][]string {
 // text returns the report.
 func (c *campaign) text(v *harness.Verdict, figures string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "flaked fault campaign: began %s, seed %d, %s, %d faults, %s\n\n",
-		c.began.Format(time.DateTime), *chaosSeed, short(time.Duration(c.ended)), len(c.faults), v)
+	fmt.Fprintf(&b, "flaked fault campaign: ZooKeeper %s%s, began %s, seed %d, %s, %d faults, %s\n\n",
+		c.release, map[bool]string{true: " with TLS and digest"}[*chaosSecure], c.began.Format(time.DateTime), *chaosSeed, short(time.Duration(c.ended)), len(c.faults), v)
 	for _, check := range harness.AllChecks {
 		fmt.Fprintf(&b, "%-36s %d violations\n", check, v.Violations[check])
 	}

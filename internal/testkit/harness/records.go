@@ -21,7 +21,7 @@ type Records struct {
 
 func (s *Site) Records() *Records {
 	s.T.Helper()
-	zk, stop, err := Connect(s.Connect, Patience)
+	zk, stop, err := Connect(s.Connect, "", Patience)
 	if err != nil {
 		s.T.Fatal(err)
 	}
@@ -29,10 +29,10 @@ func (s *Site) Records() *Records {
 	return &Records{s.T, zk}
 }
 
-// Connect returns a connection to ZooKeeper, and a function that ends it.
-func Connect(addr string, timeout time.Duration) (zk *store.ZK, stop func(), err error) {
+// Connect returns a connection to ZooKeeper, and a function that ends it. auth is user:password, or "".
+func Connect(addr, auth string, timeout time.Duration) (zk *store.ZK, stop func(), err error) {
 	zk, err = store.NewZK(store.ZKConfig{Connect: addr, Cluster: "default", SessionTimeout: 2 * time.Second,
-		CallTimeout: timeout})
+		CallTimeout: timeout, DigestAuth: auth})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -31,7 +33,7 @@ func launch(prog program, dir string, n int, settings []string) (_ *cluster, err
 	}()
 	for i := range n {
 		s := &server{prog: prog, id: i + 1, dir: filepath.Join(dir, fmt.Sprintf("zk%d", i))}
-		for _, p := range []*int{&s.client, &s.quorum, &s.election} {
+		for _, p := range []*int{&s.client, &s.secure, &s.quorum, &s.election} {
 			var release func()
 			if *p, release, err = takePort(); err != nil {
 				return nil, err
@@ -140,6 +142,15 @@ type Ensemble struct {
 
 // Addr returns the connect string: host:port of all servers, joined by commas.
 func (e *Ensemble) Addr() string { return strings.Join(e.Addrs(), ",") }
+
+// SecureAddr is Addr, of the ports that take TLS.
+func (e *Ensemble) SecureAddr() string {
+	var addrs []string
+	for _, s := range e.cluster.servers {
+		addrs = append(addrs, "127.0.0.1:"+strconv.Itoa(s.secure))
+	}
+	return strings.Join(addrs, ",")
+}
 
 // Addrs returns the servers' client addresses, host:port. They stay the same over
 // kills and restarts.
@@ -325,3 +336,17 @@ func (e *Ensemble) Received() (n int) {
 	_, _ = fmt.Sscan(after, &n)
 	return n
 }
+
+// Version returns the release of ZooKeeper that a server runs, as it says itself.
+func (e *Ensemble) Version(t testing.TB) string {
+	t.Helper()
+	for _, s := range e.cluster.reachable() {
+		if m := release.FindStringSubmatch(s.ask("srvr")); m != nil {
+			return m[1]
+		}
+	}
+	t.Fatal("zktest: no server says its version")
+	return ""
+}
+
+var release = regexp.MustCompile(`^Zookeeper version: ([0-9.]+)`)

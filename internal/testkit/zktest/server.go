@@ -28,6 +28,9 @@ func (s *server) config() string  { return filepath.Join(s.dir, "zoo.cfg") }
 func (s *server) dataDir() string { return filepath.Join(s.dir, "data") }
 func (s *server) logFile() string { return filepath.Join(s.dir, "log") }
 
+// securePort stands in settings for the port of a server that takes TLS.
+const securePort = "SECURE_PORT"
+
 // configure writes zoo.cfg and myid of a server in the ensemble all. settings are further lines of zoo.cfg.
 func (s *server) configure(all []*server, settings []string) error {
 	if err := os.MkdirAll(s.dataDir(), 0o700); err != nil {
@@ -49,7 +52,7 @@ func (s *server) configure(all []*server, settings []string) error {
 		}
 	}
 	for _, line := range settings {
-		fmt.Fprintln(&b, line)
+		fmt.Fprintln(&b, strings.Replace(line, securePort, strconv.Itoa(s.secure), 1))
 	}
 	return os.WriteFile(s.config(), b.Bytes(), 0o600)
 }
@@ -76,8 +79,8 @@ type server struct {
 	id   int    // from 1, as ZooKeeper counts
 	dir  string // absolute path of the directory of zoo.cfg, log and data
 
-	// Ports on 127.0.0.1. A standalone server uses only client.
-	client, quorum, election int
+	// Ports on 127.0.0.1. A standalone server uses only client, and only a server with the setting takes TLS.
+	client, secure, quorum, election int
 
 	cmd    *exec.Cmd // nil while no process runs
 	frozen bool

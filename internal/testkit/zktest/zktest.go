@@ -10,12 +10,15 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+
+	"github.com/flaked/flaked/internal/testkit/certtest"
 )
 
 // Single starts one standalone server and waits until it serves. It ends with
@@ -30,6 +33,18 @@ func Single(t testing.TB, settings ...string) *Ensemble {
 func Three(t testing.TB, settings ...string) *Ensemble {
 	t.Helper()
 	return start(t, 3, settings)
+}
+
+// Secure returns settings for servers that also take TLS, at SecureAddr. The authority signs their certificate.
+// It needs a release of Maven Central: Debian's may lack the libraries.
+func Secure(t testing.TB, ca *certtest.CA) []string {
+	dir, pair := t.TempDir(), ca.Pair("zookeeper", time.Now().Add(24*time.Hour))
+	key := certtest.Write(t, dir, "key.pem", slices.Concat(pair.Key, pair.Cert))
+	return []string{
+		"serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory", "secureClientPort=" + securePort,
+		"ssl.keyStore.type=PEM", "ssl.keyStore.location=" + key, "ssl.clientAuth=none",
+		"ssl.trustStore.type=PEM", "ssl.trustStore.location=" + certtest.Write(t, dir, "ca.pem", ca.PEM),
+	}
 }
 
 func start(t testing.TB, n int, settings []string) *Ensemble {
