@@ -26,7 +26,7 @@ func TestPowerCuts(t *testing.T) {
 		t.Run(fs, func(t *testing.T) {
 			kernelRoot(t)
 			random := rand.New(rand.NewPCG(*seed, uint64(len(fs))))
-			zk := zktest.Single(t)
+			zk := zktest.Three(t)
 			m := newMachine(harness.NewSite(t, zk.Addr()), fs, "512M")
 			order := m.served()
 			worker := m.node.Worker()
@@ -40,7 +40,9 @@ func TestPowerCuts(t *testing.T) {
 				m.cut()
 				end()
 				if away {
-					zk.Kill(0)
+					for i := range zk.Addrs() {
+						zk.Kill(i)
+					}
 				}
 				m.boot("")
 				took := m.ready()
@@ -50,7 +52,9 @@ func TestPowerCuts(t *testing.T) {
 				m.node.Get(1) // the site compares it with those before
 				t.Logf("cut %d: ready after %.1f s, ZooKeeper away: %t", cut, took.Seconds(), away)
 				if away {
-					zk.Start(0)
+					for i := range zk.Addrs() {
+						zk.Start(i)
+					}
 					zk.WaitServing(t)
 				}
 			}
@@ -61,7 +65,7 @@ func TestPowerCuts(t *testing.T) {
 // TestPowerCutOfAFullDisk cuts the power of a machine whose disk is full, while clients ask.
 func TestPowerCutOfAFullDisk(t *testing.T) {
 	kernelRoot(t)
-	m := newMachine(harness.NewSite(t, zktest.Single(t).Addr()), "ext4", "32M")
+	m := newMachine(harness.NewSite(t, zktest.Three(t).Addr()), "ext4", "32M")
 	end := load(m.node, m.served())
 	m.does("fill", "INIT: filled")
 	harness.Pass(t.Context(), 5*time.Second)

@@ -146,12 +146,10 @@ func newMachine(site *harness.Site, fs, size string, flags ...string) *machine {
 	t := site.T
 	t.Helper()
 	kernel, initrd := makeImage(t)
-	_, port, err := net.SplitHostPort(site.Connect)
-	must(t, err)
 	dir := t.TempDir()
 	m := &machine{
 		t: t, node: site.OnPorts(1)[0], kernel: kernel, initrd: initrd, said: filepath.Join(dir, "console"), fs: fs,
-		disk: filepath.Join(dir, "disk"), zk: "10.0.2.2:" + port, flags: flags, monitor: zktest.Port(t),
+		disk: filepath.Join(dir, "disk"), zk: strings.ReplaceAll(site.Connect, "127.0.0.1", "10.0.2.2"), flags: flags, monitor: zktest.Port(t),
 	}
 	raw := filepath.Join(dir, "raw")
 	run(t, "truncate", "-s", size, raw)

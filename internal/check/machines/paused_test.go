@@ -162,7 +162,7 @@ func limited(t *testing.T) (*machine, harness.Sequence) {
 
 // unchecked returns a site that does not check its history at the end.
 func unchecked(t *testing.T) *harness.Site {
-	return &harness.Site{T: t, Connect: zktest.Single(t).Addr(), IDs: harness.NewHistory(), Values: harness.NewLedger()}
+	return &harness.Site{T: t, Connect: zktest.Three(t).Addr(), IDs: harness.NewHistory(), Values: harness.NewLedger()}
 }
 
 // twice returns how many answers have IDs, and how many values, that came before. The load must have ended.
