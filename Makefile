@@ -26,6 +26,7 @@ FIRST ?= $(shell date +%s)
 FOR ?= 30m
 SEED ?= 0
 ONLY ?=
+SECURE ?=
 CUTS ?= 20
 REPORT ?= bin/chaos
 # If one of these is empty, tests skip the clients or tools that are missing.
@@ -190,7 +191,7 @@ containers: ## the image, the Compose file, the manifests, and the files of a re
 
 # As root on Debian the first run installs QEMU and unpacks a kernel.
 .PHONY: machines
-machines: ## virtual machines: power cuts, standing still, a resumed snapshot, a clone (20 minutes). CUTS=20 on each filesystem
+machines: ## virtual machines: power cuts, standing still, a resumed snapshot, a clone (20 minutes). CUTS=20 on each filesystem, ONLY='PowerCuts'
 	@zk=$$(scripts/zk-dev.sh install)
 	eval "$$zk"
 	machines=$$(scripts/get-machines.sh) || {
@@ -200,7 +201,7 @@ machines: ## virtual machines: power cuts, standing still, a resumed snapshot, a
 	}
 	eval "$$machines"
 	set -x
-	FLAKED_TEST_ZK=require $(GO) test -vet=off -count=1 -timeout 90m -v ./internal/check/machines -cuts $(CUTS)
+	FLAKED_TEST_ZK=require $(GO) test -vet=off -count=1 -timeout 90m -v ./internal/check/machines -run '$(ONLY)' -cuts $(CUTS)
 
 # The database of weaknesses is asked over the network. Without it nothing is checked.
 .PHONY: vulncheck
@@ -258,7 +259,7 @@ spec: ## the models of docs/spec, checked by Spin: the promise, and a run that b
 
 # Each line is a make of its own, so that one failure does not hide the others.
 .PHONY: nightly
-nightly: ## the slow checks: mutants, models, a campaign, fuzzing, containers, processors, two equal releases, clients (an hour)
+nightly: ## the slow checks: mutants, models, a campaign, fuzzing, containers, processors, two equal releases, clients (two hours)
 	@failed=
 	zk=$$(scripts/zk-dev.sh install)
 	eval "$$zk"
@@ -267,6 +268,7 @@ nightly: ## the slow checks: mutants, models, a campaign, fuzzing, containers, p
 	check $(MAKE) spec
 	check env FLAKED_TEST_ZK=require FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 45m ./internal/check/mutants -run CampaignCatchesMutants
 	check $(MAKE) chaos FOR=10m
+	check $(MAKE) zookeepers FOR=10m CUTS=3
 	check $(MAKE) fuzz FOR=10m
 	check $(MAKE) processors
 	check $(MAKE) kubernetes
@@ -294,13 +296,34 @@ chaos-worlds: ## the same in clusters of other layouts and rollback policies. N=
 	$(GO) test -vet=off -count=1 -timeout 0 -v ./internal/core/node -run '^TestSimulationOfOtherWorlds$$' -sim.first=$(FIRST) -sim.count=$(N)
 
 .PHONY: chaos
-chaos: ## five nodes and three ZooKeepers under faults. FOR=30m SEED=n ONLY='kill,disk' REPORT=dir
+chaos: ## five nodes and three ZooKeepers under faults. FOR=30m SEED=n ONLY='kill,disk' REPORT=dir SECURE=1: TLS, digest
 	@zk=$$(scripts/zk-dev.sh install)
 	eval "$$zk"
 	export FLAKED_TEST_ZK=require
 	set -x
 	$(GO) test -vet=off -count=1 -timeout 0 -v ./internal/check/campaign -run 'TestCampaign$$' \
-	  -chaos.for $(FOR) -chaos.seed $(SEED) -chaos.only '$(ONLY)' -chaos.report $(abspath $(REPORT))
+	  -chaos.for $(FOR) -chaos.seed $(SEED) -chaos.only '$(ONLY)' -chaos.report $(abspath $(REPORT)) -chaos.secure=$(if $(SECURE),true,false)
+
+# The logs and reports are in bin/zookeepers.
+.PHONY: zookeepers
+zookeepers: ## the campaign, and power cuts of virtual machines, on each tested release of ZooKeeper. FOR=10m CUTS=3 each
+	@mkdir -p bin/zookeepers
+	failed=
+	for version in $$(scripts/zk-dev.sh versions); do
+	  zk=$$(scripts/zk-dev.sh install --version "$$version") || { echo "ZooKeeper $$version: NOT RUN: see above"; continue; }
+	  eval "$$zk"
+	  secure= log=bin/zookeepers/$$version said=
+	  rm -rf "$$log" "$$log".log "$$log"-machines.log
+	  case $$version in 3.9.*) secure=1 ;; esac
+	  $(MAKE) chaos SECURE=$$secure REPORT="$$log" >"$$log.log" 2>&1 || said=', the campaign FAILED'
+	  $(MAKE) machines ONLY=PowerCuts >"$$log-machines.log" 2>&1 || said+=', machines FAILED'
+	  echo "$$(sed -n '1s/^[^:]*: //p' "$$log/report.txt" || echo "ZooKeeper $$version"); $$(grep -c 'cut [0-9]*: ready after' "$$log-machines.log" || :) power cuts$$said"
+	  if [[ -n $$said ]]; then
+	    failed+=" $$version"
+	    tail -n 30 "$$log.log" "$$log-machines.log"
+	  fi
+	done
+	if [[ -n $$failed ]]; then echo "make zookeepers: FAILED:$$failed: see bin/zookeepers" >&2; exit 1; fi
 
 # What the scripts of bench/ run.
 .PHONY: bench-programs

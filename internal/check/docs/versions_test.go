@@ -13,7 +13,7 @@ import (
 var update = flag.Bool("update", false, "write the table of tested versions into docs/clients.md")
 
 // pins is a row of the table of tested versions in docs/clients.md. A nightly run tests each version in file that
-// pattern finds: FLAKED_TEST_VERSIONS=1 scripts/test-clients.sh.
+// pattern finds: FLAKED_TEST_VERSIONS=1 scripts/test-clients.sh, and make zookeepers.
 type pins struct {
 	name, file, pattern string
 	tried               string // with what it was tried, for the table
@@ -26,6 +26,8 @@ const (
 
 var tested = []pins{
 	{"Go", "go.mod", `(?m)^go (\S+)`, "client, node"},
+	{"ZooKeeper", "scripts/zk-dev.sh", `(?m)^readonly VERSIONS='(.*)'`,
+		"three servers: the campaign, power cuts; TLS and digest with the newest"},
 	{"Java", pom, `<maven.compiler.release>(\d+)<`, "client; virtual threads with Java 24 or later, if installed"},
 	{"Spring Boot", "scripts/trial-spring.sh", `(?m)set -- (.*)`,
 		"two clients in one application, inserts, health; with and without AOT, on the JVM"},
