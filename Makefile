@@ -317,7 +317,9 @@ zookeepers: ## the campaign, and power cuts of virtual machines, on each tested 
 	  case $$version in 3.9.*) secure=1 ;; esac
 	  $(MAKE) chaos SECURE=$$secure REPORT="$$log" >"$$log.log" 2>&1 || said=', the campaign FAILED'
 	  $(MAKE) machines ONLY=PowerCuts >"$$log-machines.log" 2>&1 || said+=', machines FAILED'
-	  echo "$$(sed -n '1s/^[^:]*: //p' "$$log/report.txt" || echo "ZooKeeper $$version"); $$(grep -c 'cut [0-9]*: ready after' "$$log-machines.log" || :) power cuts$$said"
+	  cuts="$$(grep -c 'cut [0-9]*: ready after' "$$log-machines.log" || :) power cuts"
+	  if grep -q 'NOT RUN' "$$log-machines.log"; then cuts="power cuts NOT RUN: see $$log-machines.log"; fi
+	  echo "$$(sed -n '1s/^[^:]*: //p' "$$log/report.txt" || echo "ZooKeeper $$version"); $$cuts$$said"
 	  if [[ -n $$said ]]; then
 	    failed+=" $$version"
 	    tail -n 30 "$$log.log" "$$log-machines.log"
