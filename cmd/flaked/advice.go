@@ -12,6 +12,8 @@ import (
 	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/dialog"
+	"github.com/flaked/flaked/internal/ops/poll"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
@@ -54,6 +56,9 @@ func advise(err error) (advice string, known error) {
 	if _, ok := errors.AsType[*coordinator.StillFrozenError](err); ok {
 		return adviceOf(view.Frozen), err
 	}
+	if e, ok := errors.AsType[*poll.SilentError](err); ok {
+		return silentAdvice(e.Err), e
+	}
 	if _, ok := errors.AsType[*codedError](err); ok {
 		return "", err // a command has said what to do
 	}
@@ -72,6 +77,7 @@ func sentinelAdvice(err error) string {
 		{store.ErrDenied, adviceOf(view.ZooKeeperDenied)},
 		{store.ErrQuota, adviceOf(view.ZooKeeperQuota)},
 		{store.ErrLocalSession, adviceOf(view.ZooKeeperLocal)},
+		{poll.ErrTwoClusters, ". Give --addr of one of them, or name it with --cluster"},
 		{operator.ErrNoState, ". Start a node with `flaked serve`, and try again when it is ready"},
 		{operator.ErrExists, ". `flaked seq show` prints it, and `flaked seq set` changes it"},
 		{operator.ErrNotFound, ". `flaked seq list` prints the names"},
@@ -119,6 +125,26 @@ func codeAdvice(code ids.Code) string {
 		return ". Give a token that the node knows, with --token-file FILE or " + tokenEnv
 	}
 	return ""
+}
+
+// silentAdvice returns what to do about err, for which a node has not answered, after a full stop.
+func silentAdvice(err error) string {
+	access, kind := accessAdvice(err), dialog.KindOf(err)
+	switch {
+	case access != "":
+		return access
+	case kind == dialog.TimedOut:
+		return ". Check that it is a flaked node, or wait longer with --timeout"
+	case kind == dialog.ConnectionRefused, kind == dialog.SocketNotFound:
+		return ". Start a node with `flaked serve`, or give another with --addr (FLAKED_ADDR)"
+	case errors.Is(err, dialog.ErrLong):
+		return ". Check that it is a flaked node"
+	case errors.Is(err, poll.ErrHTTP):
+		return ". Give the node's --listen address, whose port is " + dialog.DefaultPort + " by default"
+	case kind == dialog.ConnectionClosed:
+		return ". Check that it is a flaked node, and that it is not stopping"
+	}
+	return ". Check --addr (FLAKED_ADDR)"
 }
 
 // accessAdvice returns what to do about a failure to secure a connection, or about a node that refuses clients without

@@ -114,7 +114,7 @@ func TestNodeTranscript(t *testing.T) {
 		"ALONE": fakeNode(t, "tcp", "127.0.0.1:0", says(answer(cutOff))),
 		"YOUNG": fakeNode(t, "tcp", "127.0.0.1:0", says(answer(starting))),
 		"LONG": fakeNode(t, "tcp", "127.0.0.1:0", says(answer(behind,
-			func(s *node.Snapshot) { s.ZooKeeper.Error = strings.Repeat("x", maxReply/2) }))),
+			func(s *node.Snapshot) { s.ZooKeeper.Error = strings.Repeat("x", (4<<20)/2) }))),
 		"NODE": os.Getenv("FLAKED_ADDR"),
 	}
 	transcript(t, "node.txt", names, func(event string) {
@@ -132,7 +132,7 @@ func TestNodeTranscript(t *testing.T) {
 
 // A line without an end does not fill the memory.
 func TestGetOfALongLine(t *testing.T) {
-	t.Setenv("FLAKED_ADDR", fakeNode(t, "tcp", "127.0.0.1:0", says(strings.Repeat("x", maxReply+1))))
+	t.Setenv("FLAKED_ADDR", fakeNode(t, "tcp", "127.0.0.1:0", says(strings.Repeat("x", (4<<20)+1))))
 	call(t, "", "get").wants(t, exitUnreachable, "", "its reply is longer than any of a node. Check")
 }
 

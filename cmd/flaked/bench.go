@@ -18,6 +18,7 @@ import (
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/internal/load"
+	"github.com/flaked/flaked/internal/ops/poll"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
@@ -120,7 +121,7 @@ func benchFailed(c *cli.Context, cfg load.Config, err error) error {
 	case errors.Is(err, syscall.EMFILE):
 		return failure("%w. Raise the limit of open files (ulimit -n), or give fewer --conns", err)
 	case errors.Is(err, load.ErrConnect):
-		return unanswered(c.String("addr"), cfg.Timeout, err)
+		return poll.Silent(c.String("addr"), cfg.Timeout, err)
 	case errors.Is(err, context.Canceled):
 		return err
 	}

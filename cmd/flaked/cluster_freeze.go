@@ -10,6 +10,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/ops/poll"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
@@ -104,7 +105,7 @@ func clusterThaw(c *cli.Context) error {
 
 // confirmThaw asks for confirmation if there is a freeze to end or a lost worker to free. The words name whom nobody
 // could ask.
-func confirmThaw(c *cli.Context, st store.Store, nodes *asker, cl coordinator.Cluster, frozen bool) error {
+func confirmThaw(c *cli.Context, st store.Store, nodes *poll.Asker, cl coordinator.Cluster, frozen bool) error {
 	entries, err := coordinator.ReadSlots(c.Context, st, cl)
 	if err != nil {
 		return err
@@ -112,18 +113,18 @@ func confirmThaw(c *cli.Context, st store.Store, nodes *asker, cl coordinator.Cl
 	if !frozen && !slices.ContainsFunc(entries, func(e coordinator.Entry) bool { return e.Absent || e.Slot.StandsIn }) {
 		return nil
 	}
-	h, err := hear(c.Context, st, nodes, nil, "")
+	h, err := poll.Hear(c.Context, st, nodes, nil, "")
 	if err != nil {
 		return err
 	}
-	if running := h.lostButRun(); len(running) > 0 {
+	if running := h.LostButRun(); len(running) > 0 {
 		return failure("these nodes run, but ZooKeeper has lost their records: %s. A new node could take their "+
 			"workers, and issue the same IDs. Nothing was changed. Connect them to ZooKeeper, so that they put their "+
 			"records back, or stop them", strings.Join(running, ", "))
 	}
 	risk, name := "", c.String("cluster")
 	words := fmt.Sprintf("no lost holder of cluster %s is left", name)
-	if unasked := h.unasked(); unasked != "" {
+	if unasked := h.Unasked(); unasked != "" {
 		risk, words = ". Nobody could ask "+unasked, words+": not "+unasked
 	}
 	return confirm(c, fmt.Sprintf("all workers of cluster %s become available to new nodes. If a holder of one of "+

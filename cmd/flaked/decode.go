@@ -14,6 +14,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/ops/poll"
 	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/worker"
 )
@@ -105,30 +106,30 @@ func findLayout(c *cli.Context) (found foundLayout, err error) {
 	if err != nil {
 		return found, err
 	}
-	lines, err := node.ask(c.Context, "STATUS", 1)
+	lines, err := node.Ask(c.Context, "STATUS", 1)
 	if reply, refused := errors.AsType[*ids.ReplyError](err); refused {
 		return found, failure("%w%s", err, accessAdvice(reply))
 	}
-	if _, silent := errors.AsType[*silentError](err); silent {
+	if _, silent := errors.AsType[*poll.SilentError](err); silent {
 		return found, fmt.Errorf("%w. Without a node, give the cluster's layout, such as --layout leaf, the default",
 			err)
 	}
 	if err != nil {
 		return found, err
 	}
-	doc, ok := parseStatus(lines[0])
+	doc, ok := poll.ParseStatus(lines[0])
 	if !ok {
-		return found, failure("%s answered %.60q to STATUS. Check that it is a flaked node", node.addr, lines[0])
+		return found, failure("%s answered %.60q to STATUS. Check that it is a flaked node", node.Addr, lines[0])
 	}
 	layout := doc.Cluster.Layout
 	if layout == "" {
 		return found, failure("the node at %s does not know its cluster's layout yet: it has not "+
-			"reached ZooKeeper. Try again later", node.addr)
+			"reached ZooKeeper. Try again later", node.Addr)
 	}
-	found.from = fmt.Sprintf("node %s, cluster %s", node.addr, printable(doc.Cluster.Name))
+	found.from = fmt.Sprintf("node %s, cluster %s", node.Addr, printable(doc.Cluster.Name))
 	if found.Layout, err = worker.ParseLayout(layout); err != nil {
 		return found, failure("%s answered %.60q for its layout. Check that it is a flaked node of this "+
-			"release", node.addr, layout)
+			"release", node.Addr, layout)
 	}
 	return found, nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/ops/poll"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
@@ -82,12 +83,13 @@ func explain(ctx context.Context, err error) (int, string) {
 	}
 	code := exitFailure
 	var coded *codedError
+	_, silent := errors.AsType[*poll.SilentError](err)
 	switch {
 	case errors.As(err, &coded):
 		code = coded.code
 	case ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnreachable)):
 		return exitFailure, "interrupted"
-	case errors.Is(err, store.ErrUnreachable):
+	case silent, errors.Is(err, store.ErrUnreachable):
 		code = exitUnreachable
 	}
 	if errors.Is(err, errLogged) {

@@ -109,6 +109,16 @@ func nodeClusterFlag() cli.Flag {
 		"The command uses no answer of a node of another one"}
 }
 
+// askFlags returns the flags that nodeAsker reads.
+func askFlags() []cli.Flag {
+	return inCategory(security, append([]cli.Flag{
+		tokenFileFlag("`FILE` with a token for the nodes. It is sent to all of them, encrypted only with --tls. " +
+			"FLAKED_TOKEN gives the token itself, which is sent only to nodes on this machine, to those of --addr, " +
+			"and with --tls-ca to all"),
+	}, tlsFlags("tls", "use TLS to the nodes, except over unix sockets. Any of the flags below implies it",
+		"the node's")...)...)
+}
+
 // accessFlags returns the flags that nodeAccess reads.
 func accessFlags() []cli.Flag {
 	return inCategory(security, append([]cli.Flag{

@@ -30,7 +30,7 @@ func healthcheck(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	lines, err := node.ask(c.Context, "READY", 1)
+	lines, err := node.Ask(c.Context, "READY", 1)
 	var reply *ids.ReplyError
 	if errors.As(err, &reply) {
 		if reply.Code == ids.WRONGNODE { // not a node that is not ready

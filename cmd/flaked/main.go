@@ -1,5 +1,5 @@
 // Command flaked runs a node that issues snowflake IDs, and administers a cluster of nodes.
-// This package is the command line: flags, tables, exit codes, the ports of a node, and what commands ask nodes.
+// This package is the command line: flags, tables, exit codes, and the ports of a node.
 package main
 
 import (

@@ -24,7 +24,7 @@ func printNumbers(c *cli.Context, request, what string, n int, advice func(*ids.
 	if n > 1 {
 		request += " " + strconv.Itoa(n)
 	}
-	lines, err := node.ask(c.Context, request, n)
+	lines, err := node.Ask(c.Context, request, n)
 	if reply, ok := errors.AsType[*ids.ReplyError](err); ok {
 		text := advice(reply)
 		if text == elsewhere && strings.Contains(reply.Text, "Retry") {
@@ -37,7 +37,7 @@ func printNumbers(c *cli.Context, request, what string, n int, advice func(*ids.
 	}
 	for _, line := range lines {
 		if _, ok := dialog.Number([]byte(line)); !ok {
-			return failure("%s answered %.60q, which is not %s. Check that it is a flaked node", node.addr, line, what)
+			return failure("%s answered %.60q, which is not %s. Check that it is a flaked node", node.Addr, line, what)
 		}
 	}
 	return say(c, "%s\n", strings.Join(lines, "\n"))

@@ -12,6 +12,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/dialog"
+	"github.com/flaked/flaked/internal/ops/poll"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
@@ -64,7 +65,7 @@ type recoverer struct {
 	c     *cli.Context
 	o     operator.Sequences
 	name  string
-	nodes *asker
+	nodes *poll.Asker
 	named []string
 }
 
@@ -82,14 +83,14 @@ func (r recoverer) recover() error {
 	case before.Incarnation == st.Incarnation:
 		return failure("%s is not frozen. Nothing was changed", r.name)
 	}
-	h, err := hear(r.c.Context, r.o.Store, r.nodes, r.named, "SEQ "+r.name)
+	h, err := poll.Hear(r.c.Context, r.o.Store, r.nodes, r.named, "SEQ "+r.name)
 	if err != nil {
 		return err
 	}
 	taken := before.Next
-	known := make([]int64, len(h.replies))
-	for k := range h.replies {
-		known[k] = takenBy(&h.replies[k], before)
+	known := make([]int64, len(h.Replies))
+	for k := range h.Replies {
+		known[k] = r.takenBy(&h.Replies[k], before)
 		taken = max(taken, known[k])
 	}
 	next, err := goesOnAt(r.c, before, taken)
@@ -102,7 +103,7 @@ func (r recoverer) recover() error {
 	fmt.Fprintf(r.c.App.Writer, "The highest known value is %s. The sequence can go on at %d.\n",
 		lastOf(before, taken), next)
 	return changeSequence(r.c, r.o, found, st, operator.Change{Next: &next, VouchedIn: st.Incarnation},
-		h.unasked())
+		h.Unasked())
 }
 
 // goesOnAt returns the value at which the sequence goes on. taken is the number of positions that the record or a node
@@ -139,31 +140,31 @@ func lastOf(r record.Record, n int64) string {
 
 // takenBy returns the number of positions that a node knows to be taken, by its reply to SEQ: 0 if it does not say. A
 // reply about another sequence is not one of the node that was asked.
-func takenBy(r *heardReply, known record.Record) (taken int64) {
-	if r.asked != view.Answered {
+func (r recoverer) takenBy(reply *poll.Reply, known record.Record) (taken int64) {
+	if reply.Asked != view.Answered {
 		return 0
 	}
-	err := r.refused()
-	fields := dialog.Fields(r.line)
+	err := reply.Refused()
+	fields := dialog.Fields(reply.Line)
 	taken, parseErr := strconv.ParseInt(fields["taken"], 10, 64)
 	switch {
 	case err != nil && strings.Contains(err.Error(), "reason="+string(record.NoSequence)):
-		r.why = "it does not know the sequence"
+		reply.Why = "it does not know the sequence"
 		return 0
 	case err != nil:
-		r.asked, r.why = outcome(err)
+		reply.Asked, reply.Why = r.nodes.Outcome(err)
 	case fields["mode"] != known.Mode.String() || fields["start"] != strconv.FormatInt(known.Start, 10) ||
 		fields["increment"] != strconv.FormatInt(known.Increment, 10):
-		r.asked, r.why = view.AnotherNode, "it knows another sequence with this name"
+		reply.Asked, reply.Why = view.AnotherNode, "it knows another sequence with this name"
 	case parseErr != nil || taken < 0 || taken > known.Positions():
-		r.asked, r.why = view.AnotherNode, "its reply is not a node's"
+		reply.Asked, reply.Why = view.AnotherNode, "its reply is not a node's"
 	default:
 		return taken
 	}
 	return 0
 }
 
-func printKnown(w io.Writer, r record.Record, h *poll, known []int64) error {
+func printKnown(w io.Writer, r record.Record, h *poll.Hearing, known []int64) error {
 	var t textTable
 	t.add("KNOWN BY", "HIGHEST VALUE", "NODE", "ANSWER")
 	t.add("ZooKeeper", lastOf(r, r.Next), "", "")
@@ -173,24 +174,24 @@ func printKnown(w io.Writer, r record.Record, h *poll, known []int64) error {
 		}
 		t.add(view.Short(address), lastOf(r, taken), name, asked)
 	}
-	for k, r := range h.replies {
-		if r.asked == view.Answered {
-			add(r.address, known[k], r.name, r.asked, r.why)
+	for k, r := range h.Replies {
+		if r.Asked == view.Answered {
+			add(r.Address, known[k], r.Name, r.Asked, r.Why)
 		}
 	}
-	silent := h.silent()
+	silent := h.Silent()
 	for _, o := range silent[:min(len(silent), silentMost)] {
-		asked, why := h.answerAt(o)
-		add(o.at, 0, o.name, asked, why)
+		asked, why := h.AnswerAt(o)
+		add(o.At, 0, o.Name, asked, why)
 	}
 	if err := t.print(w); err != nil {
 		return err
 	}
 	text := ""
-	if n := len(silent) + h.left; n > 0 {
+	if n := len(silent) + h.Left; n > 0 {
 		text = view.Plural(int64(n), "node") + " did not answer, and may have issued higher values.\n"
 	}
-	if missing := h.missing(); len(missing) > 0 {
+	if missing := h.Missing(); len(missing) > 0 {
 		text += "ZooKeeper has lost the records of " + view.WorkersText(missing) + ". Their holders, if there are any, " +
 			"could not be asked, and may have issued higher values. Add the --addr of each that runs.\n"
 	}

@@ -11,11 +11,10 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/internal/dialog"
+	"github.com/flaked/flaked/internal/ops/poll"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
@@ -73,7 +72,7 @@ func status(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		nodes.askWorkers(c.Context, r.Cluster, r.Workers)
+		nodes.Workers(c.Context, r.Cluster, r.Workers)
 		readSequences(c.Context, st, &r)
 		r.Judge()
 		return showStatus(c, r)
@@ -82,8 +81,8 @@ func status(c *cli.Context) error {
 
 // statusWithoutZooKeeper asks the node on this machine, after ZooKeeper could not be read because of err.
 // Without ZooKeeper, only the name of the cluster is known, so it is all that can be compared.
-func statusWithoutZooKeeper(c *cli.Context, nodes *asker, err error) error {
-	found, cluster := nodes.askNamed(c.Context, defaultAddr)
+func statusWithoutZooKeeper(c *cli.Context, nodes *poll.Asker, err error) error {
+	found, cluster := nodes.At(c.Context, defaultAddr)
 	if found.Says == nil || cluster.Name != c.String("cluster") {
 		return fmt.Errorf("%w. `flaked status --addr HOST:PORT` asks nodes without ZooKeeper", err)
 	}
@@ -91,34 +90,20 @@ func statusWithoutZooKeeper(c *cli.Context, nodes *asker, err error) error {
 	return showStatus(c, r)
 }
 
-func statusOfAddrs(c *cli.Context, nodes *asker) error {
+func statusOfAddrs(c *cli.Context, nodes *poll.Asker) error {
 	addrs, err := namedAddrs(c)
-	if err := cmp.Or(err, nodes.tlsErr); err != nil {
+	if err := cmp.Or(err, nodes.TLSErr); err != nil {
 		return err
 	}
-	found, clusters := make([]view.WorkerReport, len(addrs)), make([]node.ClusterSnapshot, len(addrs))
-	allAtOnce(len(addrs), func(i int) { found[i], clusters[i] = nodes.askNamed(c.Context, addrs[i]) })
 	wanted := ""
 	if c.IsSet("cluster") {
 		wanted = c.String("cluster")
 	}
-	if err := cmp.Or(c.Context.Err(), oneCluster(wanted, found, clusters)); err != nil {
+	found, err := nodes.AtAll(c.Context, wanted, addrs)
+	if err != nil {
 		return err
 	}
 	return showStatus(c, view.AssessNodes("", found, time.Now()))
-}
-
-// namedAddrs returns the addresses of --addr, each once.
-func namedAddrs(c *cli.Context) (addrs []string, err error) {
-	for _, addr := range c.StringSlice("addr") {
-		if _, _, err := dialog.SplitAddr(addr); err != nil {
-			return nil, usageError("--addr: %w", err)
-		}
-		if !slices.Contains(addrs, addr) {
-			addrs = append(addrs, addr)
-		}
-	}
-	return addrs, nil
 }
 
 // sequencesTime bounds the time for which status reads sequences: a cluster may have 100,000 of them.

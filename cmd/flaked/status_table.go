@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -91,4 +92,34 @@ func statusFooter(r view.Report) (lines []string) {
 		lines = append(lines, asked)
 	}
 	return lines
+}
+
+// askedLine returns a line on the nodes that were asked, "" for none. Each kind of failure has the reason of one node.
+func askedLine(workers []view.WorkerReport) string {
+	n, why := make(map[string]int), make(map[string]string)
+	for _, w := range workers {
+		if w.Asked != "" {
+			n[w.Asked]++
+			why[w.Asked] = cmp.Or(why[w.Asked], w.Why)
+		}
+	}
+	var parts []string
+	for _, row := range [][2]string{
+		{view.Answered, "answered"}, {view.NoAnswer, "did not answer"}, {view.TimedOut, "did not answer in time"},
+		{view.AccessDenied, "denied access"}, {view.TLSFailed, "failed in TLS"},
+		{view.AnotherNode, "replaced by another node"}, {view.NoAddress, "without an address for this machine"},
+	} {
+		if n[row[0]] == 0 {
+			continue
+		}
+		part := fmt.Sprintf("%d %s", n[row[0]], row[1])
+		if because := why[row[0]]; because != "" && because != row[0] {
+			part += " (" + because + ")"
+		}
+		parts = append(parts, part)
+	}
+	if len(parts) == 0 || n[view.Answered] > 0 && len(parts) == 1 {
+		return "" // the verdict says it
+	}
+	return "nodes asked: " + strings.Join(parts, ", ")
 }

@@ -142,7 +142,7 @@ func TestStatusOfAllWorkersIsFast(t *testing.T) {
 		!strings.Contains(r.stdout, "nodes asked: 1024 did not answer in time") {
 		t.Errorf("%d rows, and below them %q", n, r.stdout[max(0, len(r.stdout)-500):])
 	}
-	if took > 3*time.Second+askTime { // under the race detector, on a busy machine
+	if took > 4*time.Second { // under the race detector, on a busy machine
 		t.Errorf("status took %v", took)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package poll
 
 import (
 	"cmp"
@@ -9,12 +9,10 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/urfave/cli/v2"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flaked/flaked/ids"
@@ -32,46 +30,24 @@ const (
 	minAskTime = 100 * time.Millisecond // for each address, within askTime
 )
 
-// askFlags returns the flags that nodeAsker reads.
-func askFlags() []cli.Flag {
-	return inCategory(security, append([]cli.Flag{
-		tokenFileFlag("`FILE` with a token for the nodes. It is sent to all of them, encrypted only with --tls. " +
-			"FLAKED_TOKEN gives the token itself, which is sent only to nodes on this machine, to those of --addr, " +
-			"and with --tls-ca to all"),
-	}, tlsFlags("tls", "use TLS to the nodes, except over unix sockets. Any of the flags below implies it",
-		"the node's")...)...)
-}
-
-// asker asks nodes for their own state.
-type asker struct {
-	host string // this machine's name
-	// token is sent to nodes on this machine, and with everywhere also to others. Without TLS
+// Asker asks nodes for their own state.
+type Asker struct {
+	// Host is this machine's name. Without one, nobody on loopback is asked.
+	Host string
+	// Token is sent to nodes on this machine, and with Everywhere also to others. Without TLS
 	// it crosses the network in the clear, to any address that a record in ZooKeeper names.
-	token      string
-	everywhere bool
-	// tls is nil for plain TCP. tlsErr is the error of the TLS flags. With an error, no node can be asked.
-	tls    *tls.Config
-	tlsErr error
-}
-
-// nodeAsker returns the asker that the flags describe.
-func nodeAsker(c *cli.Context) (*asker, error) {
-	token, err := nodeToken(c)
-	if err != nil {
-		return nil, err
-	}
-	a := newAsker(clientTLS(c, "tls"))
-	a.token, a.everywhere = token, c.String("token-file") != ""
-	return a, nil
-}
-
-func newAsker(config *tls.Config, tlsErr error) *asker {
-	host, _ := os.Hostname() // without one, nobody on loopback is asked
-	return &asker{host: host, tls: config, tlsErr: tlsErr}
+	Token      string
+	Everywhere bool
+	// TLS is nil for plain TCP. TLSErr is the reason why it cannot be used. With an error, no node can be asked.
+	TLS    *tls.Config
+	TLSErr error
+	// Advice returns what to do about a failure to secure a connection, or about a node that refuses clients without a
+	// token or without TLS, after a full stop. It returns "" for any other error.
+	Advice func(error) string
 }
 
 // reachAll returns those of the addresses for clients of a node on machine that can be dialled from here, at most 8.
-func (a *asker) reachAll(addresses, machine string) (all []string) {
+func (a *Asker) reachAll(addresses, machine string) (all []string) {
 	for addr := range strings.SplitSeq(addresses, ",") {
 		if at := a.reach(addr, machine); at != "" && len(all) < 8 {
 			all = append(all, at)
@@ -82,8 +58,8 @@ func (a *asker) reachAll(addresses, machine string) (all []string) {
 
 // reach returns where to dial an address of a node on machine from here, "" if that is impossible. A unix socket and a
 // loopback address can be dialled only if machine is this one.
-func (a *asker) reach(addr, machine string) string {
-	here := a.host != "" && machine == a.host
+func (a *Asker) reach(addr, machine string) string {
+	here := a.Host != "" && machine == a.Host
 	network, address, err := dialog.SplitAddr(addr)
 	if err != nil || network == "unix" {
 		if err != nil || !here {
@@ -107,9 +83,9 @@ func (a *asker) reach(addr, machine string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// askWorkers adds what the nodes themselves say to the workers of a report. It asks the nodes of
+// Workers adds what the nodes themselves say to the workers of a report. It asks the nodes of
 // workers that are live or disconnected. Each answer names its cluster, which must be ours.
-func (a *asker) askWorkers(ctx context.Context, ours view.ClusterReport, workers []view.WorkerReport) {
+func (a *Asker) Workers(ctx context.Context, ours view.ClusterReport, workers []view.WorkerReport) {
 	var running []*view.WorkerReport
 	var addresses [][]string
 	for i := range workers {
@@ -145,7 +121,7 @@ type statusReply struct {
 
 // askAll asks nodes at all of their addresses, each node until one address answers: another may require TLS, or hang.
 // It returns the outcome at each address.
-func (a *asker) askAll(ctx context.Context, nodes [][]string) [][]statusReply {
+func (a *Asker) askAll(ctx context.Context, nodes [][]string) [][]statusReply {
 	ctx, cancel := context.WithTimeout(ctx, askTime)
 	defer cancel()
 	most := timeOfOne(len(slices.Concat(nodes...)))
@@ -197,17 +173,17 @@ func best(got []statusReply, addresses, machine string) statusReply {
 }
 
 // ask sends a node STATUS, and perhaps a second request for one line. named means that the user named the address.
-func (a *asker) ask(ctx context.Context, addr string, named bool, requests ...string) (got statusReply) {
-	if a.tlsErr != nil {
-		return statusReply{asked: view.TLSFailed, why: a.tlsErr.Error()}
+func (a *Asker) ask(ctx context.Context, addr string, named bool, requests ...string) (got statusReply) {
+	if a.TLSErr != nil {
+		return statusReply{asked: view.TLSFailed, why: a.TLSErr.Error()}
 	}
-	node := nodeAt{dialog.Client{TLS: a.tls, Token: a.tokenFor(addr, named)}, addr, nodesTime}
-	lines, err := node.ask(ctx, strings.Join(requests, "\n"), len(requests))
+	node := Node{dialog.Client{TLS: a.TLS, Token: a.tokenFor(addr, named)}, addr, nodesTime}
+	lines, err := node.Ask(ctx, strings.Join(requests, "\n"), len(requests))
 	if err != nil {
-		got.asked, got.why = outcome(err)
+		got.asked, got.why = a.Outcome(err)
 		return got
 	}
-	doc, ok := parseStatus(lines[0])
+	doc, ok := ParseStatus(lines[0])
 	if !ok {
 		return statusReply{asked: view.AnotherNode, why: "its reply to STATUS is not a node's"}
 	}
@@ -215,12 +191,12 @@ func (a *asker) ask(ctx context.Context, addr string, named bool, requests ...st
 }
 
 // tokenFor returns the token to send to an address, "" for none. named means that the user named the address.
-func (a *asker) tokenFor(addr string, named bool) string {
+func (a *Asker) tokenFor(addr string, named bool) string {
 	// Anybody who can write the record could name a server with a certificate of a public authority, but not of one
 	// that the user named.
-	vouched := named || a.tls != nil && a.tls.RootCAs != nil
-	if vouched || a.everywhere || strings.HasPrefix(addr, "unix:") || dialog.IsLoopback(addr) {
-		return a.token
+	vouched := named || a.TLS != nil && a.TLS.RootCAs != nil
+	if vouched || a.Everywhere || strings.HasPrefix(addr, "unix:") || dialog.IsLoopback(addr) {
+		return a.Token
 	}
 	return ""
 }
@@ -242,11 +218,11 @@ func allAtOnce(n int, f func(i int)) {
 	_ = asking.Wait() // always nil
 }
 
-// outcome returns why there is no answer: one of the results of view, and details.
-func outcome(err error) (asked, why string) {
-	advice := accessAdvice(err)
+// Outcome returns why there is no answer: one of the results of view, and details.
+func (a *Asker) Outcome(err error) (asked, why string) {
+	advice := a.Advice(err)
 	reply, refused := errors.AsType[*ids.ReplyError](err)
-	silent, isSilent := errors.AsType[*silentError](err)
+	silent, isSilent := errors.AsType[*SilentError](err)
 	switch {
 	case refused && advice != "":
 		return view.AccessDenied, view.Clean(reply.Line()) + advice
@@ -254,11 +230,11 @@ func outcome(err error) (asked, why string) {
 		return view.NoAnswer, view.Clean(reply.Line())
 	case dialog.KindOf(err) == dialog.TimedOut, errors.Is(err, context.Canceled):
 		if why = "timed out"; isSilent {
-			why = silent.why
+			why = silent.Why
 		}
 		return view.TimedOut, why
 	case isSilent:
-		why = silent.why
+		why = silent.Why
 	}
 	if advice != "" {
 		return view.TLSFailed, view.Clean(why) + advice
@@ -266,9 +242,9 @@ func outcome(err error) (asked, why string) {
 	return view.NoAnswer, view.Clean(why)
 }
 
-// askNamed asks a node at an address that the user named, and returns its state and its cluster. A node that did not
-// say so has no worker.
-func (a *asker) askNamed(ctx context.Context, addr string) (w view.WorkerReport, cluster node.ClusterSnapshot) {
+// At asks a node at an address that the user named, and returns its state and its cluster. A node that did not say so
+// has no worker.
+func (a *Asker) At(ctx context.Context, addr string) (w view.WorkerReport, cluster node.ClusterSnapshot) {
 	got := a.ask(ctx, addr, true, "STATUS")
 	w = view.WorkerReport{Worker: -1, Address: addr, Asked: got.asked, Why: got.why}
 	if got.asked == view.Answered {
@@ -277,8 +253,8 @@ func (a *asker) askNamed(ctx context.Context, addr string) (w view.WorkerReport,
 	return w, got.doc.Cluster
 }
 
-// parseStatus returns the document in a reply to STATUS, and whether it is a node's.
-func parseStatus(line string) (doc web.Status, ok bool) {
+// ParseStatus returns the document in a reply to STATUS, and whether it is a node's.
+func ParseStatus(line string) (doc web.Status, ok bool) {
 	err := json.Unmarshal([]byte(line), &doc)
 	return doc, err == nil && doc.Node.Phase != ""
 }
@@ -297,34 +273,4 @@ func describe(w *view.WorkerReport, doc web.Status) {
 	w.Phase = w.Says.Phase
 	w.ReportAgeMs, w.HeartbeatMs = s.ZooKeeper.HeartbeatAgeMs, s.ZooKeeper.HeartbeatMs
 	w.ClockOffsetMs, w.ClockUncertaintyMs = s.Clock.OffsetMs, s.Clock.UncertaintyMs
-}
-
-// askedLine returns a line on the nodes that were asked, "" for none. Each kind of failure has the reason of one node.
-func askedLine(workers []view.WorkerReport) string {
-	n, why := make(map[string]int), make(map[string]string)
-	for _, w := range workers {
-		if w.Asked != "" {
-			n[w.Asked]++
-			why[w.Asked] = cmp.Or(why[w.Asked], w.Why)
-		}
-	}
-	var parts []string
-	for _, row := range [][2]string{
-		{view.Answered, "answered"}, {view.NoAnswer, "did not answer"}, {view.TimedOut, "did not answer in time"},
-		{view.AccessDenied, "denied access"}, {view.TLSFailed, "failed in TLS"},
-		{view.AnotherNode, "replaced by another node"}, {view.NoAddress, "without an address for this machine"},
-	} {
-		if n[row[0]] == 0 {
-			continue
-		}
-		part := fmt.Sprintf("%d %s", n[row[0]], row[1])
-		if because := why[row[0]]; because != "" && because != row[0] {
-			part += " (" + because + ")"
-		}
-		parts = append(parts, part)
-	}
-	if len(parts) == 0 || n[view.Answered] > 0 && len(parts) == 1 {
-		return "" // the verdict says it
-	}
-	return "nodes asked: " + strings.Join(parts, ", ")
 }

@@ -1,0 +1,291 @@
+package poll
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/dialog"
+	"github.com/flaked/flaked/internal/ops/view"
+)
+
+// A broken node may name any number of peers. So a poll dials maxHeard addresses at most, and ends after hearTime.
+const (
+	maxHeard = 4096
+	hearTime = time.Minute
+)
+
+// Holder is a node that may run and issue: an operator, a record or another node names it.
+type Holder struct {
+	Name, At  string // display name and address, for people
+	node      string // identity, "" if only the address is known
+	worker    int    // -1: not known
+	term      int64
+	ended     bool     // by its record it has stopped cleanly, and no node has met it later
+	addresses []string // that can be dialled from here
+}
+
+// Reply is the outcome of asking at one address: which node has answered, and what it said.
+type Reply struct {
+	Address string
+	Name    string
+	// Line is the reply to the second request.
+	Line string
+	// Asked is the outcome, as in `flaked status`, and Why explains it.
+	Asked, Why string
+
+	named  bool   // the user named the address
+	node   string // its identity, "" unless it is a node of the cluster
+	worker int    // that it holds, -1: none
+	// leaseEnds is the bound of its lease, Unix ms. connected: to ZooKeeper.
+	leaseEnds int64
+	connected bool
+}
+
+// Hearing asks the nodes of a cluster, also those whose records ZooKeeper has lost: each node tells whom it has met.
+// A node is heard if it says itself who it is. Its address may be another node's by now.
+type Hearing struct {
+	nodes   *Asker
+	request string // a second one beside STATUS, "" for none
+	cluster coordinator.Cluster
+	entries []coordinator.Entry
+
+	// Replies are the outcomes at all addresses. Left counts addresses and nodes that are left out, because there are too
+	// many.
+	Replies []Reply
+	Left    int
+
+	holders []Holder
+	at      map[string]bool // addresses in Replies
+
+	mu    sync.Mutex
+	found []coordinator.Peer // by the nodes that this wave has asked
+	seen  map[coordinator.Peer]bool
+}
+
+// Hear reads the workers of a cluster and asks all nodes that may run. named are addresses that the user named.
+func Hear(ctx context.Context, st store.Store, nodes *Asker, named []string, request string) (*Hearing, error) {
+	cl, err := coordinator.ReadCluster(ctx, st)
+	if err != nil {
+		return nil, err
+	}
+	entries, err := coordinator.ReadSlots(ctx, st, cl)
+	if err != nil {
+		return nil, err
+	}
+	h := &Hearing{nodes: nodes, request: request, cluster: cl, entries: entries, at: make(map[string]bool),
+		seen: make(map[coordinator.Peer]bool)}
+	for _, addr := range named {
+		h.holders = append(h.holders, Holder{At: addr, worker: -1, addresses: h.addAddresses([]string{addr}, true)})
+	}
+	for _, e := range entries {
+		if s := e.Slot; s.Node != "" {
+			h.addHolder(coordinator.Peer{Node: s.Node, Worker: e.Worker, Term: s.Term, Name: s.Name, Address: s.Address,
+				Host: s.Host}, !e.Holds())
+		}
+	}
+	h.ask(ctx)
+	return h, ctx.Err()
+}
+
+// addHolder notes a node that may run. ended: see Holder.
+func (h *Hearing) addHolder(p coordinator.Peer, ended bool) {
+	addresses := h.addAddresses(h.nodes.reachAll(p.Address, p.Host), false)
+	for k := range h.holders {
+		o := &h.holders[k]
+		if o.node != p.Node || o.worker != p.Worker {
+			continue
+		}
+		if p.Term > o.term { // the record is older
+			o.ended, o.term = ended, p.Term
+		}
+		o.addresses = append(o.addresses, addresses...)
+		return
+	}
+	h.holders = append(h.holders, Holder{
+		node: p.Node, Name: view.Short(p.Name), At: view.Short(p.Address), worker: p.Worker, term: p.Term, ended: ended,
+		addresses: addresses,
+	})
+}
+
+// addAddresses notes addresses to be dialled, and returns them.
+func (h *Hearing) addAddresses(addresses []string, named bool) []string {
+	for _, addr := range addresses {
+		switch {
+		case h.at[addr]:
+		case len(h.Replies) >= maxHeard:
+			h.Left++
+		default:
+			h.at[addr] = true
+			h.Replies = append(h.Replies, Reply{Address: addr, named: named, worker: -1})
+		}
+	}
+	return addresses
+}
+
+// ask asks at all addresses, also those that the answers name.
+func (h *Hearing) ask(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, hearTime)
+	defer cancel()
+	for asked := 0; asked < len(h.Replies); {
+		some := h.Replies[asked:]
+		asked = len(h.Replies)
+		allAtOnce(len(some), func(k int) { h.addPeers(h.askAt(ctx, &some[k])) })
+		slices.SortFunc(h.found, func(a, b coordinator.Peer) int {
+			return cmp.Or(cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Term, b.Term), cmp.Compare(a.Node, b.Node),
+				cmp.Compare(a.Address, b.Address))
+		})
+		for _, p := range h.found {
+			h.addHolder(p, false)
+		}
+		h.found = nil
+	}
+}
+
+// addPeers notes the peers that one node has met.
+func (h *Hearing) addPeers(peers []coordinator.Peer) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, p := range peers {
+		p.SeenMs = 0
+		switch {
+		case p.Node == "" || h.seen[p]:
+		case len(h.seen) >= maxHeard:
+			h.Left++
+		default:
+			h.seen[p] = true
+			h.found = append(h.found, p)
+		}
+	}
+}
+
+// askAt asks at one address. It returns the peers that the node has met.
+func (h *Hearing) askAt(ctx context.Context, r *Reply) []coordinator.Peer {
+	requests := []string{"STATUS peers"}
+	if h.request != "" {
+		requests = append(requests, h.request)
+	}
+	// The cluster is compared in the first answer, and a connection belongs to one process.
+	got := h.nodes.ask(ctx, r.Address, r.named, requests...)
+	doc := got.doc
+	switch {
+	case got.asked != view.Answered:
+		r.Asked, r.Why = got.asked, got.why
+	case doc.Cluster.UUID == "":
+		r.Asked, r.Why = view.NoAnswer, "it has not joined the cluster yet"
+	case doc.Cluster.UUID != h.cluster.UUID:
+		r.Asked, r.Why = view.AnotherNode, otherCluster(doc.Cluster, h.cluster.UUID)
+	default:
+		r.Asked, r.node, r.Name, r.Line = view.Answered, doc.Node.Node, view.Short(doc.Node.Name), got.more
+		if doc.Node.Worker != nil {
+			r.worker, r.connected = *doc.Node.Worker, doc.Node.ZooKeeper.OK
+		}
+		if doc.Node.LeaseEndsMs != nil {
+			r.leaseEnds = *doc.Node.LeaseEndsMs
+		}
+		return doc.Peers
+	}
+	return nil
+}
+
+// Refused returns the error in the reply to the second request, nil for none.
+func (r Reply) Refused() error {
+	if strings.HasPrefix(r.Line, "-") {
+		return dialog.Refusal(r.Address, r.Line)
+	}
+	return nil
+}
+
+// heard reports whether a node has answered: with its identity, at any address.
+func (h *Hearing) heard(o Holder) bool {
+	return slices.ContainsFunc(h.Replies, func(r Reply) bool {
+		if o.node == "" {
+			return r.Asked == view.Answered && r.Address == o.At
+		}
+		return r.Asked == view.Answered && r.node == o.node
+	})
+}
+
+// Silent returns the nodes that may run and have not answered.
+func (h *Hearing) Silent() (silent []Holder) {
+	for _, o := range h.holders {
+		if !o.ended && !h.heard(o) {
+			silent = append(silent, o)
+		}
+	}
+	return silent
+}
+
+// Missing returns the workers whose records ZooKeeper has lost, and that no node that answered holds.
+func (h *Hearing) Missing() (workers []int) {
+	for _, w := range view.Assess("", h.cluster, h.entries, time.Now()).Workers {
+		held := slices.ContainsFunc(h.Replies, func(r Reply) bool {
+			return r.Asked == view.Answered && r.worker == w.Worker
+		})
+		if w.State == view.RecordMissing && !held {
+			workers = append(workers, w.Worker)
+		}
+	}
+	return workers
+}
+
+// LostButRun names the nodes that have answered, and hold workers that ZooKeeper's records do not keep for them: the
+// record is another one, or a restored one with an earlier end of the lease. A node that is connected puts it back.
+func (h *Hearing) LostButRun() (names []string) {
+	for _, r := range h.Replies {
+		kept := slices.ContainsFunc(h.entries, func(e coordinator.Entry) bool {
+			return e.Worker == r.worker && e.Slot.Node == r.node && (r.connected || e.Slot.LeaseUntil >= r.leaseEnds)
+		})
+		if r.Asked == view.Answered && r.worker >= 0 && !kept {
+			o := Holder{node: r.node, Name: r.Name, At: r.Address}
+			names = append(names, fmt.Sprintf("%s (worker %d)", o, r.worker))
+		}
+	}
+	return names
+}
+
+// The words of --confirm name at most maxNamed silent nodes. They count the others.
+const maxNamed = 8
+
+// Unasked names whom nobody could ask, for the words that confirm a command. It is "" if all have answered.
+func (h *Hearing) Unasked() string {
+	var all []string
+	silent := h.Silent()
+	for _, o := range silent[:min(len(silent), maxNamed)] {
+		all = append(all, o.String())
+	}
+	if more := max(0, len(silent)-maxNamed) + h.Left; more > 0 {
+		all = append(all, strconv.Itoa(more)+" more")
+	}
+	if missing := h.Missing(); len(missing) > 0 {
+		all = append(all, "the holders of the missing "+view.WorkersText(missing))
+	}
+	return strings.Join(all, ", ")
+}
+
+func (o Holder) String() string {
+	at := cmp.Or(o.At, "without an address")
+	return strings.TrimSpace(cmp.Or(o.Name, view.Short(o.node)) + " " + at)
+}
+
+// AnswerAt returns the outcome at the addresses of a node that has not been heard.
+func (h *Hearing) AnswerAt(o Holder) (asked, why string) {
+	asked = view.NoAddress
+	for _, r := range h.Replies {
+		switch {
+		case !slices.Contains(o.addresses, r.Address):
+		case r.Asked == view.Answered && r.node != o.node:
+			return view.AnotherNode, fmt.Sprintf("%s answers there", cmp.Or(r.Name, view.Short(r.node), "a node"))
+		default:
+			asked, why = r.Asked, r.Why
+		}
+	}
+	return asked, why
+}
