@@ -112,11 +112,11 @@ func TestManyAddressesThatHang(t *testing.T) {
 func TestTimeOfAnAddressThatHangs(t *testing.T) {
 	for _, n := range []int{0, 1, maxAsked, maxAsked + 1, 2 * maxAsked, 2*maxAsked + 1, 5 * maxAsked, 7 * maxAsked} {
 		most, before := timeOfOne(n), time.Duration(max(n-1, 0)/maxAsked)
-		if most < minAskTime || before*most+most > askTime || n <= maxAsked && most != askTime {
+		if most < addressTime || before*most+most > clusterTime || n <= maxAsked && most != clusterTime {
 			t.Errorf("%d addresses: %v each", n, most)
 		}
 	}
-	if most := timeOfOne(16384); most != minAskTime {
+	if most := timeOfOne(16384); most != addressTime {
 		t.Errorf("%v", most)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
-// A broken node may name any number of peers. So a poll dials maxHeard addresses at most, and ends after hearTime.
+// A broken node may name any number of peers. So a hearing dials maxHeard addresses at most, and ends after hearTime.
 const (
 	maxHeard = 4096
 	hearTime = time.Minute

@@ -5,13 +5,114 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/web"
 )
 
-// AtAll asks the nodes at addresses that the user named, and compares their clusters. With wanted, a name or a UUID, a node
-// of another cluster has failed. Nodes of two clusters are an ErrTwoClusters, which names both.
+// The nodes of a cluster have clusterTime to answer, all together. Each address has addressTime of it at least.
+const (
+	clusterTime = 800 * time.Millisecond
+	addressTime = 100 * time.Millisecond
+)
+
+// Workers adds what the nodes themselves say to the workers of a report. It asks the nodes of
+// workers that are live or disconnected. Each answer names its cluster, which must be ours.
+func (a *Asker) Workers(ctx context.Context, ours view.ClusterReport, workers []view.WorkerReport) {
+	var running []*view.WorkerReport
+	var addresses [][]string
+	for i := range workers {
+		if w := &workers[i]; w.State == view.Live || w.State == view.Disconnected {
+			running, addresses = append(running, w), append(addresses, a.reachAll(w.Address, w.Host))
+		}
+	}
+	for i, replies := range a.askAll(ctx, addresses) {
+		w := running[i]
+		got := best(replies, w.Address, w.Host)
+		// Another node may answer at the address by now, or the node may hold another worker.
+		switch s, is := got.doc.Node, got.doc.Cluster; {
+		case got.asked != view.Answered:
+		case is.UUID != "" && is.UUID != ours.UUID:
+			got.asked, got.why = view.AnotherNode, otherCluster(is, nameAndUUID(ours.Name, ours.UUID))
+		case s.Node == w.Node && s.Worker != nil && *s.Worker == w.Worker:
+			w.Says = answerOf(got.doc)
+		default:
+			got.asked = view.AnotherNode
+		}
+		w.Asked, w.Why = got.asked, got.why
+	}
+}
+
+// askAll asks nodes at all of their addresses, each node until one address answers: another may require TLS, or hang.
+// It returns the outcome at each address.
+func (a *Asker) askAll(ctx context.Context, nodes [][]string) [][]statusReply {
+	ctx, cancel := context.WithTimeout(ctx, clusterTime)
+	defer cancel()
+	most := timeOfOne(len(slices.Concat(nodes...)))
+	var asks []func()
+	got := make([][]statusReply, len(nodes))
+	for i, addresses := range nodes {
+		got[i] = make([]statusReply, len(addresses))
+		open, answered := context.WithCancel(ctx)
+		defer answered()
+		for k, addr := range addresses {
+			asks = append(asks, func() {
+				bounded, cancel := context.WithTimeout(open, most)
+				defer cancel()
+				if got[i][k] = a.ask(bounded, addr, false, "STATUS"); got[i][k].asked == view.Answered {
+					answered()
+				}
+			})
+		}
+	}
+	allAtOnce(len(asks), func(i int) { asks[i]() })
+	return got
+}
+
+// timeOfOne returns the time that one of n addresses has to answer. If many hang, there must be time left for those
+// behind them.
+func timeOfOne(n int) time.Duration {
+	if n <= maxAsked {
+		return clusterTime
+	}
+	return max(clusterTime/time.Duration(n/maxAsked+2), addressTime)
+}
+
+// best returns what says most of the outcomes at the addresses of a node on machine.
+func best(got []statusReply, addresses, machine string) statusReply {
+	for _, of := range []func(s statusReply) bool{
+		func(s statusReply) bool { return s.asked == view.Answered },
+		func(s statusReply) bool { return s.asked != view.NoAnswer }, // says more
+		func(s statusReply) bool { return true },
+	} {
+		if i := slices.IndexFunc(got, of); i >= 0 {
+			return got[i]
+		}
+	}
+	none := statusReply{asked: view.NoAddress, why: "its record names no address"}
+	if addresses != "" {
+		none.why = fmt.Sprintf("%s of %s cannot be reached from here", view.Short(addresses),
+			cmp.Or(view.Short(machine), "its machine"))
+	}
+	return none
+}
+
+// At asks a node at an address that the user named, and returns its state and its cluster. A node that did not say so
+// has no worker.
+func (a *Asker) At(ctx context.Context, addr string) (w view.WorkerReport, cluster node.ClusterSnapshot) {
+	got := a.ask(ctx, addr, true, "STATUS")
+	w = view.WorkerReport{Worker: -1, Address: addr, Asked: got.asked, Why: got.why}
+	if got.asked == view.Answered {
+		describe(&w, got.doc)
+	}
+	return w, got.doc.Cluster
+}
+
+// AtAll asks the nodes at addresses that the user named, and compares their clusters. With wanted, a name or a UUID, a
+// node of another cluster has failed. Nodes of two clusters are an ErrTwoClusters, which names both.
 func (a *Asker) AtAll(ctx context.Context, wanted string, addrs []string) ([]view.WorkerReport, error) {
 	found, clusters := make([]view.WorkerReport, len(addrs)), make([]node.ClusterSnapshot, len(addrs))
 	allAtOnce(len(addrs), func(i int) { found[i], clusters[i] = a.At(ctx, addrs[i]) })
@@ -46,4 +147,28 @@ func otherCluster(is node.ClusterSnapshot, ours string) string {
 
 func nameAndUUID(name, uuid string) string {
 	return fmt.Sprintf("%s (%s)", view.Short(name), view.Short(uuid))
+}
+
+// describe fills in what a node says of itself.
+func describe(w *view.WorkerReport, doc web.Status) {
+	s := doc.Node
+	w.Asked, w.Says = view.Answered, answerOf(doc)
+	if s.Worker != nil {
+		w.Worker, w.Term = *s.Worker, s.Term
+	}
+	if w.State = view.Disconnected; s.ZooKeeper.OK {
+		w.State = view.Live
+	}
+	w.Name, w.Node, w.Version = view.Clean(s.Name), view.Clean(s.Node), view.Clean(doc.Version)
+	w.Phase = w.Says.Phase
+	w.ReportAgeMs, w.HeartbeatMs = s.ZooKeeper.HeartbeatAgeMs, s.ZooKeeper.HeartbeatMs
+	w.ClockOffsetMs, w.ClockUncertaintyMs = s.Clock.OffsetMs, s.Clock.UncertaintyMs
+}
+
+// answerOf returns what a report shows of a node's own state.
+func answerOf(doc web.Status) *view.Answer {
+	a := view.NewAnswer(doc.Node, doc.IDs)
+	a.Sequences = doc.Sequences
+	a.Dev = slices.ContainsFunc(doc.Problems, func(p view.Problem) bool { return p.Cause == view.Development.Cause })
+	return a
 }
