@@ -110,8 +110,6 @@ func benchConfig(c *cli.Context) (load.Config, error) {
 	return cfg, err
 }
 
-func within(n, most int) bool { return n >= 1 && n <= most }
-
 // benchFailed returns the error of a run that has no result.
 func benchFailed(c *cli.Context, cfg load.Config, err error) error {
 	var refused *ids.ReplyError
@@ -127,9 +125,6 @@ func benchFailed(c *cli.Context, cfg load.Config, err error) error {
 	}
 	return usageError("%w", err)
 }
-
-// grouped formats n with commas between the thousands.
-func grouped(n int64) string { return view.Thousands(fmt.Sprint(n)) }
 
 func printBench(w io.Writer, r *load.Report) error {
 	loop := "closed loop"

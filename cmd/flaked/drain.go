@@ -117,15 +117,6 @@ func reportDrained(c *cli.Context, x localcache.Examination, took time.Duration)
 	return say(c, "drained and stopped in %s: %s\n", took.Round(time.Millisecond), text)
 }
 
-// givenStateDir returns --state-dir, or an error if it has neither a value nor a default.
-func givenStateDir(c *cli.Context) (string, error) {
-	dir := c.String("state-dir")
-	if dir == "" {
-		return "", usageError("--state-dir: no home directory found. Give --state-dir DIRECTORY")
-	}
-	return dir, nil
-}
-
 // stateReadError adds what to do to the error of reading a state directory.
 func stateReadError(dir string, err error) error {
 	switch {

@@ -41,6 +41,9 @@ type codedError struct {
 func (e *codedError) Error() string { return e.err.Error() }
 func (e *codedError) Unwrap() error { return e.err }
 
+// errLogged means that the log, or the output, says what a command ended with.
+var errLogged = errors.New("see the log")
+
 // exitWith returns an error that ends the process with this code.
 func exitWith(code int, format string, a ...any) error {
 	return &codedError{code, fmt.Errorf(format, a...)}

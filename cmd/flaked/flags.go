@@ -186,3 +186,15 @@ func defaultStateDir() string {
 	}
 	return filepath.Join(home, ".local", "state", "flaked")
 }
+
+// within reports whether n is from 1 to most.
+func within(n, most int) bool { return n >= 1 && n <= most }
+
+// givenStateDir returns --state-dir, or an error if it has neither a value nor a default.
+func givenStateDir(c *cli.Context) (string, error) {
+	dir := c.String("state-dir")
+	if dir == "" {
+		return "", usageError("--state-dir: no home directory found. Give --state-dir DIRECTORY")
+	}
+	return dir, nil
+}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"os"
 	"time"
@@ -67,9 +66,6 @@ func logOptions(c *cli.Context, w io.Writer) (*hclog.LoggerOptions, error) {
 func logsJSON(format string, w io.Writer) bool {
 	return format == "json" || format == "auto" && !isTerminal(w) && !toJournal(w)
 }
-
-// errLogged means that the log, or the output, says what a command ended with.
-var errLogged = errors.New("see the log")
 
 // logged writes the error that a command ends with to a log in JSON, so that whatever reads the log
 // finds it there. It returns an error with the same exit code. If err is nil, or the log is

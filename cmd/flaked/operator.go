@@ -4,7 +4,10 @@ import (
 	"os"
 	"os/user"
 	"strings"
+	"time"
 
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/store"
 	"github.com/urfave/cli/v2"
 )
 
@@ -42,4 +45,9 @@ func whoami() string {
 		return name
 	}
 	return name + "@" + host
+}
+
+// onWorkers returns the commands of an operator on the workers in st.
+func onWorkers(st store.Store) coordinator.Operator {
+	return coordinator.Operator{Store: st, Now: func() int64 { return time.Now().UnixMilli() }, By: whoami()}
 }

@@ -57,3 +57,6 @@ func printable(s string) string { return orDash(view.Clean(s)) }
 func orDash(s string) string { return cmp.Or(s, "-") }
 
 func millis(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
+
+// grouped formats n with commas between the thousands.
+func grouped(n int64) string { return view.Thousands(fmt.Sprint(n)) }

@@ -134,27 +134,6 @@ func createWithout(c *cli.Context, o operator.Sequences, d operator.Definition) 
 	return o.Create(c.Context, d)
 }
 
-// checkUnused returns an error if a flag is given that sequences in this mode do not use.
-func checkUnused(c *cli.Context, m record.Mode) error {
-	for _, row := range []struct {
-		unused bool
-		flags  []string
-		why    string
-	}{
-		{m.Owned(), []string{"hold"},
-			"not for ordered sequences: their owner takes values for some seconds, and issues for --lease without " +
-				"ZooKeeper. Leave it out"},
-		{!m.Holds(), []string{"block", "ceiling", "hold"},
-			"not for strict sequences: nodes keep none of their values. Leave it out"},
-		{!m.Owned(), []string{"lease", "sections"}, "for ordered sequences. Leave it out, or give --mode ordered"},
-	} {
-		if i := slices.IndexFunc(row.flags, c.IsSet); row.unused && i >= 0 {
-			return usageError("--%s is %s", row.flags[i], row.why)
-		}
-	}
-	return nil
-}
-
 // namesAndSections returns how many sequences a template creates, and how many sections a family has. Both are 0 for a plain
 // sequence.
 func namesAndSections(c *cli.Context, name string, m record.Mode) (most int64, sections int, err error) {

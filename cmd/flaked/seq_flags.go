@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -86,4 +87,25 @@ func maxText(v int64) string {
 		}
 	}
 	return strconv.FormatInt(v, 10)
+}
+
+// checkUnused returns an error if a flag is given that sequences in this mode do not use.
+func checkUnused(c *cli.Context, m record.Mode) error {
+	for _, row := range []struct {
+		unused bool
+		flags  []string
+		why    string
+	}{
+		{m.Owned(), []string{"hold"},
+			"not for ordered sequences: their owner takes values for some seconds, and issues for --lease without " +
+				"ZooKeeper. Leave it out"},
+		{!m.Holds(), []string{"block", "ceiling", "hold"},
+			"not for strict sequences: nodes keep none of their values. Leave it out"},
+		{!m.Owned(), []string{"lease", "sections"}, "for ordered sequences. Leave it out, or give --mode ordered"},
+	} {
+		if i := slices.IndexFunc(row.flags, c.IsSet); row.unused && i >= 0 {
+			return usageError("--%s is %s", row.flags[i], row.why)
+		}
+	}
+	return nil
 }

@@ -54,10 +54,6 @@ func workersRelease(c *cli.Context) error {
 	})
 }
 
-func onWorkers(st store.Store) coordinator.Operator {
-	return coordinator.Operator{Store: st, Now: func() int64 { return time.Now().UnixMilli() }, By: whoami()}
-}
-
 // release takes a worker from its holder, unless the worker is free, and returns what was done. It replaces a record
 // that cannot be read.
 func release(c *cli.Context, o coordinator.Operator, worker int) (done string, err error) {

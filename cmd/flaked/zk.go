@@ -1,8 +1,6 @@
 package main
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"strings"
@@ -62,50 +60,6 @@ func checkAuth(where, auth string) error {
 		}
 	}
 	return nil
-}
-
-// clientTLS returns what the flags with this prefix say, nil for plain TCP.
-func clientTLS(c *cli.Context, prefix string) (*tls.Config, error) {
-	ca, cert, key, name := c.String(prefix+"-ca"), c.String(prefix+"-cert"), c.String(prefix+"-key"),
-		c.String(prefix+"-server-name")
-	wanted := ca+cert+key+name != ""
-	if c.IsSet(prefix) && !c.Bool(prefix) && wanted {
-		return nil, usageError("--%s is false, but other --%[1]s-... flags are given. Leave out --%[1]s=false or the "+
-			"others", prefix)
-	}
-	if !c.Bool(prefix) && !wanted {
-		return nil, nil
-	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: name}
-	if ca != "" {
-		pem, err := readText("--"+prefix+"-ca", ca)
-		if err != nil {
-			return nil, err
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, usageError("--%s-ca: there is no PEM certificate in %s", prefix, ca)
-		}
-	}
-	if (cert == "") != (key == "") {
-		return nil, usageError("--%s-cert and --%[1]s-key: only one is given. Give both or neither", prefix)
-	}
-	if cert != "" {
-		certPEM, err := readText("--"+prefix+"-cert", cert)
-		if err != nil {
-			return nil, err
-		}
-		keyPEM, err := readText("--"+prefix+"-key", key)
-		if err != nil {
-			return nil, err
-		}
-		pair, err := tls.X509KeyPair(certPEM, keyPEM)
-		if err != nil {
-			return nil, usageError("--%s-cert and --%[1]s-key: %w", prefix, err)
-		}
-		config.Certificates = []tls.Certificate{pair}
-	}
-	return config, nil
 }
 
 // withStore calls f with a connection to ZooKeeper, and closes the connection when f returns. Only tests change it.

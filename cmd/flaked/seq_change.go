@@ -1,0 +1,147 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
+	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/urfave/cli/v2"
+)
+
+// changeSequence changes a sequence that was read, and prints what it has changed.
+// unasked names whom nobody could ask for values that were issued, "" for nobody.
+func changeSequence(
+	c *cli.Context, o operator.Sequences, r record.Named, st record.State, change operator.Change, unasked string,
+) error {
+	name := r.Name
+	if r.Kind() == record.Tombstone {
+		return failure("%s: the sequence was deleted. `flaked seq create %[1]s` creates it again", name)
+	}
+	if err := checkUnused(c, r.Mode); err != nil {
+		return err
+	}
+	after, err := change.ApplyTo(r, st)
+	if err != nil {
+		return err
+	}
+	t := changedRows(r, after, st, o.Now())
+	moved := change.Next != nil || change.NextPosition != nil
+	if len(t) == 1 && change.VouchedIn == 0 {
+		if moved { // the command that has changed it was perhaps ended while it waited
+			if err := o.AllHave(c.Context, r, st); err != nil {
+				return err
+			}
+		}
+		return say(c, "sequence %s has these settings already. Nothing was changed.\n", name)
+	}
+	var absent []coordinator.Entry
+	if operator.Far(r, after) {
+		if absent, err = allowAbsent(c, &o); err != nil {
+			return err
+		}
+	}
+	if err := confirmChange(c, r, after, st, change, absent, unasked); err != nil {
+		return err
+	}
+	if _, err := o.Set(c.Context, name, change); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("changed sequence %s. Connected nodes follow at their next heartbeat.", name)
+	state := view.RecordedReport(after, st, o.Now()).State
+	if moved && (state == view.SeqAfterLoss || state == view.SeqFrozen) {
+		text += " The sequence does not go on at the next value, because ZooKeeper has lost data and nobody vouched " +
+			"with --vouch-after-loss. See `flaked seq show " + name + "`."
+	}
+	if err := say(c, "%s\n", text); err != nil || len(t) == 1 {
+		return err
+	}
+	return t.print(c.App.Writer)
+}
+
+// changedRows returns a header, and what differs between a sequence before and after a change.
+func changedRows(before, after record.Named, st record.State, now int64) (t textTable) {
+	at := time.UnixMilli(now)
+	was := seqRows(view.RecordedReport(before, st, now), at)
+	is := seqRows(view.RecordedReport(after, st, now), at)
+	t.add("", "BEFORE", "AFTER")
+	for i := range was {
+		before, _, _ := strings.Cut(was[i][1], ": ZooKeeper") // without what the state means
+		if was[i][1] != is[i][1] {
+			t.add(was[i][0], before, is[i][1])
+		}
+	}
+	return t
+}
+
+// confirmChange asks for confirmation if the change skips values, or can have values issued twice. absent are the
+// workers whose nodes cannot follow it. unasked names whom nobody could ask for values that were issued.
+func confirmChange(
+	c *cli.Context, before, after record.Named, st record.State, change operator.Change, absent []coordinator.Entry,
+	unasked string,
+) error {
+	name := before.Name
+	var next, of, first string // where it goes on, of what, and where it would have gone on
+	switch {
+	case change.Next != nil:
+		next, of, first = fmt.Sprint(*change.Next), "values", fmt.Sprint(after.Value(before.Next))
+	case change.NextPosition != nil:
+		next, of = fmt.Sprintf("position %d", *change.NextPosition), "positions"
+		first = fmt.Sprintf("position %d", before.Next)
+	default:
+		return nil
+	}
+	skipped := ""
+	if n := after.Next - before.Next; n > 0 {
+		skipped = fmt.Sprintf("%s of %s, from %s on, will never be issued", view.Plural(n, "value"), name, first)
+	}
+	switch {
+	case change.VouchedIn != 0 && before.Incarnation < st.Incarnation:
+		risk := fmt.Sprintf("ZooKeeper has lost data. If any value of %s from %s on was issued before, it will be "+
+			"issued twice", name, next)
+		if skipped != "" {
+			risk += ". " + skipped
+		}
+		words := fmt.Sprintf("%s is unused from %s on in incarnation %d", name, next, st.Incarnation)
+		if unasked != "" {
+			risk += ". Nobody could ask " + unasked
+			words += ", also by " + unasked
+		}
+		return confirmWithout(c, absent, risk, words)
+	case skipped != "":
+		return confirmWithout(c, absent, skipped, fmt.Sprintf("skip %s of %s below %s", of, name,
+			strings.TrimPrefix(next, "position ")))
+	}
+	return nil
+}
+
+// allowAbsent lets a far jump go on without the nodes that are absent. The caller calls confirmWithout with them.
+func allowAbsent(c *cli.Context, o *operator.Sequences) (absent []coordinator.Entry, err error) {
+	absent, err = o.Absent(c.Context)
+	for _, e := range absent {
+		o.Without = append(o.Without, e.Worker)
+	}
+	return absent, err
+}
+
+// confirmWithout is confirm of a jump that some nodes do not hear of. The words name their workers.
+func confirmWithout(c *cli.Context, absent []coordinator.Entry, risk, words string) error {
+	if len(absent) == 0 {
+		return confirm(c, risk, words)
+	}
+	var workers []int
+	for _, e := range absent {
+		workers = append(workers, e.Worker)
+	}
+	risk += fmt.Sprintf(". Nodes that are not connected hold workers: %s. If ZooKeeper is restored to a copy from "+
+		"before, such a node may issue values that others had. Start or connect it first, or wait until its lease is "+
+		"over", leased(absent))
+	all := words + " despite absent " + view.WorkersText(workers)
+	if c.String("confirm") == words { // they are enough if all nodes are connected
+		return usageError("%s. Nothing was changed. To go on, use --confirm %s", risk, quoted(all))
+	}
+	return confirm(c, risk, all)
+}
