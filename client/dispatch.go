@@ -12,8 +12,8 @@ import (
 // is. With less, a busy node would count as failed.
 const minShare = 25 * time.Millisecond
 
-// engage wakes an idle connWorker. If there is none, it starts a connWorker, unless there are
-// Config.Conns connWorkers already that are not stuck. The caller holds mu.
+// engage wakes an idle connWorker. If there is none, it starts a connWorker, unless there are Config.Conns connWorkers
+// already that are not stuck. mu is held.
 func (p *pool) engage() {
 	switch last := len(p.idle) - 1; {
 	case last >= 0:
@@ -61,7 +61,7 @@ func (p *pool) assign(w *connWorker) (ready bool, wait time.Duration) {
 }
 
 // nextJob gives connWorker w a job for the call at the head of the queue. It returns false if there is none. If wait is
-// not 0, calls are queued that can be tried again after it. The caller holds mu.
+// not 0, calls are queued that can be tried again after it. mu is held.
 func (p *pool) nextJob(w *connWorker, now time.Time) (ready bool, wait time.Duration) {
 	// pick chooses the node for the head. fill must not drop the head, and give the next call to a node that refused it.
 	for len(p.queue) > 0 && p.queue[0].endsInQueue(now) {

@@ -185,7 +185,7 @@ func (s *FakeNode) answer(request []string) (reply string, cutAt int) {
 	return s.reply(verb, request[1:], n), s.cutAt
 }
 
-// reply returns the reply to a request for n numbers, or to SEQ or READY. The caller holds mu.
+// reply returns the reply to a request for n numbers, or to SEQ or READY. mu is held.
 func (s *FakeNode) reply(verb string, args []string, n int) string {
 	switch {
 	case verb == "SEQ":

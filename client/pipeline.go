@@ -14,8 +14,8 @@ import (
 // maxTogether is the most jobs whose requests are sent to a node at once.
 const maxTogether = window
 
-// fillMore adds jobs that share the exchange of j: calls that were never refused, for sequences that the node owns. The
-// caller holds mu.
+// fillMore adds jobs that share the exchange of j: calls that were never refused, for sequences that the node owns. mu
+// is held.
 func (p *pool) fillMore(j *job, others bool, now time.Time) {
 	j.more = nil
 	if !j.node.healthy() || !p.goesTogether(j.calls[0], j) || j.want > p.cfg.MaxBatch {

@@ -14,7 +14,7 @@ var sizeReasons = []string{"ceiling", "too-many", "exhausted"}
 // retryValues is the least time after which a call is tried again that all nodes have refused.
 const retryValues = 20 * time.Millisecond
 
-// refusedOfSequence handles a refusal that is about a sequence and not about the node. The caller holds mu.
+// refusedOfSequence handles a refusal that is about a sequence and not about the node. mu is held.
 func (p *pool) refusedOfSequence(j *job, err error) {
 	final := code(err) != ids.NOTREADY
 	if reason(err) == "unknown" && p.owners.ordered(j.query.name) { // the program decides whether it asks again
@@ -41,8 +41,7 @@ func (p *pool) refusedOfSequence(j *job, err error) {
 	}
 }
 
-// retryLater puts a call into the queue again after a moment, or fails it if its deadline comes first. The caller holds
-// mu.
+// retryLater puts a call into the queue again after a moment, or fails it if its deadline comes first. mu is held.
 func (p *pool) retryLater(k *call, err error) {
 	d := retryValues
 	if reply, ok := err.(*ids.ReplyError); ok {

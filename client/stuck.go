@@ -9,10 +9,10 @@ import "time"
 // stuckAfter is the time after which a request for an ordered sequence waits for long.
 const stuckAfter = 50 * time.Millisecond
 
-// mayWork returns how many connWorkers there may be. The caller holds mu.
+// mayWork returns how many connWorkers there may be. mu is held.
 func (p *pool) mayWork() int { return min(p.cfg.Conns+p.stuck, maxConns) }
 
-// watch makes a connWorker with a new job stuck after stuckAfter. The caller holds mu.
+// watch makes a connWorker with a new job stuck after stuckAfter. mu is held.
 func (p *pool) watch(w *connWorker) {
 	switch {
 	case !p.owners.ordered(w.job.query.name):
@@ -35,7 +35,7 @@ func (p *pool) markStuck(w *connWorker) {
 	}
 }
 
-// unstick ends what watch began. The caller holds mu.
+// unstick ends what watch began. mu is held.
 func (p *pool) unstick(w *connWorker) {
 	if w.late != nil {
 		w.late.Stop()

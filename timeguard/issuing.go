@@ -134,9 +134,8 @@ func (c *Issuing) sample() {
 	}
 }
 
-// followSuspend moves the issuing clock forward by the part of a leap that was spent in
-// suspend, and returns that part in nanoseconds. That time has really passed, whatever else
-// the wall clock did. The caller holds mu.
+// followSuspend moves the issuing clock forward by the part of a leap that was spent in suspend, and returns that part
+// in nanoseconds. That time has really passed, whatever else the wall clock did. mu is held.
 func (c *Issuing) followSuspend(leap int64) int64 {
 	suspend := c.clock.Boot() - c.clock.Mono()
 	slept := min(suspend-c.suspend, leap) // shorter suspends have been followed already

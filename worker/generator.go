@@ -131,8 +131,7 @@ func (g *Generator) rewind(from *snowflake) bool {
 	return true
 }
 
-// next returns the next value of the rollback field after from's whose IDs are all before
-// the clock's tick. The caller holds mu.
+// next returns the next value of the rollback field after from's whose IDs are all before the clock's tick. mu is held.
 func (g *Generator) next(from *snowflake) (value int, ok bool) {
 	tick := from.tick(g.cfg.Clock.Now())
 	for i := 1; i < len(g.free); i++ {
@@ -169,7 +168,7 @@ func (g *Generator) Close() Tick {
 	return g.end(g.active.Load().close())
 }
 
-// end returns the end of all snowflakes, of which the active one ends at end. The caller holds mu.
+// end returns the end of all snowflakes, of which the active one ends at end. mu is held.
 func (g *Generator) end(end Tick) Tick {
 	for _, free := range g.free {
 		end = max(end, free) // above the latest tick of each value (C28)

@@ -63,7 +63,7 @@ func (c *Cluster) Check(addr, line string) error {
 	return nil
 }
 
-// inWords names the cluster. The caller holds mu.
+// inWords names the cluster. mu is held.
 func (c *Cluster) inWords() string {
 	if c.uuid == "" {
 		return c.wanted

@@ -120,7 +120,7 @@ func (m *machine) begin() {
 	m.launch()
 }
 
-// launch starts the process once. The caller holds mu.
+// launch starts the process once. mu is held.
 func (m *machine) launch() {
 	var env []string
 	m.Flags, env = m.forStart()

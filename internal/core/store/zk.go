@@ -306,7 +306,7 @@ func (z *ZK) clearFailure() {
 	z.why = nil
 }
 
-// tell wakes the goroutines that wait for a change. The caller holds z.mu.
+// tell wakes the goroutines that wait for a change. mu is held.
 func (z *ZK) tell() {
 	close(z.changed)
 	z.changed = make(chan struct{})
