@@ -84,9 +84,6 @@ func create(ctx context.Context, st store.Store, path string, data []byte, mode 
 // CreateCluster creates the cluster record if there is none, and returns the record that ZooKeeper has then. now is our
 // clock, Unix ms.
 func CreateCluster(ctx context.Context, st store.Store, want Cluster, now int64) (Cluster, error) {
-	if found, err := ReadCluster(ctx, st); !errors.Is(err, ErrNoCluster) {
-		return found, err
-	}
 	if err := ensureRoot(ctx, st); err != nil {
 		return Cluster{}, err
 	}

@@ -16,7 +16,7 @@ import (
 // ZooKeeper has lost the cluster of the claim, or that this is another ZooKeeper (a.otherZK).
 func (k *keeper) joinCluster(ctx context.Context, a *attempt) (lost bool, err error) {
 	mine := k.peek().cluster
-	cl, err := k.readCluster(ctx, mine, a)
+	cl, err := coordinator.ReadCluster(ctx, k.cfg.Store)
 	if !errors.Is(err, store.ErrUnreachable) {
 		k.answered = k.mono()
 	}
@@ -55,22 +55,6 @@ func (k *keeper) joinCluster(ctx context.Context, a *attempt) (lost bool, err er
 	}
 	k.join(cl, r)
 	return false, nil
-}
-
-// readCluster reads the cluster record. For a new node, the record of a server that lags
-// behind will do: the write of a slot fails if the record has changed. Only if that record
-// would keep the new node from registering is it read again after a sync.
-func (k *keeper) readCluster(ctx context.Context, mine coordinator.Cluster, a *attempt) (coordinator.Cluster, error) {
-	if !a.usable {
-		cl, err := coordinator.PeekCluster(ctx, k.cfg.Store)
-		if err == nil && (mine.UUID == "" || mine.UUID == cl.UUID) && k.now() >= cl.FrozenUntil {
-			return cl, nil
-		}
-		if err != nil && !errors.Is(err, coordinator.ErrNoCluster) {
-			return cl, err
-		}
-	}
-	return coordinator.ReadCluster(ctx, k.cfg.Store)
 }
 
 // mayMakeCluster returns nil if this node may create the cluster record, or put it back, in a
