@@ -76,9 +76,7 @@ func (k *keeper) judgeClock(ctx context.Context, own coordinator.Reading) error 
 	if err != nil {
 		return err
 	}
-	k.mu.Lock()
-	k.view.Store(k.coord.View()) // for named sequences
-	k.mu.Unlock()
+	k.publish() // the peers that were seen, for named sequences
 	offset, voters := compare(own, peers)
 	if k.followLeap(offset, voters) {
 		return nil // measured before the leap: the next round counts
