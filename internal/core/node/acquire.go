@@ -44,9 +44,8 @@ func (k *keeper) begin() (attempt, error) {
 			k.join(rec.Cluster, r)
 		}
 	}
-	a := k.newcomer()
-	//mutant:c17-any-zookeeper by sim -> a.otherZK = false
-	a.otherZK = rec.ZooKeeper != "" && rec.ZooKeeper != k.cfg.ZooKeeper && !k.cfg.ZooKeeperReplaced
+	//mutant:c17-any-zookeeper by sim -> otherZK := false
+	otherZK := rec.ZooKeeper != "" && rec.ZooKeeper != k.cfg.ZooKeeper && !k.cfg.ZooKeeperReplaced
 	k.mu.Lock()
 	k.store.address = rec.ZooKeeper
 	if k.cfg.ZooKeeperReplaced {
@@ -54,25 +53,26 @@ func (k *keeper) begin() (attempt, error) {
 	}
 	k.mu.Unlock()
 	if loaded.Status == localcache.StatusRecord && rec.ClusterName != k.cfg.Cluster {
-		return a, &StateOfOtherClusterError{Ours: strconv.Quote(rec.ClusterName), Found: strconv.Quote(k.cfg.Cluster)}
+		return attempt{}, &StateOfOtherClusterError{Ours: strconv.Quote(rec.ClusterName),
+			Found: strconv.Quote(k.cfg.Cluster)}
 	}
 	if !k.resumable(loaded, rec) {
-		return a, nil
+		k.becomeNewcomer()
+		return attempt{otherZK: otherZK}, nil
 	}
 	if unfit == nil {
 		_, unfit = k.cfg.fits(k.cluster)
 	}
 	if unfit != nil {
-		return a, unfit
+		return attempt{}, unfit
 	}
-	if a.otherZK {
+	if otherZK {
 		k.log.Warn("the state directory was last used with another ZooKeeper, resuming only if this one has the "+
 			"worker's record",
 			"last_zookeeper", rec.ZooKeeper, "zookeeper", k.cfg.ZooKeeper)
 	}
 	k.recall(loaded, rec)
-	a.usable, a.cached = true, k.coord.Claim().EverConfirmed && !a.otherZK
-	return a, nil
+	return attempt{usable: true, cached: rec.Claim.EverConfirmed && !otherZK, otherZK: otherZK}, nil
 }
 
 // resumable reports whether the state directory has a claim to resume.
@@ -114,13 +114,12 @@ func (k *keeper) recall(loaded localcache.Loaded, rec LocalRecord) {
 	k.resumed, k.journal = true, rec.Journal
 }
 
-// newcomer makes the node one without a slot, with a new identity.
-func (k *keeper) newcomer() attempt {
+// becomeNewcomer makes the node one without a slot, with a new identity.
+func (k *keeper) becomeNewcomer() {
 	k.coord.Recall(coordinator.Claim{Owner: coordinator.Owner{Node: k.cfg.Identity()}})
 	k.mu.Lock()
 	k.resumed = false
 	k.mu.Unlock()
-	return attempt{}
 }
 
 // acquire acquires a slot: the slot of the state directory, or a new one. It returns nil once the node holds a tenure.
@@ -322,9 +321,8 @@ func (k *keeper) beginAnew(a *attempt, o outcome) {
 	}
 	k.log.Warn("registering as a new node", "worker", k.coord.Claim().Worker, "reason", o.err)
 	k.forget()
-	otherZK := a.otherZK
-	*a = k.newcomer()
-	a.otherZK = otherZK
+	k.becomeNewcomer()
+	*a = attempt{otherZK: a.otherZK}
 	k.mu.Lock()
 	k.served, k.rotations = 0, nil
 	k.mu.Unlock()

@@ -278,7 +278,8 @@ func (s *sim) keep(p *process) {
 		case errors.As(err, &fenced):
 			s.note("%s: %v", p.name, err)
 			p.n.keeper.fenced(fenced)
-			p.attempt, p.acquiring = p.n.keeper.newcomer(), true
+			p.n.keeper.becomeNewcomer()
+			p.attempt, p.acquiring = attempt{}, true
 		case err != nil:
 			s.exits(p, err)
 		case phase != p.n.phase || term != p.n.view.Load().Claim.Term || at != p.held():

@@ -171,7 +171,8 @@ func (k *keeper) replace(ctx context.Context, fence *coordinator.FencedError, ag
 			return err
 		}
 	}
-	return k.acquire(ctx, k.newcomer(), 0)
+	k.becomeNewcomer()
+	return k.acquire(ctx, attempt{}, 0)
 }
 
 // fencesApart: a node that is fenced twice within this time waits for this time before it registers again.
