@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -11,6 +12,7 @@ import (
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/internal/ops/poll"
@@ -107,8 +109,7 @@ func causeAdvice(reply *ids.ReplyError) string {
 // elsewhere is the advice for a refusal that may be this node's, and may pass.
 const elsewhere = ". Ask another node, or try again in a moment"
 
-// codeAdvice returns what an error reply means and what to do, after a full stop. It returns ""
-// for a code that needs no explanation.
+// codeAdvice is replyAdvice for what the code alone says.
 func codeAdvice(code ids.Code) string {
 	if replies.ClassOf(code).Passes {
 		return elsewhere
@@ -125,6 +126,35 @@ func codeAdvice(code ids.Code) string {
 		return ". Give a token that the node knows, with --token-file FILE or " + tokenEnv
 	}
 	return ""
+}
+
+// replyAdvice returns what an error reply means and what to do, after a full stop, "" for one that needs no explanation.
+func replyAdvice(reply *ids.ReplyError) string {
+	return cmp.Or(codeAdvice(reply.Code), accessAdvice(reply))
+}
+
+// nextAdvice is replyAdvice for a reply to NEXT. It returns "" for a reply that says itself what to do.
+func nextAdvice(reply *ids.ReplyError) string {
+	reason := record.Reason(reply.Reason())
+	switch {
+	case reply.Code == ids.NOPERM, reply.Code == ids.WRONGNODE:
+		return codeAdvice(reply.Code)
+	case reply.Text == replies.ErrNoSequences.Text:
+		return ". Ask a node that does"
+	case reason == record.NoSequence:
+		return ". `flaked seq list` prints the sequences, and `flaked seq create` creates one"
+	case reason == record.Frozen && strings.Contains(reply.Text, "An operator must"):
+		return ". `flaked seq show NAME`, of the sequence or its template, prints the command that does it"
+	case reason == record.CeilingReached:
+		return ": `flaked seq set --ceiling`" // the reply ends with: or raise the ceiling
+	case reason == record.Exhausted:
+		return ": `flaked seq set --max`" // the reply ends with: Raise it
+	case reply.Code == ids.ERR && reason != "":
+		return ""
+	case reason != "":
+		return elsewhere
+	}
+	return replyAdvice(reply)
 }
 
 // silentAdvice returns what to do about err, for which a node has not answered, after a full stop.

@@ -21,10 +21,7 @@ func givenNode(c *cli.Context) (poll.Node, error) {
 		creds.Cluster, err = dialog.Want(name), cmp.Or(err, checkClusterFlag(name))
 	}
 	node := poll.Node{Access: creds, Addr: c.String("addr"), Timeout: c.Duration("timeout")}
-	if err == nil {
-		err = checkAddrFlag(node.Addr)
-	}
-	if err == nil && node.Timeout <= 0 {
+	if err = cmp.Or(err, checkAddrFlag(node.Addr)); err == nil && node.Timeout <= 0 {
 		err = usageError("--timeout must be positive, not %s", node.Timeout)
 	}
 	return node, err

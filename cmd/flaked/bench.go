@@ -115,7 +115,7 @@ func benchFailed(c *cli.Context, cfg load.Config, err error) error {
 	var refused *ids.ReplyError
 	switch {
 	case errors.As(err, &refused):
-		return failure("%w%s", refused, cmp.Or(codeAdvice(refused.Code), accessAdvice(refused)))
+		return failure("%w%s", refused, replyAdvice(refused))
 	case errors.Is(err, syscall.EMFILE):
 		return failure("%w. Raise the limit of open files (ulimit -n), or give fewer --conns", err)
 	case errors.Is(err, load.ErrConnect):

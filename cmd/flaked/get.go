@@ -1,13 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"strconv"
 	"time"
 
 	"github.com/urfave/cli/v2"
-
-	"github.com/flaked/flaked/ids"
 )
 
 func getCommand() *cli.Command {
@@ -38,7 +35,5 @@ func get(c *cli.Context) error {
 			return usageError("N must be a whole number from 1 to %d, not %q", mostNumbers, c.Args().First())
 		}
 	}
-	return printNumbers(c, "GET", "an ID", n, func(reply *ids.ReplyError) string {
-		return cmp.Or(codeAdvice(reply.Code), accessAdvice(reply))
-	})
+	return printNumbers(c, "GET", "an ID", n, replyAdvice)
 }

@@ -65,7 +65,7 @@ func printSequences(w io.Writer, found []view.SequenceReport, now time.Time) err
 	var t textTable
 	t.add("NAME", "NEXT", "INC", "MAX", "USED", "CEILING", "LAST WRITER", "AGE", "STATE")
 	for _, d := range found {
-		ceiling, at := view.Thousands(strconv.FormatInt(d.Ceiling, 10)), d.WrittenMs
+		ceiling, at := grouped(d.Ceiling), d.WrittenMs
 		if d.State == view.SeqDamaged {
 			t.add(d.Name, "-", "-", "-", "-", "-", "-", view.Brief(max(0, now.UnixMilli()-at)), d.State)
 			continue

@@ -1,16 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/positions"
-	"github.com/flaked/flaked/internal/core/replies"
-	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
 func seqNext() *cli.Command {
@@ -45,30 +41,5 @@ func nextValues(c *cli.Context) error {
 	if !within(n, mostNumbers) {
 		return usageError("--count must be 1 to %d, not %d", mostNumbers, n)
 	}
-	return printNumbers(c, "NEXT "+name, "a value", n, refusedValues)
-}
-
-// refusedValues returns what to do about an error reply to NEXT, after a full stop. It returns "" for
-// a reply that says so itself.
-func refusedValues(reply *ids.ReplyError) string {
-	reason := record.Reason(reply.Reason())
-	switch {
-	case reply.Code == ids.NOPERM, reply.Code == ids.WRONGNODE:
-		return codeAdvice(reply.Code)
-	case reply.Text == replies.ErrNoSequences.Text:
-		return ". Ask a node that does"
-	case reason == record.NoSequence:
-		return ". `flaked seq list` prints the sequences, and `flaked seq create` creates one"
-	case reason == record.Frozen && strings.Contains(reply.Text, "An operator must"):
-		return ". `flaked seq show NAME`, of the sequence or its template, prints the command that does it"
-	case reason == record.CeilingReached:
-		return ": `flaked seq set --ceiling`" // the reply ends with: or raise the ceiling
-	case reason == record.Exhausted:
-		return ": `flaked seq set --max`" // the reply ends with: Raise it
-	case reply.Code == ids.ERR && reason != "":
-		return ""
-	case reason != "":
-		return elsewhere
-	}
-	return cmp.Or(codeAdvice(reply.Code), accessAdvice(reply))
+	return printNumbers(c, "NEXT "+name, "a value", n, nextAdvice)
 }

@@ -32,7 +32,7 @@ func ownerRows(d view.SequenceReport, now time.Time) (rows textTable) {
 	if d.Section != nil {
 		rows.add("family", fmt.Sprintf("%s, section %d", d.Family, *d.Section))
 	}
-	rows.add("owners so far", view.Thousands(strconv.FormatInt(d.Term, 10)))
+	rows.add("owners so far", grouped(d.Term))
 	return rows
 }
 

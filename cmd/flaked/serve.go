@@ -129,14 +129,6 @@ func (p *process) start(c *cli.Context) (*app.Node, error) {
 	return n, explainStateDir(n.Start())
 }
 
-// explainStateDir returns err. If that is an *app.StateDirError, it says what to do.
-func explainStateDir(err error) error {
-	if e, ok := errors.AsType[*app.StateDirError](err); ok {
-		return stateDirError(e.Dir, e.Err)
-	}
-	return err
-}
-
 // backend is the backend of a node. Its Stats and its status have the server's counters, too.
 type backend struct {
 	lineproto.Backend

@@ -10,11 +10,12 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/flaked/flaked/internal/app"
 	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
-// This file says in words what the system refused to serve, and what to do about it.
+// This file says what kept serve from starting, and what to do about it.
 
 // bindAdvice returns the text for an error of listening on an address of --listen or --admin.
 func bindAdvice(address string, err error) string {
@@ -40,29 +41,33 @@ func bindAdvice(address string, err error) string {
 	return view.InPlainWords(err.Error())
 }
 
-// stateDirError returns the error for a state directory that cannot be opened.
-func stateDirError(dir string, err error) error {
-	at := dir
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		at = e.Path
+// explainStateDir returns err. If that is an *app.StateDirError, it says what to do.
+func explainStateDir(err error) error {
+	e, ok := errors.AsType[*app.StateDirError](err)
+	if !ok {
+		return err
+	}
+	at := e.Dir
+	if path, ok := errors.AsType[*fs.PathError](e.Err); ok {
+		at = path.Path
 	}
 	why := ""
 	switch {
-	case errors.Is(err, fs.ErrPermission):
+	case errors.Is(e.Err, fs.ErrPermission):
 		why = fmt.Sprintf("no permission to use or create %s. Create the directory for the node's user (install -d "+
-			"-m 0700 -o USER %s), or give another one", at, dir)
-	case errors.Is(err, syscall.EROFS):
+			"-m 0700 -o USER %s), or give another one", at, e.Dir)
+	case errors.Is(e.Err, syscall.EROFS):
 		why = "the filesystem is read-only. Give a directory on a disk that can be written"
-	case errors.Is(err, syscall.ENOTDIR):
+	case errors.Is(e.Err, syscall.ENOTDIR):
 		why = "a part of the path is not a directory. Correct the path"
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case errors.Is(e.Err, syscall.ENOSPC), errors.Is(e.Err, syscall.EDQUOT):
 		why = "no space is left on its disk. Free some, or give a directory on another disk"
-	case errors.Is(err, fs.ErrNotExist):
+	case errors.Is(e.Err, fs.ErrNotExist):
 		why = fmt.Sprintf("%s cannot be created. Correct the path", at)
 	default:
-		return fmt.Errorf("--state-dir %s: %w", dir, err)
+		return fmt.Errorf("--state-dir %s: %w", e.Dir, e.Err)
 	}
-	return fmt.Errorf("--state-dir %s: %s", dir, why)
+	return fmt.Errorf("--state-dir %s: %s", e.Dir, why)
 }
 
 // credentialError returns the usage error for files with credentials that cannot be used. It

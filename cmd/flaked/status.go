@@ -72,7 +72,7 @@ func status(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		nodes.Workers(c.Context, r.Cluster, r.Workers)
+		nodes.AskWorkers(c.Context, r.Cluster, r.Workers)
 		readSequences(c.Context, st, &r)
 		r.Judge()
 		return showStatus(c, r)
@@ -82,7 +82,7 @@ func status(c *cli.Context) error {
 // statusWithoutZooKeeper asks the node on this machine, after ZooKeeper could not be read because of err.
 // Without ZooKeeper, only the name of the cluster is known, so it is all that can be compared.
 func statusWithoutZooKeeper(c *cli.Context, nodes *poll.Asker, err error) error {
-	found, cluster := nodes.At(c.Context, defaultAddr)
+	found, cluster := nodes.AskAt(c.Context, defaultAddr)
 	if found.Says == nil || cluster.Name != c.String("cluster") {
 		return fmt.Errorf("%w. `flaked status --addr HOST:PORT` asks nodes without ZooKeeper", err)
 	}
@@ -99,7 +99,7 @@ func statusOfAddrs(c *cli.Context, nodes *poll.Asker) error {
 	if c.IsSet("cluster") {
 		wanted = c.String("cluster")
 	}
-	found, err := nodes.AtAll(c.Context, wanted, addrs)
+	found, err := nodes.AskAllAt(c.Context, wanted, addrs)
 	if err != nil {
 		return err
 	}

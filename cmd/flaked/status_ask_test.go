@@ -109,7 +109,7 @@ func TestAskWorkers(t *testing.T) {
 				return row.reply(line)
 			})})
 	}
-	(&poll.Asker{Host: "here", Token: "s3cret", Advice: accessAdvice}).Workers(t.Context(), view.ClusterReport{ClusterSnapshot: node.ClusterSnapshot{Name: "default", UUID: "u"}}, workers)
+	(&poll.Asker{Host: "here", Token: "s3cret", Advice: accessAdvice}).AskWorkers(t.Context(), view.ClusterReport{ClusterSnapshot: node.ClusterSnapshot{Name: "default", UUID: "u"}}, workers)
 	for i, want := range []string{"no answer: connection refused", "no address: its record names no address",
 		"no address: unix:/run/flaked.sock,127.0.0.1:7609 of other cannot be reached from here", "answered: ", "answered: "} {
 		if got := workers[i].Asked + ": " + workers[i].Why; got != want {

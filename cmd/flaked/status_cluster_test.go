@@ -80,7 +80,7 @@ func TestStatusDoesNotUseTheAnswerOfAnotherCluster(t *testing.T) {
 	r.Cluster.UUID = "u"
 	r.Workers = []view.WorkerReport{{Worker: 7, Node: "n1", Host: "here", State: view.Live,
 		Address: fakeNode(t, "tcp", "127.0.0.1:0", says(string(text)+"\n"))}}
-	(&poll.Asker{Host: "here", Advice: accessAdvice}).Workers(t.Context(), r.Cluster, r.Workers)
+	(&poll.Asker{Host: "here", Advice: accessAdvice}).AskWorkers(t.Context(), r.Cluster, r.Workers)
 	r.Judge()
 	shown, _ := json.Marshal(r)
 	const want = "it belongs to cluster default (v), not to prod (u)"

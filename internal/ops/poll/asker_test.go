@@ -99,7 +99,7 @@ func TestManyAddressesThatHang(t *testing.T) {
 		workers = append(workers, view.WorkerReport{Host: "here", State: view.Live, Address: hangs})
 	}
 	a := &Asker{Host: "here", Advice: func(error) string { return "" }}
-	a.Workers(t.Context(), view.ClusterReport{}, workers)
+	a.AskWorkers(t.Context(), view.ClusterReport{}, workers)
 	l.Close()
 	serving.Wait()
 	// The client may open its next connections before the first one is seen to end.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/internal/ops/view"
@@ -41,12 +42,9 @@ type Reply struct {
 	// Asked is the outcome, as in `flaked status`, and Why explains it.
 	Asked, Why string
 
-	named  bool   // the user named the address
-	node   string // its identity, "" unless it is a node of the cluster
-	worker int    // that it holds, -1: none
-	// leaseEnds is the bound of its lease, Unix ms. connected: to ZooKeeper.
-	leaseEnds int64
-	connected bool
+	named bool // the user named the address
+	// node is its state, empty unless it is a node of the cluster.
+	node node.Snapshot
 }
 
 // Hearing asks the nodes of a cluster, also those whose records ZooKeeper has lost: each node tells whom it has met.
@@ -124,7 +122,7 @@ func (h *Hearing) addAddresses(addresses []string, named bool) []string {
 			h.Left++
 		default:
 			h.at[addr] = true
-			h.Replies = append(h.Replies, Reply{Address: addr, named: named, worker: -1})
+			h.Replies = append(h.Replies, Reply{Address: addr, named: named})
 		}
 	}
 	return addresses
@@ -183,13 +181,7 @@ func (h *Hearing) askAt(ctx context.Context, r *Reply) []coordinator.Peer {
 	case doc.Cluster.UUID != h.cluster.UUID:
 		r.Asked, r.Why = view.AnotherNode, otherCluster(doc.Cluster, h.cluster.UUID)
 	default:
-		r.Asked, r.node, r.Name, r.Line = view.Answered, doc.Node.Node, view.Short(doc.Node.Name), got.more
-		if doc.Node.Worker != nil {
-			r.worker, r.connected = *doc.Node.Worker, doc.Node.ZooKeeper.OK
-		}
-		if doc.Node.LeaseEndsMs != nil {
-			r.leaseEnds = *doc.Node.LeaseEndsMs
-		}
+		r.Asked, r.node, r.Name, r.Line = view.Answered, doc.Node, view.Short(doc.Node.Name), got.more
 		return doc.Peers
 	}
 	return nil
@@ -209,7 +201,7 @@ func (h *Hearing) heard(o Holder) bool {
 		if o.node == "" {
 			return r.Asked == view.Answered && r.Address == o.At
 		}
-		return r.Asked == view.Answered && r.node == o.node
+		return r.Asked == view.Answered && r.node.Node == o.node
 	})
 }
 
@@ -227,7 +219,7 @@ func (h *Hearing) Silent() (silent []Holder) {
 func (h *Hearing) Missing() (workers []int) {
 	for _, w := range view.Assess("", h.cluster, h.entries, time.Now()).Workers {
 		held := slices.ContainsFunc(h.Replies, func(r Reply) bool {
-			return r.Asked == view.Answered && r.worker == w.Worker
+			return r.Asked == view.Answered && r.node.Worker != nil && *r.node.Worker == w.Worker
 		})
 		if w.State == view.RecordMissing && !held {
 			workers = append(workers, w.Worker)
@@ -240,12 +232,16 @@ func (h *Hearing) Missing() (workers []int) {
 // record is another one, or a restored one with an earlier end of the lease. A node that is connected puts it back.
 func (h *Hearing) LostButRun() (names []string) {
 	for _, r := range h.Replies {
+		s := r.node
+		if r.Asked != view.Answered || s.Worker == nil {
+			continue
+		}
 		kept := slices.ContainsFunc(h.entries, func(e coordinator.Entry) bool {
-			return e.Worker == r.worker && e.Slot.Node == r.node && (r.connected || e.Slot.LeaseUntil >= r.leaseEnds)
+			return e.Worker == *s.Worker && e.Slot.Node == s.Node &&
+				(s.ZooKeeper.OK || s.LeaseEndsMs == nil || e.Slot.LeaseUntil >= *s.LeaseEndsMs)
 		})
-		if r.Asked == view.Answered && r.worker >= 0 && !kept {
-			o := Holder{node: r.node, Name: r.Name, At: r.Address}
-			names = append(names, fmt.Sprintf("%s (worker %d)", o, r.worker))
+		if !kept {
+			names = append(names, fmt.Sprintf("%s (worker %d)", Holder{node: s.Node, Name: r.Name, At: r.Address}, *s.Worker))
 		}
 	}
 	return names
@@ -281,8 +277,8 @@ func (h *Hearing) AnswerAt(o Holder) (asked, why string) {
 	for _, r := range h.Replies {
 		switch {
 		case !slices.Contains(o.addresses, r.Address):
-		case r.Asked == view.Answered && r.node != o.node:
-			return view.AnotherNode, fmt.Sprintf("%s answers there", cmp.Or(r.Name, view.Short(r.node), "a node"))
+		case r.Asked == view.Answered && r.node.Node != o.node:
+			return view.AnotherNode, fmt.Sprintf("%s answers there", cmp.Or(r.Name, view.Short(r.node.Node), "a node"))
 		default:
 			asked, why = r.Asked, r.Why
 		}

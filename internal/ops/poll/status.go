@@ -19,9 +19,9 @@ const (
 	addressTime = 100 * time.Millisecond
 )
 
-// Workers adds what the nodes themselves say to the workers of a report. It asks the nodes of
+// AskWorkers adds what the nodes themselves say to the workers of a report. It asks the nodes of
 // workers that are live or disconnected. Each answer names its cluster, which must be ours.
-func (a *Asker) Workers(ctx context.Context, ours view.ClusterReport, workers []view.WorkerReport) {
+func (a *Asker) AskWorkers(ctx context.Context, ours view.ClusterReport, workers []view.WorkerReport) {
 	var running []*view.WorkerReport
 	var addresses [][]string
 	for i := range workers {
@@ -29,7 +29,7 @@ func (a *Asker) Workers(ctx context.Context, ours view.ClusterReport, workers []
 			running, addresses = append(running, w), append(addresses, a.reachAll(w.Address, w.Host))
 		}
 	}
-	for i, replies := range a.askAll(ctx, addresses) {
+	for i, replies := range a.askNodes(ctx, addresses) {
 		w := running[i]
 		got := best(replies, w.Address, w.Host)
 		// Another node may answer at the address by now, or the node may hold another worker.
@@ -46,9 +46,9 @@ func (a *Asker) Workers(ctx context.Context, ours view.ClusterReport, workers []
 	}
 }
 
-// askAll asks nodes at all of their addresses, each node until one address answers: another may require TLS, or hang.
+// askNodes asks nodes at all of their addresses, each node until one address answers: another may require TLS, or hang.
 // It returns the outcome at each address.
-func (a *Asker) askAll(ctx context.Context, nodes [][]string) [][]statusReply {
+func (a *Asker) askNodes(ctx context.Context, nodes [][]string) [][]statusReply {
 	ctx, cancel := context.WithTimeout(ctx, clusterTime)
 	defer cancel()
 	most := timeOfOne(len(slices.Concat(nodes...)))
@@ -100,9 +100,9 @@ func best(got []statusReply, addresses, machine string) statusReply {
 	return none
 }
 
-// At asks a node at an address that the user named, and returns its state and its cluster. A node that did not say so
+// AskAt asks a node at an address that the user named, and returns its state and its cluster. A node that did not say so
 // has no worker.
-func (a *Asker) At(ctx context.Context, addr string) (w view.WorkerReport, cluster node.ClusterSnapshot) {
+func (a *Asker) AskAt(ctx context.Context, addr string) (w view.WorkerReport, cluster node.ClusterSnapshot) {
 	got := a.ask(ctx, addr, true, "STATUS")
 	w = view.WorkerReport{Worker: -1, Address: addr, Asked: got.asked, Why: got.why}
 	if got.asked == view.Answered {
@@ -111,18 +111,18 @@ func (a *Asker) At(ctx context.Context, addr string) (w view.WorkerReport, clust
 	return w, got.doc.Cluster
 }
 
-// AtAll asks the nodes at addresses that the user named, and compares their clusters. With wanted, a name or a UUID, a
+// AskAllAt asks the nodes at addresses that the user named, and compares their clusters. With wanted, a name or a UUID, a
 // node of another cluster has failed. Nodes of two clusters are an ErrTwoClusters, which names both.
-func (a *Asker) AtAll(ctx context.Context, wanted string, addrs []string) ([]view.WorkerReport, error) {
+func (a *Asker) AskAllAt(ctx context.Context, wanted string, addrs []string) ([]view.WorkerReport, error) {
 	found, clusters := make([]view.WorkerReport, len(addrs)), make([]node.ClusterSnapshot, len(addrs))
-	allAtOnce(len(addrs), func(i int) { found[i], clusters[i] = a.At(ctx, addrs[i]) })
+	allAtOnce(len(addrs), func(i int) { found[i], clusters[i] = a.AskAt(ctx, addrs[i]) })
 	return found, cmp.Or(ctx.Err(), oneCluster(wanted, found, clusters))
 }
 
 // ErrTwoClusters means that addresses of the user belong to nodes of two clusters.
 var ErrTwoClusters = errors.New("the addresses belong to two clusters")
 
-// oneCluster compares the clusters of the nodes that were found: see AtAll.
+// oneCluster compares the clusters of the nodes that were found: see AskAllAt.
 func oneCluster(wanted string, found []view.WorkerReport, clusters []node.ClusterSnapshot) error {
 	first := -1
 	for i, is := range clusters {
