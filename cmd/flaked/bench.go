@@ -206,12 +206,9 @@ func benchVerdict(r *load.Report) error {
 	if r.Unanswered > 0 && r.Rate == 0 {
 		wrong = append(wrong, fmt.Sprintf("%s requests were not answered", grouped(r.Unanswered)))
 	}
-	if r.Errors.Total > 0 { // the last, as its advice ends the sentence
-		codes := slices.Sorted(maps.Keys(r.Errors.ByCode))
-		most := slices.MaxFunc(codes, func(a, b string) int {
-			return cmp.Compare(r.Errors.ByCode[a],
-				r.Errors.ByCode[b])
-		})
+	if counts := r.Errors.ByCode; r.Errors.Total > 0 { // the last, as its advice ends the sentence
+		codes := slices.Sorted(maps.Keys(counts))
+		most := slices.MaxFunc(codes, func(a, b string) int { return cmp.Compare(counts[a], counts[b]) })
 		words := view.Clean(most)
 		if most == string(ids.WRONGNODE) {
 			words += ": " + view.Clean(r.Errors.Refused)

@@ -79,7 +79,7 @@ func (f foundLayout) decode(text string) (decodedID, error) {
 	}
 	t := f.Time(fields)
 	id := decodedID{
-		ID: strconv.FormatInt(n, 10), Time: t.Format(timeFormat), TimestampMs: t.UnixMilli(),
+		ID: strconv.FormatInt(n, 10), Time: t.Format(view.TimeFormat), TimestampMs: t.UnixMilli(),
 		Datacenter: fields.Datacenter, Worker: fields.Worker, Sequence: fields.Sequence,
 		Layout: f.String(), LayoutFrom: f.from,
 	}

@@ -77,9 +77,9 @@ func logFlags() []cli.Flag {
 
 func outputFlag() cli.Flag {
 	return &cli.StringFlag{
-		Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT`: table or json", Value: formatTable,
+		Name: "output", Aliases: []string{"o"}, Usage: "`FORMAT`: table or json", Value: "table",
 		Action: func(c *cli.Context, f string) error {
-			if f != formatTable && f != formatJSON {
+			if f != "table" && f != "json" {
 				return withHelp(c, usageError("--output: %q is not table or json", f))
 			}
 			return nil
@@ -87,12 +87,7 @@ func outputFlag() cli.Flag {
 	}
 }
 
-const (
-	formatTable = "table"
-	formatJSON  = "json"
-)
-
-func asJSON(c *cli.Context) bool { return c.String("output") == formatJSON }
+func asJSON(c *cli.Context) bool { return c.String("output") == "json" }
 
 func addrFlag() cli.Flag {
 	return &cli.StringFlag{Name: "addr", Usage: "the node to ask, `HOST:PORT` or unix:/PATH", Value: defaultAddr}

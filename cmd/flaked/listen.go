@@ -48,35 +48,26 @@ func boundTo(given string, l net.Listener) string {
 	return net.JoinHostPort(host, port)
 }
 
+// listenTCP refuses an address if other machines could use up IDs there and the operator has not allowed it.
 func (p *process) listenTCP(given, address string) (net.Listener, error) {
-	if err := p.mayListen(given, address); err != nil {
-		return nil, err
-	}
 	config, tokens := p.access.TLS(), p.access.Authenticate() != nil
 	switch {
 	case dialog.IsLoopback(address), p.allowOpen:
+	case config == nil && !tokens:
+		return nil, usageError("--listen %s can be reached from other machines, so anyone there could use up IDs. "+
+			"Require a token (--token-file FILE) or a certificate (--tls-cert, --tls-key and --tls-client-ca), add "+
+			"--allow-open if you trust that network, or listen on 127.0.0.1", given)
+	case config == nil:
+		p.log.Warn("tokens cross the network in the clear: --tls-cert and --tls-key encrypt them", "listen", given)
 	case !tokens && p.guard.ClientCA == "":
 		p.log.Warn("TLS without client authentication: anyone who reaches this address is served. --token-file or "+
 			"--tls-client-ca requires authentication", "listen", given)
-	case config == nil:
-		p.log.Warn("tokens cross the network in the clear: --tls-cert and --tls-key encrypt them", "listen", given)
 	}
 	l, err := net.Listen("tcp", address)
 	if err == nil && config != nil {
 		l = lineproto.TLS(l, config)
 	}
 	return l, err
-}
-
-// mayListen returns an error if other machines could use up IDs at a TCP address and the operator
-// has not allowed it.
-func (p *process) mayListen(given, address string) error {
-	if dialog.IsLoopback(address) || p.allowOpen || p.access.TLS() != nil || p.access.Authenticate() != nil {
-		return nil
-	}
-	return usageError("--listen %s can be reached from other machines, so anyone there could use up IDs. Require a "+
-		"token (--token-file FILE) or a certificate (--tls-cert, --tls-key and --tls-client-ca), add --allow-open if "+
-		"you trust that network, or listen on 127.0.0.1", given)
 }
 
 func closeAll(listeners []net.Listener) {

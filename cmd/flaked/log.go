@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -52,14 +53,12 @@ func logOptions(c *cli.Context, w io.Writer) (*hclog.LoggerOptions, error) {
 	if level == hclog.NoLevel {
 		return nil, usageError("--log-level: %q is not trace, debug, info, warn, error or off", c.String("log-level"))
 	}
-	opts := &hclog.LoggerOptions{Name: "flaked", Level: level, TimeFormat: "2006-01-02T15:04:05.000Z07:00"}
-	switch format := c.String("log-format"); format {
-	case "json", "auto", "text":
-		opts.JSONFormat = logsJSON(format, w)
-	default:
+	format := c.String("log-format")
+	if !slices.Contains([]string{"auto", "text", "json"}, format) {
 		return nil, usageError("--log-format: %q is not auto, text or json", format)
 	}
-	return opts, nil
+	return &hclog.LoggerOptions{Name: "flaked", Level: level, TimeFormat: "2006-01-02T15:04:05.000Z07:00",
+		JSONFormat: logsJSON(format, w)}, nil
 }
 
 // logsJSON reports whether the log on w is in JSON, for a value of --log-format.

@@ -47,14 +47,8 @@ func printJSON(w io.Writer, v any) error {
 	return enc.Encode(v)
 }
 
-// timeFormat is that of all times in tables.
-const timeFormat = view.TimeFormat
-
-// printable returns text from ZooKeeper or a node for a cell.
-func printable(s string) string { return orDash(view.Clean(s)) }
-
-// orDash returns s, or "-" for an empty cell.
-func orDash(s string) string { return cmp.Or(s, "-") }
+// printable returns text from ZooKeeper or a node for a cell, "-" if it is empty.
+func printable(s string) string { return cmp.Or(view.Clean(s), "-") }
 
 func millis(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 

@@ -96,8 +96,6 @@ func supplyRows(d view.SequenceReport) textTable {
 	}
 }
 
-func aSecond(n int64) string { return grouped(n) + " a second" }
-
 func seqRows(d view.SequenceReport, now time.Time) textTable {
 	top := strconv.FormatInt(d.Max, 10)
 	if name := maxText(d.Max); name != top {
@@ -115,8 +113,8 @@ func seqRows(d view.SequenceReport, now time.Time) textTable {
 		{"block", unused(d, fmt.Sprintf("%s or more", view.Plural(d.Block, "value")))},
 	}
 	rows = slices.Concat(rows, supplyRows(d), textTable{
-		{"ceiling", unused(d, aSecond(d.Ceiling))},
-		{"hard ceiling", unused(d, aSecond(d.HardCeiling))},
+		{"ceiling", unused(d, grouped(d.Ceiling)+" a second")},
+		{"hard ceiling", unused(d, grouped(d.HardCeiling)+" a second")},
 		{"last writer", printable(d.By)},
 		{"last written", view.Instant(d.WrittenMs, now)},
 	}, ownerRows(d, now))
