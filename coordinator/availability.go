@@ -75,6 +75,7 @@ func (e *FullError) Error() string {
 		e.Slots, e.Live, e.Disconnected, e.Stopped, e.Releasing, next)
 }
 
+// add counts a slot that is not free, with its lease bound.
 func (e *FullError) add(a Availability, bound int64) {
 	switch a {
 	case Live:

@@ -56,20 +56,3 @@ func (ch Chain) Unbroken(now timeguard.Moment, heartbeat time.Duration) time.Dur
 	}
 	return time.Duration(max(0, now.Least-ch.Began))
 }
-
-// From returns the claim of an earlier process by the clocks of this one. If the machine was started again since, no
-// clock shows a chain, nor the end of the lease.
-func (c Claim) From(e *timeguard.Elapsed, sameBoot bool) Claim {
-	was := c.Last.Acked
-	if !sameBoot || was == (timeguard.Moment{}) {
-		c.Chain, c.Ends, c.Last = brokenAt(c.Chain.Version), 0, timeguard.Stamped{}
-		return c
-	}
-	now := e.From(was, true)
-	least, most := now.Least-was.Least, now.Most-was.Most
-	if c.Chain.runs() {
-		c.Chain.Began, c.Chain.Sent = c.Chain.Began+least, c.Chain.Sent+most
-	}
-	c.Last.Sent.Least, c.Last.Sent.Most, c.Last.Acked = c.Last.Sent.Least+least, c.Last.Sent.Most+most, now
-	return c
-}

@@ -40,9 +40,9 @@ type Claim struct {
 	Chain Chain `json:"-"`
 	// Last is our last acknowledged write of the slot. A later process goes on from there.
 	Last timeguard.Stamped `json:"-"`
-	// Ends is the reading of the boot clock, in ns, at which the lease ends. Unlike the wall clock, the boot clock
+	// BootEnd is the reading of the boot clock, in ns, at which the lease ends. Unlike the wall clock, the boot clock
 	// cannot be set back. 0: not known.
-	Ends int64 `json:"-"`
+	BootEnd int64 `json:"-"`
 }
 
 // carriedBy reports whether a record carries one of the claim's nonces.
@@ -54,32 +54,50 @@ func (c Claim) carriedBy(s Slot) bool {
 // Leased reports whether the claim's confirmed lease still runs by the wall clock, now in Unix ms, and by the boot
 // clock in ns. While it runs no other node can take the slot.
 func (c Claim) Leased(now, boot int64) bool {
-	return c.EverConfirmed && now < c.LeaseUntil && !c.over(boot)
+	return c.EverConfirmed && now < c.LeaseUntil && !c.endedByBoot(boot)
 }
 
-// over reports whether the lease has ended by the boot clock. AtMost would not do: a wall clock that leaps ahead must
-// not end a lease before ZooKeeper and the peers agree with the leap. The issuing clock follows the wall clock then.
-// The leader's clock is asked as well (see evidence.hasPassed).
-func (c Claim) over(boot int64) bool { return c.Ends != 0 && boot >= c.Ends }
+// endedByBoot reports whether the lease has ended by the boot clock. AtMost would not do: a wall clock that leaps ahead
+// must not end a lease before ZooKeeper and the peers agree with the leap. The issuing clock follows the wall clock
+// then. The leader's clock is asked as well (see evidence.hasPassed).
+func (c Claim) endedByBoot(boot int64) bool { return c.BootEnd != 0 && boot >= c.BootEnd }
 
-// runsUntil returns the lease bound that the holder of the claim knew. The record's own may be of an unacknowledged
+// knownBound returns the lease bound that the holder of the claim knew. The record's own may be of an unacknowledged
 // write, or of an older copy.
-func (c Claim) runsUntil(found Slot) int64 {
+func (c Claim) knownBound(found Slot) int64 {
 	if c.EverConfirmed {
 		return c.LeaseUntil
 	}
 	return found.LeaseUntil
 }
 
-// endsAt returns when a lease up to bound, Unix ms, ends by the boot clock, ns. The issuing clock reads now, and the
-// boot clock boot.
-func endsAt(bound, now, boot int64) int64 { return boot + (bound-now)*int64(time.Millisecond) }
+// bootEndOf returns the reading of the boot clock, ns, at which a lease up to bound, Unix ms, ends. The issuing clock
+// reads now, and the boot clock boot.
+func bootEndOf(bound, now, boot int64) int64 { return boot + (bound-now)*int64(time.Millisecond) }
 
-// Recall makes a claim the node's: that of its state directory, or that of a new node, which has an identity and no slot.
+// ByClocks returns the claim of an earlier process by the clocks of this one. If the machine was started again since,
+// no clock shows a chain, nor the end of the lease.
+func (c Claim) ByClocks(e *timeguard.Elapsed, sameBoot bool) Claim {
+	was := c.Last.Acked
+	if !sameBoot || was == (timeguard.Moment{}) {
+		c.Chain, c.BootEnd, c.Last = brokenAt(c.Chain.Version), 0, timeguard.Stamped{}
+		return c
+	}
+	now := e.From(was, true)
+	least, most := now.Least-was.Least, now.Most-was.Most
+	if c.Chain.runs() {
+		c.Chain.Began, c.Chain.Sent = c.Chain.Began+least, c.Chain.Sent+most
+	}
+	c.Last.Sent.Least, c.Last.Sent.Most, c.Last.Acked = c.Last.Sent.Least+least, c.Last.Sent.Most+most, now
+	return c
+}
+
+// Recall makes a claim the node's: that of its state directory, or that of a new node, which has an identity and no
+// slot.
 func (c *Coordinator) Recall(claim Claim) {
 	c.proof = new(seek(claim))
 	if claim.Last.Stamp != 0 {
-		c.stamped = claim.Last
+		c.lastStamped = claim.Last
 	}
 }
 
@@ -88,8 +106,8 @@ func (c *Coordinator) Recall(claim Claim) {
 type View struct {
 	// Claim is the claim on the slot that the node holds. The node issues IDs under the claim if it is EverConfirmed.
 	Claim Claim
-	// Stage is the stage of this process. In each stage the claim may be confirmed: an earlier process has confirmed it,
-	// and the lease bound of that process counts.
+	// Stage is the stage of this process. In each stage the claim may be confirmed: an earlier process has confirmed
+	// it, and the lease bound of that process counts.
 	Stage Stage
 	// Next is the claim on another slot that the node is acquiring. The local record is about Next then, with its
 	// reserved bound, so that the bound of Claim cannot rise meanwhile. nil: none.

@@ -121,8 +121,8 @@ func clusterOp(v recorded, cl Cluster) store.Op {
 	return store.CheckOp{Path: clusterPath, Version: v.clStat.Version}
 }
 
-// mustReread reports whether a record must be read and written again: it has changed since it was read, or our own write
-// of it must not stay (errUnconfirm).
+// mustReread reports whether a record must be read and written again: it has changed since it was read, or our own
+// write of it must not stay (errUnconfirm).
 func mustReread(err error) bool {
 	return store.Outpaced(err) || errors.Is(err, errUnconfirm)
 }

@@ -78,26 +78,26 @@ type Coordinator struct {
 	mine Cluster
 	// unsure is the node that may have a ticket although its creation was not acknowledged. Empty: none.
 	unsure string
-	// proof has the claim of the node, and what the process has proved about the claim's slot. Before the node acquires a
-	// slot, the claim names none. While the node moves to another slot, proof is about the old slot.
+	// proof has the claim of the node, and what the process has proved about the claim's slot. Before the node acquires
+	// a slot, the claim names none. While the node moves to another slot, proof is about the old slot.
 	proof *proof
 	// reading is the last comparison of our clock with the leader's; zero if there was none.
 	reading Reading
 	// rtt is the duration of the last heartbeat's write, in milliseconds.
 	rtt int64
-	// latest is the stat of our own last write, a ticket's or a slot's.
-	latest store.Stat
-	// stamped is our last acknowledged write of a slot whose stamp is known.
-	stamped timeguard.Stamped
+	// lastWrite is the stat of our own last write, a ticket's or a slot's.
+	lastWrite store.Stat
+	// lastStamped is our last acknowledged write of a slot whose stamp is known.
+	lastStamped timeguard.Stamped
 	// strayLock is a slot that another node has, while its live lock may still be ours. -1: none.
 	strayLock int
 	// unannounced is a loss that AnnounceLater has kept and no call has announced yet. nil: none.
 	unannounced *Loss
 	live        liveList
-	seen        PeersSeen // what the last call of Peers has found out
+	seen        PeersSeen // by the last call of Peers
 	met         met
-	// locked is the live lock that this process has seen last.
-	locked  lock
+	// shown is the live lock of ours that Show has last seen in ZooKeeper.
+	shown   lock
 	horizon horizon
 }
 
@@ -142,8 +142,8 @@ func (c *Coordinator) saw(cl Cluster) {
 	}
 }
 
-// recorded has the record of the cluster and that of one slot, as read from ZooKeeper. ZooKeeper may have changed one of
-// them before it read the other: a write that was decided by both records must check both versions.
+// recorded has the record of the cluster and that of one slot, as read from ZooKeeper. ZooKeeper may have changed one
+// of them before it read the other: a write that was decided by both records must check both versions.
 type recorded struct {
 	cl     *Cluster // nil: no record
 	clStat store.Stat
@@ -151,8 +151,8 @@ type recorded struct {
 	stat   store.Stat
 }
 
-// in returns an error if the records are not of the cluster mine.
-func (v recorded) in(mine Cluster) error {
+// checkCluster returns an error if the records are not of the cluster mine.
+func (v recorded) checkCluster(mine Cluster) error {
 	switch {
 	case v.cl == nil:
 		return ErrNoCluster
@@ -196,8 +196,8 @@ func parseRecorded(records []store.Record) (v recorded, _ error) {
 // HighestSlot returns the highest slot known to have been granted, -1 for none.
 func (c *Coordinator) HighestSlot() int { return c.mine.HighestSlot }
 
-// gather returns the present evidence. agreed is Report.Agreed, zero outside of heartbeats. A raise of the horizon counts
-// from here on, if it is due.
+// gather returns the present evidence. agreed is Report.Agreed, zero outside of heartbeats. A raise of the horizon
+// counts from here on, if it is due.
 func (c *Coordinator) gather(agreed Reading) evidence {
 	session := c.Store.SessionID() // first: self is of this session, or of a later one
 	self := Slot{RTTMs: c.rtt, HeartbeatMs: c.Interval.Milliseconds(), Labels: c.Labels}
@@ -215,15 +215,16 @@ func (c *Coordinator) gather(agreed Reading) evidence {
 // setReading stores the stat of our last write and the comparison of clocks that it gives, and returns that comparison.
 // The write began when our clock read sent, and has just been acknowledged.
 func (c *Coordinator) setReading(sent int64, written store.Stat) Reading {
-	c.latest, c.reading = written, Reading{Sent: sent, Acked: c.Now(), Stamp: written.Mtime}
+	c.lastWrite, c.reading = written, Reading{Sent: sent, Acked: c.Now(), Stamp: written.Mtime}
 	return c.reading
 }
 
 // correctClocks corrects our clocks by a write of our slot that has just been acknowledged (C31): it was sent at the
 // moment sent, and the leader stamped it with stamp, Unix ms. correctClocks returns the write with corrected moments.
 func (c *Coordinator) correctClocks(sent timeguard.Moment, stamp int64) timeguard.Stamped {
-	c.stamped = c.Elapsed.Acknowledged(c.stamped, timeguard.Stamped{Sent: sent, Acked: c.Elapsed.Now(), Stamp: stamp})
-	return c.stamped
+	write := timeguard.Stamped{Sent: sent, Acked: c.Elapsed.Now(), Stamp: stamp}
+	c.lastStamped = c.Elapsed.Acknowledged(c.lastStamped, write)
+	return c.lastStamped
 }
 
 // Trace gets the steps of the protocol, each before it takes effect for clients: see docs/testing.md. about has

@@ -42,9 +42,9 @@ func (e evidence) hasPassed(bound, stamp int64) bool {
 	return max(stamp, ours) >= bound
 }
 
-// leader, earliest and agreedNow each say what time it is now, Unix ms. Whether registration is frozen goes by earliest,
-// and whether our own lease has ended by now. Only a heartbeat knows whether most voters agree with our clock, and
-// raises the horizon by agreedNow. leader is for earliest and the trace.
+// leader, earliest and agreedNow each say what time it is now, Unix ms. Whether registration is frozen goes by
+// earliest, and whether our own lease has ended by now. Only a heartbeat knows whether most voters agree with our
+// clock, and raises the horizon by agreedNow. leader is for earliest and the trace.
 
 // leader returns now by the leader's clock, as last compared, and by ours before that.
 func (e evidence) leader() int64 {

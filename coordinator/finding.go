@@ -135,8 +135,8 @@ func (p proof) finding(v recorded, mine Cluster) (Finding, string) {
 // isCloned reports whether a record of ours was written by another process (C33): its version is above each that this
 // process can have made. Only a copy of the process's memory has our nonce, so the machine was cloned.
 //
-// Scenario: a machine is cloned while it runs, and both go on. Each writes the record that it finds, which is its own by
-// node, term and nonce. So both serve, and make the same IDs without end.
+// Scenario: a machine is cloned while it runs, and both go on. Each writes the record that it finds, which is its own
+// by node, term and nonce. So both serve, and make the same IDs without end.
 func (p proof) isCloned(v recorded) bool {
 	//mutant:c33-clone-is-not-noticed by TestCloneOfAProcessIsFenced -> return false
 	return p.compared && v.stat.Version > p.maxVersion

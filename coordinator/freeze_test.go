@@ -63,14 +63,14 @@ func TestLossAfter(t *testing.T) {
 		"noticed twice, by others":         {found(7, 9, now, 0, ""), true, found(7, 9, far, far, "")},
 		"noticed, and an operator's since": {found(7, 6, now, now+1, "op"), true, found(7, 6, far, far, "op")},
 	} {
-		got, ok := Loss{Known: 5, MayRecreate: true}.after(row.found, mine, now, row.leased)
+		got, ok := Loss{Known: 5, MayRecreate: true}.nextCluster(row.found, mine, now, row.leased)
 		if ok != (row.want != nil) || ok && got != *row.want {
 			t.Errorf("%s: %t\n got %+v\nwant %+v", name, ok, got, row.want)
 		}
 	}
 	// A node that never confirmed does not put its cluster anywhere.
 	for name, there := range map[string]*Cluster{"gone": nil, "another": other(false)} {
-		if _, ok := (Loss{Known: 5}).after(there, mine, now, false); ok {
+		if _, ok := (Loss{Known: 5}).nextCluster(there, mine, now, false); ok {
 			t.Errorf("%s: put back", name)
 		}
 	}

@@ -7,8 +7,9 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// Hearing records which peers have said that they have compared their records, in the present ZooKeeper session and
-// incarnation of this node (C14).
+// Hearing notes which peers have said that they have compared their records, in the present ZooKeeper session and
+// incarnation of this node (C14). Those are the records of named sequences that the peer knows: it compares them with
+// ZooKeeper's, and puts back what ZooKeeper has lost.
 //
 // A chain shows that ZooKeeper has lost nothing of what this node wrote. It does not show whether ZooKeeper has lost
 // what others wrote since this node's last heartbeat: values that they took, for example. They notice that themselves
@@ -26,9 +27,9 @@ type Hearing struct {
 	// unread are the workers whose slots this pass has yet to read, and waits those among the slots read that the node
 	// waits for. The next pass reads them again.
 	unread, waits []int
-	// comparing is the latest transaction in which a peer has said that it still compares its records. The node read
-	// that at comparingAt, ns of the same clock as FirstBeat.Sent.
-	comparing, comparingAt int64
+	// comparingZxid is the latest transaction in which a peer has said that it still compares its records. The node
+	// read that at comparingAt, ns of the same clock as FirstBeat.Sent.
+	comparingZxid, comparingAt int64
 	// takes has the workers whose holders may take values of named sequences. read: each slot was read at least once.
 	takes map[int]bool
 	read  bool
@@ -113,8 +114,8 @@ func (h *Hearing) waitsFor(state peerState, recent bool, zxid, now, confirm int6
 		//mutant:c14-window-after-a-gap by TestHeard -> return recent && now-h.first.Sent < confirm
 		return (recent || !h.first.Chained) && now-h.first.Sent < confirm
 	case compares:
-		if zxid > h.comparing {
-			h.comparing, h.comparingAt = zxid, now
+		if zxid > h.comparingZxid {
+			h.comparingZxid, h.comparingAt = zxid, now
 		}
 		//mutant:c14-comparing-peer-is-left by TestHeard -> return now-h.first.Sent < confirm
 		return now-h.comparingAt < confirm
@@ -150,8 +151,8 @@ func (h *Hearing) stateOf(s Slot, r store.Record, incarnation int64) peerState {
 	return compares
 }
 
-// recent reports whether a slot was written within a time or since, by the leader's clock or by those of the nodes. One
-// of them may have leapt. stamp is the time to compare with by the leader's clock, and clock that by ours, Unix
+// recent reports whether a slot was written within a time or since, by the leader's clock or by those of the nodes. Any
+// of these clocks may have leapt. stamp is the time to compare with by the leader's clock, and clock that by ours, Unix
 // ms: that of the first heartbeat in a hearing, the present time in Roster.
 func recent(s Slot, r store.Record, stamp, clock int64, within time.Duration) bool {
 	//mutant:c14-silent-peer-is-left by TestHeard -> window := int64(-1)

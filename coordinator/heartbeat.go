@@ -29,13 +29,13 @@ type Beat struct {
 	// LeaseUntil is the acknowledged lease bound. The node may use it if the record that has it is Confirmed.
 	LeaseUntil int64
 	Confirmed  bool
-	// ends is Claim.Ends for that bound, 0 if the bound stays.
-	ends int64
+	// bootEnd is Claim.BootEnd for that bound, 0 if the bound stays.
+	bootEnd int64
 	// Floor is the first timestamp that may be issued from now on. If it is above that of the claim, the lease had run
 	// out, and what was issued under it must have ended.
 	Floor int64
-	// Wait is the confirming time that begins now, 0 if none does. One begins after a restart from the local record, and
-	// after the lease had run out.
+	// Wait is the confirming time that begins now, 0 if none does. One begins after a restart from the local record,
+	// and after the lease had run out.
 	Wait time.Duration
 	// FrozenUntil is the end of the freeze of registration, Unix ms; 0: not frozen. FrozenBy is the operator who froze
 	// it. Empty: a node did, because ZooKeeper had lost data.
@@ -78,7 +78,7 @@ func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ err
 			beat, err = c.report(ctx, v, r)
 		case finding == FoundLost:
 			restored = true
-			c.locked = lock{} // ZooKeeper may have lost the live lock, too
+			c.shown = lock{} // ZooKeeper may have lost the live lock, too
 			beat, err = c.restore(ctx, v, r, why)
 		case finding == FoundFenced:
 			beat, err = Beat{}, c.fence(ctx, v, why)

@@ -20,16 +20,16 @@ func (c *Coordinator) lockOf(worker int) lock {
 	return lock{worker, c.Store.SessionID(), c.live.present}
 }
 
-// Show makes the live lock of our slot one of the present session. It replaces the lock of another session: of an earlier
-// one of ours, or of a holder whose lease has run out. Once our confirmed lease has run out, Show deletes the lock
-// instead: while a lock exists, no other node acquires the slot. Whether this node still holds the slot, only the slot's
-// record says.
+// Show makes the live lock of our slot one of the present session. It replaces the lock of another session: of an
+// earlier one of ours, or of a holder whose lease has run out. Once our confirmed lease has run out, Show deletes the
+// lock instead: while a lock exists, no other node acquires the slot. Whether this node still holds the slot, only the
+// slot's record says.
 func (c *Coordinator) Show(ctx context.Context) error {
 	p := c.proof
 	if p.EverConfirmed && c.Now() >= p.LeaseUntil {
 		return c.deleteLiveLock(ctx, p.Worker, "")
 	}
-	if c.locked == c.lockOf(p.Worker) {
+	if c.shown == c.lockOf(p.Worker) {
 		return nil
 	}
 	path := lockPath(p.Worker)
@@ -39,9 +39,9 @@ func (c *Coordinator) Show(ctx context.Context) error {
 		_, stat, err := c.Store.Get(ctx, path)
 		switch {
 		case err == nil && stat.Owner == want.session:
-			c.locked = want
+			c.shown = want
 			return nil
-		// The lock is not noted in c.locked: it changes the list, and the next heartbeat looks at both again.
+		// The lock is not noted in c.shown: it changes the list, and the next heartbeat looks at both again.
 		case err == nil: // in one transaction, so that the node counts as live all the time
 			err = c.Store.Multi(ctx, store.DeleteOp{Path: path, Version: stat.Version},
 				store.CreateOp{Path: path, Data: data, Ephemeral: true})
@@ -54,8 +54,8 @@ func (c *Coordinator) Show(ctx context.Context) error {
 	}
 }
 
-// dropStrayLock deletes the live lock of a slot that we were fenced from. While the lock exists no node can take the slot, not
-// even this one.
+// dropStrayLock deletes the live lock of a slot that we were fenced from. While the lock exists no node can take the
+// slot, not even this one.
 func (c *Coordinator) dropStrayLock(ctx context.Context) error {
 	if c.strayLock < 0 {
 		return nil
@@ -70,7 +70,7 @@ func (c *Coordinator) dropStrayLock(ctx context.Context) error {
 // deleteLiveLock deletes the live lock if it belongs to the present session, or to an earlier one of the given node: a
 // killed process leaves its lock until its session expires.
 func (c *Coordinator) deleteLiveLock(ctx context.Context, worker int, node string) error {
-	c.locked = lock{}
+	c.shown = lock{}
 	path := lockPath(worker)
 	data, stat, err := c.Store.Get(ctx, path)
 	if err == nil && (stat.Owner == c.Store.SessionID() || node != "" && parseTicket(data).Node == node) {

@@ -15,8 +15,8 @@ import (
 // clocksApart is the greatest difference between two clocks that the rules allow for, in milliseconds.
 const clocksApart = int64(limits.ClocksApart / time.Millisecond)
 
-// Loss is a finding that ZooKeeper has lost data, or has older data than the finder knows. Coordinator.announce writes it,
-// whichever part of the node has found it.
+// Loss is a finding that ZooKeeper has lost data, or has older data than the finder knows. Coordinator.announce writes
+// it, whichever part of the node has found it.
 type Loss struct {
 	// Known is the incarnation that the finder knew.
 	Known int64
@@ -34,7 +34,7 @@ type Loss struct {
 // and perhaps another node has noticed that.
 func (c *Coordinator) lossOf(p *proof, cl *Cluster, found string) Loss {
 	l := Loss{Known: p.Incarnation, MayRecreate: p.EverConfirmed, LeaseUntil: p.LeaseUntil, Found: found}
-	if p.over(c.Elapsed.Now().Boot) {
+	if p.endedByBoot(c.Elapsed.Now().Boot) {
 		l.LeaseUntil = 0
 	}
 	if cl == nil || cl.Incarnation < c.mine.Incarnation {
@@ -43,15 +43,15 @@ func (c *Coordinator) lossOf(p *proof, cl *Cluster, found string) Loss {
 	return l
 }
 
-// after returns the cluster's record that a finder writes, or ok = false if it must write none. found is the record in
-// ZooKeeper, nil if there is none, mine the cluster as the finder knows it, and now the later of its clock and the
-// leader's, Unix ms. leased: the finder's lease runs.
+// nextCluster returns the cluster's record that a finder writes, or ok = false if it must write none. found is the
+// record in ZooKeeper, nil if there is none, mine the cluster as the finder knows it, and now the later of its clock
+// and the leader's, Unix ms. leased: the finder's lease runs.
 //
 // The incarnation grows, unless it has since the finder knew it (C20). Registration is frozen (C21) until no holder can
 // have a lease any more: until each horizon that the finder knows. All slots are frozen, because the cluster may have
 // grown while the finder was cut off. Where another finder has raised the incarnation, a finder whose lease runs only
 // makes the freeze longer if that would end too early: older data can bring back an older freeze.
-func (l Loss) after(found *Cluster, mine Cluster, now int64, leased bool) (next Cluster, ok bool) {
+func (l Loss) nextCluster(found *Cluster, mine Cluster, now int64, leased bool) (next Cluster, ok bool) {
 	next = mine
 	//mutant:c20-loss-raises-no-incarnation by sim -> next.InUse, next.Incarnation = leased, l.Known
 	next.InUse, next.Incarnation = leased, l.Known+1
@@ -79,14 +79,14 @@ func (l Loss) after(found *Cluster, mine Cluster, now int64, leased bool) (next 
 	return next, true
 }
 
-// announce makes a loss of data known to the whole cluster: it raises the incarnation and freezes registration. It returns
-// the cluster's record as it is then, and the zero Cluster if that is missing or another cluster's and the finder must
-// not put its own there. The error is store.ErrBadVersion if a node has confirmed in the other cluster.
+// announce makes a loss of data known to the whole cluster: it raises the incarnation and freezes registration. It
+// returns the cluster's record as it is then, and the zero Cluster if that is missing or another cluster's and the
+// finder must not put its own there. The error is store.ErrBadVersion if a node has confirmed in the other cluster.
 func (c *Coordinator) announce(ctx context.Context, l Loss) (Cluster, error) {
 	c.Logger.Error("ZooKeeper has lost data; freezing registration", "found", l.Found, "incarnation", l.Known)
 	mine := c.ownCluster()
 	leased := c.Now() < l.LeaseUntil
-	for now := max(c.Now(), c.latest.Mtime); ; {
+	for now := max(c.Now(), c.lastWrite.Mtime); ; {
 		cl, stamp, err := c.writeLoss(ctx, l, mine, now, leased)
 		//mutant:c21-own-freeze-ends-early by TestOwnFreezeIsLongByTheLeadersClock -> long := cl.FrozenUntil >= mine.FreezeEnd(stamp)-1
 		long := cl.FrozenUntil >= mine.FreezeEnd(stamp)
@@ -113,7 +113,8 @@ func (c *Coordinator) ownCluster() Cluster {
 	return mine
 }
 
-// writeLoss writes what Loss.after returns. stamp is the leader's time of that write, 0 if there was nothing to write.
+// writeLoss writes what Loss.nextCluster returns. stamp is the leader's time of that write, 0 if there was nothing to
+// write.
 func (c *Coordinator) writeLoss(ctx context.Context, l Loss, mine Cluster, now int64, leased bool) (
 	_ Cluster, stamp int64, _ error,
 ) {
@@ -122,7 +123,7 @@ func (c *Coordinator) writeLoss(ctx context.Context, l Loss, mine Cluster, now i
 		if err != nil {
 			return Cluster{}, 0, err
 		}
-		next, ok := l.after(found, mine, now, leased)
+		next, ok := l.nextCluster(found, mine, now, leased)
 		switch {
 		case ok && found == nil:
 			err = create(ctx, c.Store, clusterPath, next.marshal(), store.Persistent)
@@ -166,8 +167,8 @@ func (c *Coordinator) AnnounceDue(ctx context.Context) error {
 	return nil
 }
 
-// DropUnannounced drops the loss that AnnounceLater has kept. It is for a node whose state directory was last used with another
-// ZooKeeper: this one may never have had the node's record.
+// DropUnannounced drops the loss that AnnounceLater has kept. It is for a node whose state directory was last used with
+// another ZooKeeper: this one may never have had the node's record.
 func (c *Coordinator) DropUnannounced() { c.unannounced = nil }
 
 // PutClusterBack recreates, frozen, the cluster record that ZooKeeper has lost. It is for a node that knows the cluster
@@ -187,7 +188,7 @@ func (c *Coordinator) PutClusterBack(ctx context.Context) (Cluster, error) {
 // run (C21). why says how the loss was noticed.
 func (c *Coordinator) restore(ctx context.Context, v recorded, r Report, why string) (Beat, error) {
 	p := c.proof
-	runs := c.Now() < p.LeaseUntil && !p.over(c.Elapsed.Now().Boot)
+	runs := c.Now() < p.LeaseUntil && !p.endedByBoot(c.Elapsed.Now().Boot)
 	l, mine := c.lossOf(p, v.cl, why), c.ownCluster()
 	cl, err := c.announce(ctx, l)
 	switch {
@@ -261,7 +262,7 @@ func (c *Coordinator) putBack(ctx context.Context, cl Cluster, v recorded, r Rep
 		FrozenUntil: cl.FrozenUntil, FrozenBy: cl.FrozenBy, Clock: c.setReading(e.now, written),
 	}
 	if slot.LeaseUntil > old.LeaseUntil {
-		beat.ends = endsAt(slot.LeaseUntil, e.now, e.at.Boot)
+		beat.bootEnd = bootEndOf(slot.LeaseUntil, e.now, e.at.Boot)
 	}
 	return beat, nil
 }
@@ -291,7 +292,7 @@ func (c *Coordinator) tryStandIns(ctx context.Context, cl Cluster) error {
 		return err
 	}
 	//mutant:c25-lost-record-counts-as-free by sim -> kept := freeSlot().marshal()
-	kept := Slot{LeaseUntil: cl.lastBound(max(c.Now(), c.latest.Mtime)), StandsIn: true}.marshal()
+	kept := Slot{LeaseUntil: cl.lastBound(max(c.Now(), c.lastWrite.Mtime)), StandsIn: true}.marshal()
 	for some := range slices.Chunk(missing, growMost) {
 		ops := make([]store.Op, len(some))
 		for i, worker := range some {

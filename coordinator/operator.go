@@ -221,7 +221,7 @@ func (o Operator) Examine(ctx context.Context, worker int) (Examined, error) {
 // those of the store.
 func (o Operator) ForceRelease(ctx context.Context, found Examined) (Entry, error) {
 	for {
-		e, cl, now, err := o.again(ctx, found)
+		e, cl, now, err := o.reread(ctx, found)
 		if err != nil {
 			return e, err
 		}
@@ -250,8 +250,8 @@ func (o Operator) ForceRelease(ctx context.Context, found Examined) (Entry, erro
 	}
 }
 
-// again reads a slot once more. It returns an error if the slot is not as found, or is frozen.
-func (o Operator) again(ctx context.Context, found Examined) (Entry, Cluster, moment, error) {
+// reread reads a slot once more. It returns an error if the slot is not as found, or is frozen.
+func (o Operator) reread(ctx context.Context, found Examined) (Entry, Cluster, moment, error) {
 	cl, now, err := o.begin(ctx)
 	switch {
 	case err != nil:
@@ -271,8 +271,8 @@ func (o Operator) again(ctx context.Context, found Examined) (Entry, Cluster, mo
 	return e, cl, now, err
 }
 
-// Roster is the workers of a cluster as they stand in ZooKeeper, and when they were read: by our clock and by that of
-// ZooKeeper's leader, Unix ms.
+// Roster has the workers of a cluster as they stand in ZooKeeper, and the time at which they were read: by our clock
+// and by that of ZooKeeper's leader, Unix ms.
 type Roster struct {
 	Cluster        Cluster
 	Entries        []Entry

@@ -166,7 +166,7 @@ func (c *Coordinator) noteSample(peers []int, records []store.Record) *sample {
 
 // readings returns the clock readings that count among the records, as Peers says.
 func (c *Coordinator) readings(records []store.Record) (readings []Reading) {
-	newest := c.latest // the newest known write gives the leader's present time
+	newest := c.lastWrite // the newest known write gives the leader's present time
 	var slots []Slot
 	var stats []store.Stat
 	for _, r := range records {

@@ -49,7 +49,8 @@ type sinceGrant struct {
 	// bound that the last such write has set, Unix ms.
 	compared bool
 	bound    int64
-	// maxVersion is the highest version of the slot that a write of this process can have made. It is valid if compared.
+	// maxVersion is the highest version of the slot that a write of this process can have made. It is valid if
+	// compared.
 	maxVersion int32
 	expiry     expiry
 	hearing    Hearing
@@ -112,7 +113,8 @@ func (p *proof) becomeHolder(w timeguard.Stamped, version int32, heartbeat time.
 	p.compared, p.bound, p.maxVersion = true, bound, version
 }
 
-// becomeRestored: ZooKeeper has a record again in the place of the one that it had lost. It is confirmed at once.
+// becomeRestored: ZooKeeper has a record again in the place of the one that it had lost. It was written confirmed, so
+// that the stage is Confirmed once the heartbeat is accepted.
 func (p *proof) becomeRestored() { p.confirmAt = 0 }
 
 // becomeUnleased: the claim has no lease any more, because another cluster has taken the place of its own.
@@ -124,8 +126,8 @@ func (p *proof) breakChain() { p.Chain = brokenAt(p.Chain.Version) }
 // becomeConfirming: ZooKeeper has the record, which may be confirmed from a time on, ns of AtLeast.
 func (p *proof) becomeConfirming(from int64) { p.stage, p.confirmAt = Confirming, from }
 
-// becomeAccepted: the heartbeat b counts, and what was issued before it up to end, Unix ms, has ended. If b has confirmed
-// the slot, the claim's lease bound rises. That happens here only, after the acknowledgement (C4).
+// becomeAccepted: the heartbeat b counts, and what was issued before it up to end, Unix ms, has ended. If b has
+// confirmed the slot, the claim's lease bound rises. That happens here only, after the acknowledgement (C4).
 func (p *proof) becomeAccepted(b Beat, end int64) {
 	p.Floor = max(b.Floor, end)
 	if !b.Confirmed {
@@ -133,7 +135,7 @@ func (p *proof) becomeAccepted(b Beat, end int64) {
 		return
 	}
 	p.stage = Confirmed
-	p.EverConfirmed, p.LeaseUntil, p.Ends = true, b.LeaseUntil, cmp.Or(b.ends, p.Ends)
+	p.EverConfirmed, p.LeaseUntil, p.BootEnd = true, b.LeaseUntil, cmp.Or(b.bootEnd, p.BootEnd)
 }
 
 // becomeExpired: the leader's clock has shown that the lease had run out. ours is our clock then.
@@ -208,7 +210,7 @@ func (p proof) plan(v recorded, e evidence, r Report) decision {
 	// The boot clock counts for a confirmed record only: an unconfirmed one would lapse at each heartbeat, and never
 	// confirm.
 	//mutant:c26-lapsed-lease-goes-on by TestPlan -> d.lapsed = unconfirm
-	d.lapsed = e.now >= found.LeaseUntil || unconfirm || found.Confirmed && p.over(e.at.Boot)
+	d.lapsed = e.now >= found.LeaseUntil || unconfirm || found.Confirmed && p.endedByBoot(e.at.Boot)
 	if d.lapsed {
 		d.confirmAt = e.confirmAt(*v.cl)
 	}
@@ -284,7 +286,7 @@ func (p *proof) acked(d decision, v recorded, w timeguard.Stamped, after store.S
 		if d.slot.Confirmed {
 			p.confirmAt = e.confirmAt(*v.cl)
 			// Until it is written again, the node serves on below the bound that it had: no other node can have
-			// confirmed before that (C3). bound stays, so that the next look finds the same.
+			// confirmed before that (C3). p.bound stays, so that the next heartbeat finds the same expiry.
 			return Beat{}, errUnconfirm
 		}
 		lapsed = true
@@ -305,7 +307,7 @@ func (p *proof) acked(d decision, v recorded, w timeguard.Stamped, after store.S
 	if beat.Confirmed {
 		beat.Floor = p.confirmedFloor(*v.cl, e)
 		if d.confirms || d.slot.LeaseUntil > v.slot.LeaseUntil {
-			beat.ends = endsAt(d.slot.LeaseUntil, e.now, e.at.Boot)
+			beat.bootEnd = bootEndOf(d.slot.LeaseUntil, e.now, e.at.Boot)
 		}
 	}
 	if beat.Wait > 0 {
@@ -343,11 +345,11 @@ func (p proof) previousBound(found Slot) int64 {
 	if p.compared {
 		return p.bound
 	}
-	return p.runsUntil(found)
+	return p.knownBound(found)
 }
 
-// clocksAgree is the greatest lead of the leader's clock over ours, in milliseconds, with which the leader's clock still
-// counts as right.
+// clocksAgree is the greatest lead of the leader's clock over ours, in milliseconds, with which the leader's clock
+// still counts as right.
 const clocksAgree = int64(limits.ClocksAgree / time.Millisecond)
 
 // newFloor returns the floor of a tenure whose lease had run out, when the slot is confirmed again. It is not before

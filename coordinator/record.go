@@ -161,8 +161,8 @@ type Slot struct {
 type Followed struct {
 	// Last is the last change that the process has followed, with all before. nil: it serves no named sequences.
 	Last *Change `json:"followed,omitempty"`
-	// Compares: the process knows records, and has not compared all of them. Compared is the incarnation in which it has,
-	// and has put back what it knew better. If neither is set, it knows none.
+	// Compares: the process knows records, and has not compared all of them. Compared is the incarnation in which it
+	// has, and has put back what it knew better. If neither is set, it knows none.
 	Compares bool   `json:"compares,omitempty"`
 	Compared *int64 `json:"compared,omitempty"`
 	// Takes: the process may take values of named sequences. A node that has just started goes by it: see PeersSeen.

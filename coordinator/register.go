@@ -27,9 +27,10 @@ type Left struct{ proof *proof }
 // Worker returns the worker of the slot.
 func (l Left) Worker() int { return l.proof.Worker }
 
-// Register acquires a slot. cl is the cluster's record, as the caller has just read it. Register creates a ticket, calls
-// check with the clocks of the leader and of the peers, and then tries the slots in order, starting at the ticket's
-// number. It writes no slot before check has passed. confirm is the time before the heartbeat that confirms the slot.
+// Register acquires a slot. cl is the cluster's record, as the caller has just read it. Register creates a ticket,
+// calls check with the clocks of the leader and of the peers, and then tries the slots in order, starting at the
+// ticket's number. It writes no slot before check has passed. confirm is the time before the heartbeat that confirms
+// the slot.
 //
 // If the node holds a slot, it leaves that one: the identity and the ticket stay, and left is the old slot. If Register
 // returns an error, the node still holds it.
@@ -62,7 +63,7 @@ func (c *Coordinator) Register(ctx context.Context, cl Cluster, lease time.Durat
 	// A node that changes its worker has the ticket of the slot that it still holds, if ZooKeeper has not lost that.
 	holds, own := left.proof != nil && p.Ticket == left.proof.Ticket, -1
 	if holds {
-		own = left.proof.Worker // else its own record would vote for its clock
+		own = left.proof.Worker // else the node's own record would vote for the node's clock
 	}
 	if err = c.checkClocks(ctx, own, check); err == nil {
 		err = c.acquireFree(ctx, p, lease)
@@ -137,7 +138,7 @@ func (c *Coordinator) acquireIfFree(ctx context.Context, p *proof, worker int, l
 		}
 		v, err := parseRecorded(records)
 		if err == nil {
-			err = v.in(c.mine)
+			err = v.checkCluster(c.mine)
 		}
 		if err != nil {
 			return false, err
@@ -309,7 +310,7 @@ type ticket struct {
 
 // touchTicket writes the claim's ticket, or creates one, and compares our clock with the leader's time of that write. A
 // node writes no slot before its clock has been checked by that. AnnounceDue may come first, because announce goes by
-// the leader's time, too. touchTicket sets claim.Ticket and c.latest.
+// the leader's time, too. touchTicket sets claim.Ticket and c.lastWrite.
 func (c *Coordinator) touchTicket(ctx context.Context, claim *Claim) (Reading, error) {
 	if claim.Ticket != "" {
 		holder, err := c.ticketHolder(ctx, claim.Ticket)
@@ -318,7 +319,7 @@ func (c *Coordinator) touchTicket(ctx context.Context, claim *Claim) (Reading, e
 			var stat store.Stat
 			stat, err = c.Store.Set(ctx, claim.Ticket, c.ticket(*claim), store.AnyVersion)
 			if err == nil {
-				c.latest = stat
+				c.lastWrite = stat
 				return Reading{Sent: sent, Acked: c.Now(), Stamp: stat.Mtime}, nil
 			}
 		}
@@ -389,7 +390,7 @@ func (c *Coordinator) drawTicket(ctx context.Context, claim *Claim) (Reading, er
 	if err != nil {
 		return Reading{}, err
 	}
-	c.latest = stat
+	c.lastWrite = stat
 	return Reading{Sent: sent, Acked: acked, Stamp: stat.Ctime}, nil
 }
 

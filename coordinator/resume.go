@@ -52,7 +52,7 @@ func (c *Coordinator) resumable(ctx context.Context) (recorded, error) {
 	}
 	v, err := c.readRecorded(ctx, p.Worker)
 	if err == nil {
-		err = v.in(c.mine)
+		err = v.checkCluster(c.mine)
 	}
 	if err != nil {
 		return recorded{}, err
@@ -129,7 +129,7 @@ func (c *Coordinator) writeNextTerm(ctx context.Context, v recorded, lease time.
 	p.becomeHolder(stamped, v.stat.Version+1, c.Interval, d.cluster.Incarnation, d.slot.LeaseUntil)
 	c.traceGrant("resumed", d.cluster, before, *v.slot, d.slot)
 	// If the lease had run out by the leader's clock, another node may have held the slot since (C26).
-	if e.hasPassed(p.runsUntil(*v.slot), clock.Stamp) {
+	if e.hasPassed(p.knownBound(*v.slot), clock.Stamp) {
 		p.becomeExpired(clock.Sent, clock.Stamp)
 	}
 	if !inTime || p.expiry.state == expired {

@@ -91,7 +91,7 @@ func (c *Coordinator) tryFinish(ctx context.Context, p *proof, change func(*Slot
 		return err
 	}
 	if slot == nil || !p.carriedBy(*slot) || change == nil || finding == FoundCloned {
-		return nil // another node or process has the slot, or it is to stay
+		return nil // another node or process has the slot, or there is nothing to write
 	}
 	change(slot)
 	_, err = c.Store.Set(ctx, SlotPath(p.Worker), slot.marshal(), v.stat.Version)

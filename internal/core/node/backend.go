@@ -99,8 +99,8 @@ func (n *Node) atBound() *Refusal {
 	return newRefusal(Refusal{Cause: CauseReservedBound, Bound: BoundLate})
 }
 
-// behindOnce wakes the keeper if the clock is behind by more than limits.RotateBehind: with a fresh slot the node may serve
-// sooner than with the old one. It wakes the keeper at most once a second, however many requests come.
+// behindOnce wakes the keeper if the clock is behind by more than limits.RotateBehind: with a fresh slot the node may
+// serve sooner than with the old one. It wakes the keeper at most once a second, however many requests come.
 func (n *Node) behindOnce(by time.Duration) {
 	now := n.mono()
 	if last := n.keeperWokenAt.Load(); by > limits.RotateBehind && now-last > int64(time.Second) &&

@@ -6,6 +6,6 @@
 // reports to ZooKeeper every heartbeat. A GET does no I/O. Invariant: the generator makes IDs only below a reserved
 // bound that is already durable on the disk, and below a lease bound that ZooKeeper has already acknowledged.
 //
-// Three types to read: tenure, the time for which the process holds one worker; keeper, the loop that acquires the worker
-// and reports; Node, which both loops and all callers share.
+// Three types to read: tenure, the time for which the process holds one worker; keeper, the loop that acquires the
+// worker and reports; Node, which both loops and all callers share.
 package node

@@ -11,8 +11,8 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// keeper acquires a slot and holds it. Its methods run on one goroutine, and stop after that has ended: nothing else may
-// call them. What the keeper shares with other goroutines is the Node's.
+// keeper acquires a slot and holds it. Its methods run on one goroutine, and stop after that has ended: nothing else
+// may call them. What the keeper shares with other goroutines is the Node's.
 type keeper struct {
 	*Node
 	// coord holds the slot. Its Met may be called from any goroutine.

@@ -46,7 +46,7 @@ func (r LocalRecord) Encode() (localcache.Record, error) {
 func heardOf(c coordinator.Claim) localcache.Heard {
 	acked := c.Last.Acked
 	return localcache.Heard{
-		Began: c.Chain.Began, Sent: c.Chain.Sent, Version: c.Chain.Version, Ends: c.Ends, Stamp: c.Last.Stamp,
+		Began: c.Chain.Began, Sent: c.Chain.Sent, Version: c.Chain.Version, Ends: c.BootEnd, Stamp: c.Last.Stamp,
 		LastSent: c.Last.Sent.Most, Boot: acked.Boot, Wall: acked.Wall, Least: acked.Least, Most: acked.Most,
 	}
 }
@@ -69,7 +69,7 @@ func DecodeRecord(kept localcache.Record) (r LocalRecord, err error) {
 		Sent: timeguard.Moment{Most: h.LastSent}, Stamp: h.Stamp,
 		Acked: timeguard.Moment{Boot: h.Boot, Wall: h.Wall, Least: h.Least, Most: h.Most},
 	}
-	r.Claim.Ends, r.Journal = h.Ends, kept.Journal
+	r.Claim.BootEnd, r.Journal = h.Ends, kept.Journal
 	return r, nil
 }
 

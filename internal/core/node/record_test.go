@@ -185,7 +185,7 @@ func TestChainEndsWithTheBoot(t *testing.T) {
 		n, _ := r.node(func(c *Config) { c.BootID = name })
 		_, err := n.keeper.begin()
 		if c := n.keeper.coord.Claim(); err != nil || (c.Chain.Began != 0) != same || (c.Chain.Sent != 0) != same ||
-			(c.Ends != 0) != same || c.Chain.Version == 0 {
+			(c.BootEnd != 0) != same || c.Chain.Version == 0 {
 			t.Errorf("in boot %s: %+v, %v", name, c, err)
 		}
 	}

@@ -79,8 +79,8 @@ func (n *Node) applyBounds() {
 	n.tenure.gen.Extend(limit)
 }
 
-// startServing puts the tenure into serving if it may serve and a bound above its floor is on disk. Otherwise startServing
-// sets the refusal.
+// startServing puts the tenure into serving if it may serve and a bound above its floor is on disk. Otherwise
+// startServing sets the refusal.
 func (n *Node) startServing() {
 	n.mu.Lock()
 	t, ready := n.tenure, n.mayServe()
@@ -109,9 +109,10 @@ func (n *Node) startServing() {
 	n.say(n.log.Info, "serving", "worker", t.Worker, "term", claim.Term, "lease_left_s", n.leaseLeftS(claim))
 }
 
-// mayServe reports whether the tenure waits to serve, and may. If it waits and may not, mayServe sets the refusal. Another
-// refusal stands already while the clock is wrong, and after the lease had run out until a new tenure has replaced this
-// one. If the clock is below the floor, mayServe wakes the disk loop, which looks again in time. mu is held.
+// mayServe reports whether the tenure waits to serve, and may. If it waits and may not, mayServe sets the refusal.
+// Another refusal stands already while the clock is wrong, and after the lease had run out until a new tenure has
+// replaced this one. If the clock is below the floor, mayServe wakes the disk loop, which looks again in time. mu is
+// held.
 func (n *Node) mayServe() bool {
 	t, claim, now := n.tenure, n.view.Load().Claim, n.now()
 	switch {

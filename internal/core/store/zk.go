@@ -48,8 +48,8 @@ type ZK struct {
 
 var _ Store = (*ZK)(nil)
 
-// WithZK calls f with a connection to ZooKeeper, and closes the connection when f returns. It returns the error of f, or
-// else that of the connection.
+// WithZK calls f with a connection to ZooKeeper, and closes the connection when f returns. It returns the error of f,
+// or else that of the connection.
 func WithZK(ctx context.Context, cfg ZKConfig, f func(*ZK) error) error {
 	z, err := NewZK(cfg)
 	if err != nil {
