@@ -46,9 +46,9 @@ func newConn(l *listener, nc net.Conn) *conn {
 	return c
 }
 
-// begin sets the deadline of the client's first request, and of its token if it needs
+// awaitFirst sets the deadline of the client's first request, and of its token if it needs
 // one: this many ticks from now.
-func (c *conn) begin(ticks int64) {
+func (c *conn) awaitFirst(ticks int64) {
 	c.until = c.s.srv.sweeper.tick.Load() + ticks
 	c.due.Store(c.until)
 }
@@ -112,13 +112,13 @@ func (c *conn) ended(err error) {
 // answer executes the requests that have been read and writes the replies. It reports
 // whether the connection goes on.
 func (c *conn) answer(ctx context.Context, eof bool) bool {
-	st := needFlush
-	for may := c.atOnce(); st >= needFlush; {
+	then := needFlush
+	for may := c.atOnce(); then >= needFlush; {
 		ok := false
-		if st, ok = c.step(ctx, eof, may); !ok {
+		if then, ok = c.step(ctx, eof, may); !ok {
 			return false
 		}
-		if st == needWake && !c.awaitSequence(ctx) {
+		if then == needWake && !c.awaitSequence(ctx) {
 			return false
 		}
 		if c.s.order.n == 0 {
@@ -132,10 +132,10 @@ func (c *conn) answer(ctx context.Context, eof bool) bool {
 	switch {
 	case eof:
 		c.parting()
-	case st == finished:
+	case then == finished:
 		c.linger()
 	}
-	return st == needInput && !eof
+	return then == needInput && !eof
 }
 
 // atOnce returns how many IDs may be taken without a turn.
@@ -186,18 +186,18 @@ func (c *conn) awaitSequence(ctx context.Context) bool {
 
 // step answers up to one flush of output, and passes the turn on if the connection has
 // it. It reports whether the connection goes on.
-func (c *conn) step(ctx context.Context, eof bool, may int) (st after, ok bool) {
-	c.s.lend()
-	used, st := c.s.consume(ctx, c.in[c.r:c.w], eof, may)
+func (c *conn) step(ctx context.Context, eof bool, may int) (then after, ok bool) {
+	c.s.takeBuffer()
+	used, then := c.s.consume(ctx, c.in[c.r:c.w], eof, may)
 	c.r += used
 	if c.place.may > 0 {
 		c.l.srv.turns.release(&c.place, c.s.took)
 	}
-	if st == failed || !c.flush() {
-		return st, false // the buffer is not reused
+	if then == failed || !c.flush() {
+		return then, false // the buffer is not reused
 	}
-	c.s.giveBack()
-	return st, true
+	c.s.returnBuffer()
+	return then, true
 }
 
 // flush writes the output and empties it. It returns false if the write failed.

@@ -31,7 +31,7 @@ package lineproto
 // Read three types first:
 //
 //   - session: consume takes requests off the input, and the command table executes them. A request for IDs is an order,
-//     which issue answers. A request for a sequence is a seqRequest, which serve answers;
+//     which issue answers. A request for a sequence is a seqRequest, which answerSequence answers;
 //   - turns: which connection goes next, and how many IDs it may take. An event loop has one for its connections,
 //     those with goroutines share one;
 //   - Server: owns connections and their deadlines, which one sweep keeps. A listener accepts, and drains at the end.

@@ -338,17 +338,17 @@ func talkInTurns(s *Server, may int, parts ...string) (out string, closed bool) 
 	var all, in []byte
 	step := func(eof bool) after {
 		for {
-			used, st := ss.consume(context.Background(), in, eof, may)
+			used, then := ss.consume(context.Background(), in, eof, may)
 			in = in[used:]
 			all = append(all, ss.out...)
 			ss.out = ss.out[:0]
 			switch {
-			case st < needFlush:
-				return st
-			case st == failed:
+			case then < needFlush:
+				return then
+			case then == failed:
 				panic("a request panicked: see the log")
 			}
-			for st == needWake && !ss.awake() {
+			for then == needWake && !ss.awake() {
 				<-woken
 			}
 		}
@@ -360,9 +360,9 @@ func talkInTurns(s *Server, may int, parts ...string) (out string, closed bool) 
 			return string(all), true
 		}
 	}
-	st := step(true)
+	then := step(true)
 	ss.fold()
-	return string(all), st == finished
+	return string(all), then == finished
 }
 
 // wakeSignal is the waiter of a session without a socket.

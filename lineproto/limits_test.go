@@ -20,8 +20,8 @@ func TestUnfinishedRequestsShareAMemoryLimit(t *testing.T) {
 	s := newTestServer(t, Config{})
 	send := func() (ss *session, held bool) {
 		ss = &session{srv: s}
-		_, st := ss.consume(t.Context(), []byte(unfinished), false, maxSlice)
-		return ss, st == needInput
+		_, then := ss.consume(t.Context(), []byte(unfinished), false, maxSlice)
+		return ss, then == needInput
 	}
 	var holding []*session
 	for {
@@ -47,9 +47,9 @@ func TestUnfinishedRequestsShareAMemoryLimit(t *testing.T) {
 		holding[0] = ss
 	}
 	for _, ss := range holding {
-		if _, st := ss.consume(t.Context(), []byte(strings.Repeat("x", 1000)+"\r\n"), false,
-			maxSlice); st == finished || !strings.HasSuffix(string(ss.out), "x\r\n") {
-			t.Fatalf("status %d, %.80q", st, ss.out)
+		if _, then := ss.consume(t.Context(), []byte(strings.Repeat("x", 1000)+"\r\n"), false,
+			maxSlice); then == finished || !strings.HasSuffix(string(ss.out), "x\r\n") {
+			t.Fatalf("status %d, %.80q", then, ss.out)
 		}
 	}
 	if n := s.memory.Load(); n != 0 {
@@ -96,8 +96,8 @@ func TestTransactionsShareTheMemoryLimit(t *testing.T) {
 		say := func(in string) {
 			t.Helper()
 			for len(in) > 0 {
-				used, st := ss.consume(t.Context(), []byte(in), false, maxSlice)
-				if in, ss.out = in[used:], nil; st == finished {
+				used, then := ss.consume(t.Context(), []byte(in), false, maxSlice)
+				if in, ss.out = in[used:], nil; then == finished {
 					t.Fatalf("it ends: %.80q", in)
 				}
 			}

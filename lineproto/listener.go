@@ -162,7 +162,7 @@ func (l *listener) refuse(nc net.Conn) {
 // returns. The client has due ticks for its first request.
 func (l *listener) start(nc net.Conn, due int64, f func(c *conn)) {
 	c := newConn(l, nc)
-	c.begin(due)
+	c.awaitFirst(due)
 	l.srv.addConn(c)
 	l.wg.Go(func() {
 		f(c)

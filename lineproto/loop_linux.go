@@ -27,11 +27,11 @@ const maxEvents = 128
 //
 // A listener without a loop has a nil one. The methods that a listener calls do nothing then.
 type loop struct {
-	srv     *Server
-	from    *listener // whose connections it serves
-	epfd    int
-	wakefd  int // an eventfd: there is mail
-	timerfd int // the end of a pause
+	srv      *Server
+	listener *listener // whose connections it serves
+	epfd     int
+	wakefd   int // an eventfd: there is mail
+	timerfd  int // the end of a pause
 
 	conns   []*loopConn // by descriptor
 	open    int         // open connections
@@ -82,7 +82,7 @@ type loopConn struct {
 	until int64 // the greatest due before the client has authenticated
 
 	rest  []byte // received and not consumed
-	st    after  // what the session wants when its output has been sent
+	then  after  // what the session wants when its output has been sent
 	sent  int    // bytes of s.out that have been sent
 	place place
 	s     session
@@ -293,7 +293,7 @@ func (l *loop) ready(ctx context.Context, c *loopConn, events uint32) {
 		c.spoken = true
 		c.extend(unlimited)
 	}
-	c.late = l.from.draining.Load()
+	c.late = l.listener.draining.Load()
 	c.began = l.woke
 	l.answer(ctx, c, l.in[:k+n], l.atOnce())
 	l.turns.note(c.s.took, c.s.pause != worker.Pause{})
@@ -304,7 +304,7 @@ func (l *loop) setAside(c *loopConn) {
 	if l.stage >= stageWaitless {
 		c.s.stopWaiting()
 	}
-	if c.st == needWake && !c.s.awake() {
+	if c.then == needWake && !c.s.awake() {
 		c.state = connSleeping
 		return
 	}
@@ -343,9 +343,9 @@ func (l *loop) atOnce() int {
 // answer executes the requests in in, up to one flush of output and up to may IDs. Then
 // other connections have their turn.
 func (l *loop) answer(ctx context.Context, c *loopConn, in []byte, may int) {
-	c.s.lend()
+	c.s.takeBuffer()
 	c.s.waited = l.waited
-	used, st := c.s.consume(ctx, in, c.eof, may)
+	used, then := c.s.consume(ctx, in, c.eof, may)
 	if c.s.took > 0 {
 		l.waited = 0
 	}
@@ -353,24 +353,22 @@ func (l *loop) answer(ctx context.Context, c *loopConn, in []byte, may int) {
 		l.pause(c.s.pause)
 	}
 	l.worked = c.s.took + len(c.s.out)/bytesOfWork
-	l.deliver(c, in[used:], st)
+	l.deliver(c, in[used:], then)
 }
 
 // deliver sends the output of a step, which has left the input left unconsumed.
-func (l *loop) deliver(c *loopConn, left []byte, st after) {
-	c.st = st
+func (l *loop) deliver(c *loopConn, left []byte, then after) {
+	c.then = then
 	switch {
-	case st == failed:
+	case then == failed:
 		l.close(c)
 		return
 	case len(left) == 0:
 		c.rest = nil
-	case st == needInput:
-		c.rest = append([]byte(nil), left...) // not the array of a long read
-	case len(c.rest) == 0 || &left[len(left)-1] != &c.rest[len(c.rest)-1]:
+	case then >= needFlush && len(c.rest) > 0 && &left[len(left)-1] == &c.rest[len(c.rest)-1]:
+		c.rest = left // the end of what it has kept
+	default: // left is in the buffer of all connections, or at the end of a long array
 		c.rest = append([]byte(nil), left...)
-	default:
-		c.rest = left
 	}
 	c.s.fold()
 	c.sent = 0
@@ -398,10 +396,10 @@ func (l *loop) flush(c *loopConn) {
 		c.extend(unlimited)
 	}
 	if c.s.buf != nil {
-		c.s.giveBack()
+		c.s.returnBuffer()
 		c.s.countMemory()
 	}
-	if c.st >= needFlush {
+	if c.then >= needFlush {
 		if c.want == unix.EPOLLOUT {
 			l.watchFor(c, awaitEnd)
 		}
@@ -412,7 +410,7 @@ func (l *loop) flush(c *loopConn) {
 	switch {
 	case c.eof:
 		l.close(c)
-	case c.st == finished, l.stage >= stageEnding:
+	case c.then == finished, l.stage >= stageEnding:
 		l.linger(c)
 	default:
 		c.state = connReading
@@ -459,7 +457,7 @@ func (l *loop) close(c *loopConn) {
 	c.state = connClosed
 	c.rest = nil
 	if c.s.buf != nil {
-		c.s.giveBack()
+		c.s.returnBuffer()
 	}
 	l.conns[c.fd] = nil
 	unix.Close(c.fd)

@@ -22,8 +22,8 @@ type mail struct {
 }
 
 // newLoop opens the descriptors of a loop.
-func newLoop(from *listener) (*loop, error) {
-	l := &loop{srv: from.srv, from: from, epfd: -1, wakefd: -1, timerfd: -1, in: make([]byte, loopBuf),
+func newLoop(of *listener) (*loop, error) {
+	l := &loop{srv: of.srv, listener: of, epfd: -1, wakefd: -1, timerfd: -1, in: make([]byte, loopBuf),
 		events: make([]unix.EpollEvent, maxEvents)}
 	if err := l.openFiles(); err != nil {
 		l.free()
@@ -154,7 +154,7 @@ func (l *loop) adopt(c *loopConn) {
 		return
 	}
 	if c.refused {
-		c.s.lend()
+		c.s.takeBuffer()
 		c.s.out = l.srv.busyReply(c.s.out)
 		l.deliver(c, nil, finished)
 	}

@@ -19,7 +19,7 @@ func (l *loop) beginSweep(room *surplus) {
 			idle = append(idle, c.due)
 		}
 	}
-	l.from.report(idle)
+	l.listener.report(idle)
 }
 
 // sweep closes connections that are past their due tick, and those that must make room, beginning
@@ -54,7 +54,7 @@ func (l *loop) drain() {
 		switch {
 		case c == nil:
 		case l.stage == stageCutting:
-			l.from.cut.Add(1)
+			l.listener.cut.Add(1)
 			l.close(c)
 		case c.state == connReading && rawsocket.Pending(c.fd):
 			// The input that has arrived is read and answered before the end. A close

@@ -128,9 +128,9 @@ func (s *session) stretch(count int) {
 	s.order = order{n: count, index: getIndex, each: true}
 	switch {
 	case s.locked():
-		s.fail(errNoAuth)
+		s.failOrder(errNoAuth)
 	case s.wrongDB:
-		s.fail(errDB)
+		s.failOrder(errDB)
 	}
 }
 
@@ -143,8 +143,8 @@ func (s *session) issue(ctx context.Context) (done bool) {
 	case !o.waits && o.n > s.may:
 		s.may = 0 // not at once: all of it waits for a turn
 	case o.waits && !o.accepted && s.may > 0:
-		if e := s.accept(); e != nil {
-			s.fail(e)
+		if e := s.acceptOrder(); e != nil {
+			s.failOrder(e)
 			return true
 		}
 	}
@@ -159,13 +159,13 @@ func (s *session) issue(ctx context.Context) (done bool) {
 		}
 		switch {
 		case err != nil:
-			s.fail(replies.Of(err))
+			s.failOrder(replies.Of(err))
 			return true
 		case r.Len == 0 && s.pause.For > 0:
 			s.may = 0
 			continue
 		case r.Len < 1 || r.Len > n:
-			s.fail(errReserved(r.Len, n))
+			s.failOrder(errReserved(r.Len, n))
 			return true
 		}
 		o.got += r.Len
@@ -184,7 +184,7 @@ func (s *session) issue(ctx context.Context) (done bool) {
 			s.runs = joined(s.runs, r)
 		}
 		if o.lacks() == 0 {
-			s.finish()
+			s.answerOrder()
 			return true
 		}
 	}
@@ -206,8 +206,8 @@ func joined(runs []worker.Run, r worker.Run) []worker.Run {
 	return append(runs, r)
 }
 
-// accept adds the order to the backlog, or returns the reason for refusing it.
-func (s *session) accept() *ids.ReplyError {
+// acceptOrder adds the order to the backlog, or returns the reason for refusing it.
+func (s *session) acceptOrder() *ids.ReplyError {
 	o := &s.order
 	lacks, ceiling := int64(o.lacks()), s.srv.cfg.Backend.Ceiling()
 	if backlog := s.srv.backlog.Add(lacks) - lacks; !admits(backlog, lacks, ceiling, s.halfClosed) {
@@ -219,8 +219,8 @@ func (s *session) accept() *ids.ReplyError {
 	return nil
 }
 
-// finish begins the reply to an order that has all of its IDs.
-func (s *session) finish() {
+// answerOrder begins the reply to an order that has all of its IDs.
+func (s *session) answerOrder() {
 	o := s.order
 	s.order = order{}
 	if o.each {
@@ -234,12 +234,12 @@ func (s *session) finish() {
 	s.unsent = runsLeft{runs: s.runs}
 }
 
-// fail answers an order with an error. IDs that were reserved for the order are lost,
+// failOrder answers an order with an error. IDs that were reserved for the order are lost,
 // which does no harm. The error answers all remaining requests of a stretch, because
 // each new try might wait.
-func (s *session) fail(e *ids.ReplyError) {
+func (s *session) failOrder(e *ids.ReplyError) {
 	o := s.order
-	s.drop()
+	s.dropOrder()
 	n := 1
 	if o.each {
 		n = o.lacks()
@@ -250,8 +250,8 @@ func (s *session) fail(e *ids.ReplyError) {
 	}
 }
 
-// drop ends an order that is not answered.
-func (s *session) drop() {
+// dropOrder ends an order that is not answered.
+func (s *session) dropOrder() {
 	if s.order.accepted {
 		s.srv.backlog.Add(-int64(s.order.lacks()))
 	}

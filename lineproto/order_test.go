@@ -29,9 +29,9 @@ func asking(t *testing.T, s *Server, in string) *asked {
 // turn gives the session a turn of may IDs, and returns its output.
 func (a *asked) turn(may int) string {
 	a.t.Helper()
-	used, st := a.consume(a.t.Context(), a.in, false, may)
-	if a.in = a.in[used:]; st == finished || a.took > may {
-		a.t.Fatalf("status %d after %d IDs in a turn of %d", st, a.took, may)
+	used, then := a.consume(a.t.Context(), a.in, false, may)
+	if a.in = a.in[used:]; then == finished || a.took > may {
+		a.t.Fatalf("status %d after %d IDs in a turn of %d", then, a.took, may)
 	}
 	out := string(a.out)
 	a.out = a.out[:0]

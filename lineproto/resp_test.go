@@ -105,11 +105,11 @@ func TestArrayByteByByteIsParsedOnce(t *testing.T) {
 	for sent := range len(in) {
 		buf = append(buf, in[sent])
 		at := s.arrays.at
-		used, st := s.consume(t.Context(), buf, false, maxSlice)
+		used, then := s.consume(t.Context(), buf, false, maxSlice)
 		buf = buf[used:]
 		switch {
-		case st != needInput || len(s.out) > 0:
-			t.Fatalf("after %d bytes: %v, %q", sent, st, s.out)
+		case then != needInput || len(s.out) > 0:
+			t.Fatalf("after %d bytes: %v, %q", sent, then, s.out)
 		case len(buf) > maxKept || len(buf)+len(s.arrays.held) != sent+1:
 			t.Fatalf("after %d bytes: %d are left, %d held", sent+1, len(buf), len(s.arrays.held))
 		case cap(s.arrays.held) > 4*(sent+1):

@@ -59,10 +59,10 @@ type seqRequest struct {
 	lines []string // of the reply to a SEQS, which are not in out yet
 }
 
-// sleeper is a connection whose session can sleep.
-type sleeper interface {
-	// wake makes the connection look whether its session is awake. It is safe for concurrent use, also after the end
-	// of the connection.
+// waker is a connection that waits, for a sequence or for its turn.
+type waker interface {
+	// wake makes the connection look whether it can go on. It is safe for concurrent use, also after the end of the
+	// connection.
 	wake()
 }
 
@@ -145,9 +145,9 @@ func (s *session) doSeqs(_ context.Context, args [][]byte) *ids.ReplyError {
 	return nil
 }
 
-// list appends lines to out, until all are in it or it holds outBound bytes. It reports
+// appendLines appends lines to out, until all are in it or it holds outBound bytes. It reports
 // whether the reply is complete.
-func (s *session) list() bool {
+func (s *session) appendLines() bool {
 	q := s.seq
 	for len(q.lines) > 0 && len(s.out) < outBound {
 		s.out = s.fr.text(s.out, q.lines[0])
@@ -169,7 +169,7 @@ func (s *session) request() *seqRequest {
 }
 
 // newSeqRequest returns a request of a connection, which it wakes when it is woken.
-func newSeqRequest(of sleeper) *seqRequest {
+func newSeqRequest(of waker) *seqRequest {
 	q := &seqRequest{}
 	q.wake = func() {
 		q.woken.Store(true)
@@ -178,16 +178,16 @@ func newSeqRequest(of sleeper) *seqRequest {
 	return q
 }
 
-// serve answers the session's request for a sequence, and those like it that follow at in[used:]. It returns how many
+// answerSequence answers the session's request for a sequence, and those like it that follow at in[used:]. It returns how many
 // bytes are consumed then. done is false if the request waits for ZooKeeper.
-func (s *session) serve(in []byte, used int) (now int, done bool) {
+func (s *session) answerSequence(in []byte, used int) (now int, done bool) {
 	q := s.seq
 	if q.pending {
 		if !s.awake() {
 			return used, false // it has waited since before its turn
 		}
 		q.pending = false
-		if woken := q.woken.Swap(false); q.stopped && !woken {
+		if woken := q.woken.Swap(false); q.stopped && !woken { // what it waits for has not come
 			s.forsake()
 			return used, true
 		}
@@ -283,14 +283,14 @@ func (s *session) attempt(k int) error {
 		s.out = s.fr.begin(s.out, q.n)
 		s.unsent = runsLeft{runs: runs}
 	default:
-		s.bounds(runs[0].First, runs[len(runs)-1])
+		s.answerBounds(runs[0].First, runs[len(runs)-1])
 	}
 	return nil
 }
 
-// bounds answers a request for consecutive values with the first of them, which is first, and the last, which is that
+// answerBounds answers a request for consecutive values with the first of them, which is first, and the last, which is that
 // of final.
-func (s *session) bounds(first worker.ID, final worker.Run) {
+func (s *session) answerBounds(first worker.ID, final worker.Run) {
 	last := final.At(final.Len - 1)
 	switch s.seq.kind {
 	case seqRange:

@@ -45,7 +45,7 @@ const (
 // with the input that it has read, and sends out.
 type session struct {
 	srv    *Server
-	waker  sleeper // nil in tests without sequences
+	waker  waker // nil in tests without sequences
 	lines  lineParser
 	arrays arrayParser
 	who    identity
@@ -103,8 +103,8 @@ type session struct {
 // consumed: the next call must get in without them. eof means that nothing follows in.
 // consume stops when out holds outBound bytes, so it never waits for the client. It
 // takes up to may IDs, and stops at an order that needs more. A panic ends the connection and nothing else.
-func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (used int, st after) {
-	defer s.closeOnPanic(in, &used, &st)
+func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (used int, then after) {
+	defer s.closeOnPanic(in, &used, &then)
 	s.may, s.took, s.pause = may, 0, worker.Pause{}
 	for {
 		if s.order.n > 0 && !s.issue(ctx) {
@@ -117,14 +117,14 @@ func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (us
 		switch s.task {
 		case taskSequence:
 			var done bool
-			if used, done = s.serve(in, used); !done {
+			if used, done = s.answerSequence(in, used); !done {
 				s.lookAhead(in[used:])
 				return used, needWake
 			}
 			s.task = taskNone
 			continue
 		case taskLines:
-			if !s.list() {
+			if !s.appendLines() {
 				return used, needFlush
 			}
 			s.task = taskNone
@@ -164,11 +164,11 @@ func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (us
 }
 
 // closeOnPanic makes a panic of consume end the connection.
-func (s *session) closeOnPanic(in []byte, used *int, st *after) {
+func (s *session) closeOnPanic(in []byte, used *int, then *after) {
 	if p := recover(); p != nil {
 		s.srv.cfg.Logger.Error("request panicked, closing its connection", "panic", p, "stack",
 			string(debug.Stack()))
-		*used, *st = len(in), failed
+		*used, *then = len(in), failed
 	}
 }
 
@@ -370,19 +370,19 @@ func (s *session) uncountMemory() {
 // end gives back what the session holds of the server. The engine calls it when the
 // connection has ended.
 func (s *session) end() {
-	s.drop()
+	s.dropOrder()
 	s.fold()
 	s.uncountMemory()
 }
 
-// lend gives the session a buffer for its output.
-func (s *session) lend() {
+// takeBuffer gives the session a buffer for its output.
+func (s *session) takeBuffer() {
 	s.buf = s.srv.outBufs.Get().(*[]byte)
 	s.out = (*s.buf)[:0]
 }
 
-// giveBack takes the buffer back. One that a long STATS has grown is dropped.
-func (s *session) giveBack() {
+// returnBuffer gives the buffer back. One that a long STATS has grown is dropped.
+func (s *session) returnBuffer() {
 	if cap(s.out) <= 4*outBuf {
 		*s.buf = s.out
 		s.srv.outBufs.Put(s.buf)

@@ -111,7 +111,7 @@ type turns struct {
 
 // place is a waiter's place among turns. The zero value is in no queue.
 type place struct {
-	owner sleeper
+	owner waker
 	lacks int
 	may   int // IDs that the owner may take in the turn that it has. 0 means that it has none
 	in    *queue
@@ -137,7 +137,7 @@ func (t *turns) unlock() {
 	case t.scarce && (t.taken || t.queues[rankTiny].length > 0):
 		less = maxSlice // the others were first
 	case t.scarce:
-		less = maxSlice - tinyOrder
+		less = maxSlice - tinyOrder // only tiny orders do not wait
 	}
 	t.less.Store(int64(less))
 	t.mu.Unlock()
@@ -153,6 +153,7 @@ func (t *turns) note(took int, waited bool) {
 	t.count(took, waited)
 }
 
+// count is note. mu is held.
 func (t *turns) count(took int, waited bool) {
 	if t.since += took; waited {
 		t.scarce, t.since = true, 0
@@ -211,6 +212,7 @@ func (t *turns) next(before rank) *place {
 	return t.begin(before)
 }
 
+// begin is next. mu is held.
 func (t *turns) begin(before rank) *place {
 	chosen := -1
 	for i := range t.queues[:before] {
@@ -241,6 +243,7 @@ func (t *turns) done(p *place, took int, waited bool) {
 	t.end(p, took, waited)
 }
 
+// end is done. mu is held.
 func (t *turns) end(p *place, took int, waited bool) {
 	t.count(took, waited)
 	t.taken, p.may = false, 0
