@@ -63,7 +63,13 @@ func (d *Dir) Replace(name string, data []byte) error {
 	if err != nil {
 		return d.named(err)
 	}
-	if _, err = f.Write(data); err == nil {
+	// Linux counts, and may write, what was written at once as one piece when a part of it changes. WriteAt changes the
+	// beginning often, so that is a piece of its own.
+	first := min(len(data), 4096)
+	if _, err = f.Write(data[:first]); err == nil {
+		_, err = f.Write(data[first:])
+	}
+	if err == nil {
 		err = f.Sync()
 	}
 	if closing := f.Close(); err == nil {
@@ -77,6 +83,18 @@ func (d *Dir) Replace(name string, data []byte) error {
 		return err
 	}
 	return d.self.Sync()
+}
+
+// WriteAt writes data into a file that exists, durably if sync is set. There must be one call at a time for each name.
+func (d *Dir) WriteAt(name string, data []byte, at int64, sync bool) error {
+	f, err := d.root.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return d.named(err)
+	}
+	if _, err = f.WriteAt(data, at); err == nil && sync {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
 
 // Remove removes a file durably. It is no error if there is none.

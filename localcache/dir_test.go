@@ -27,12 +27,13 @@ func TestFilesGoAlongWithARenamedDirectory(t *testing.T) {
 			c := mustOpen(t, dir)
 			do(t, c.Dir().Replace("journal", []byte("old")), c.Dir().Replace("cache", []byte("old")))
 			do(t, os.Rename(dir, dir+".old"), again(dir))
-			do(t, c.Dir().Replace("journal", []byte("new")), c.Dir().Remove("cache"), c.Dir().Remove("none"))
+			do(t, c.Dir().Replace("journal", []byte("new")), c.Dir().Remove("cache"), c.Dir().Remove("none"),
+				c.Dir().WriteAt("journal", []byte(" line"), 3, true))
 			mustSave(t, c, sample())
-			if data, err := c.Dir().ReadFile("journal"); err != nil || string(data) != "new" {
+			if data, err := c.Dir().ReadFile("journal"); err != nil || string(data) != "new line" {
 				t.Errorf("%q, %v", data, err)
 			}
-			if data, err := os.ReadFile(dir + ".old/journal"); err != nil || string(data) != "new" {
+			if data, err := os.ReadFile(dir + ".old/journal"); err != nil || string(data) != "new line" {
 				t.Errorf("at its new path: %q, %v", data, err)
 			}
 			if _, err := c.Dir().ReadFile("cache"); !errors.Is(err, fs.ErrNotExist) {
@@ -59,6 +60,9 @@ func TestDeletedDirectoryTakesNoFiles(t *testing.T) {
 	if err := c.Dir().Replace("journal", []byte("new")); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
+	if err := c.Dir().WriteAt("journal", []byte("new"), 0, true); !errors.Is(err, fs.ErrNotExist) {
+		t.Error(err)
+	}
 	if names, err := os.ReadDir(dir); err != nil || len(names) > 0 {
 		t.Errorf("%v, %v", names, err)
 	}
@@ -80,6 +84,7 @@ func TestClosedDirectoryIsLeftToTheNextProcess(t *testing.T) {
 		"rename":  d.root.Rename("journal.new", "journal"),
 		"replace": d.Replace("journal", []byte("first, again")),
 		"remove":  d.Remove("journal"),
+		"write":   d.WriteAt("journal", []byte("first, again"), 0, true),
 	} {
 		if !errors.Is(err, os.ErrClosed) {
 			t.Errorf("%s: %v", what, err)

@@ -1,8 +1,8 @@
 package seq
 
 import (
-	"bytes"
 	"encoding/json"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -20,18 +20,30 @@ func goodRecord(m sequence.Map) record.Record {
 // FuzzFiles: sequences.cache is of no use, or the next process writes what it read. From sequences.journal, the next
 // process issues only positions that the file has, each once.
 func FuzzFiles(f *testing.F) {
-	w := Witness{Incarnation: 1, State: record.State{Cluster: "c"}, Records: map[string]record.Record{"order": goodRecord(plain())},
-		Keys: map[string][]byte{"order": make([]byte, 20)}}
-	f.Add(store.Marshal(w))
-	f.Add([]byte(`{"count":5,"node":"me","boot":"b","read":7,"held":[{"name":"order","id":"i",` +
-		`"last":{"First":0,"End":40},"blocks":[{"First":5,"End":9},{"First":7,"End":20}]}]}`))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		dir := &memDir{files: map[string][]byte{witnessName: checked(data), journalName: checked(data)}}
+	r := goodRecord(plain())
+	f.Add(store.Marshal(Witness{Incarnation: 1, State: record.State{Cluster: "c"}}), store.Marshal(r),
+		store.Marshal(make([]byte, 20)))
+	f.Add([]byte(`{"count":5,"node":"me","boot":"b","read":7}`), []byte(`{"id":"i",`+
+		`"last":{"First":0,"End":40},"blocks":[{"First":5,"End":9},{"First":7,"End":20}]}`), []byte("null"))
+	f.Fuzz(func(t *testing.T, head, entry, keys []byte) {
+		if !json.Valid(head) || !json.Valid(entry) || !json.Valid(keys) {
+			t.Skip("no process writes that")
+		}
+		dir := &memDir{}
+		files := map[string]entries{
+			witnessName: {"": head, recordPrefix + "order": entry, keysPrefix + "order": keys},
+			journalName: {"": head, "order": entry},
+		}
+		for name, all := range files {
+			if err := (&entryLog{dir: dir, name: name}).write(all); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if w, ok := loadWitness(dir); ok {
 			if err := saveWitness(dir, w); err != nil {
 				t.Fatal(err)
 			}
-			if again, ok := loadWitness(dir); !ok || !bytes.Equal(store.Marshal(again), store.Marshal(w)) {
+			if again, ok := loadWitness(dir); !ok || !reflect.DeepEqual(again, w) {
 				t.Fatalf("%+v became %+v", w, again)
 			}
 			_, i := New(Config{Elapsed: elapsedOf(new(int64))})
@@ -46,18 +58,15 @@ func FuzzFiles(f *testing.F) {
 		if !ok {
 			t.Fatal("not a segment")
 		}
-		var kept []held
-		_ = json.Unmarshal(data, &i.issuer.journal.found)
-		_ = json.Unmarshal(i.issuer.journal.found.Held, &kept)
+		var kept held
+		_ = json.Unmarshal(entry, &kept)
 		has := func(p int64) bool {
-			return slices.ContainsFunc(kept, func(h held) bool {
-				return slices.ContainsFunc(h.Blocks, func(b positions.Block) bool { return b.First <= p && p < b.End })
-			})
+			return slices.ContainsFunc(kept.Blocks, func(b positions.Block) bool { return b.First <= p && p < b.End })
 		}
 		n := int64(-1)
 		for _, b := range m.stock.From(0) {
 			if b.First <= n || b.Len() < 1 || !has(b.First) || !has(b.End-1) {
-				t.Fatalf("%s gives %v", data, m.stock)
+				t.Fatalf("%s and %s give %v", head, entry, m.stock)
 			}
 			n = b.End - 1
 		}

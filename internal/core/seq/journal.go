@@ -1,12 +1,13 @@
 package seq
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,8 +24,9 @@ import (
 // only positions at or above the bound. So a process that ends at any moment has issued nothing that the file has.
 // A bound is raised in the file first, and lowered in memory first.
 type journal struct {
-	dir   Dir
-	woken chan struct{} // capacity 1: a sequence comes near its bound
+	log entryLog
+	// woken and hurried have capacity 1: some sequences are due, and requests of one wait for the disk.
+	woken, hurried chan struct{}
 
 	// count is that of the last write that succeeded. The state file repeats it (S31). read is
 	// progress.knewAllAt as the file has it.
@@ -33,22 +35,21 @@ type journal struct {
 	// comparing: a record may have to be put above what the process before left (S35). Others must wait for that.
 	comparing atomic.Bool
 
-	mu    sync.Mutex  // guards found, begun and node, never held during I/O
-	found journalFile // as the process before left it
-	begun bool        // found was taken over or dropped: see Rounds.resume
-	node  string      // the identity of the node, "" before it has a worker
+	found journalFound // as the process before left it, until resume has taken it over or dropped it
 
-	// Only the goroutine that writes the file uses these. written is the journalFile.Held that it has, nil if that is not
-	// known, and writtenBy its Node. blank: there is no file.
-	written   []byte
-	writtenBy string
-	blank     bool
-	sequences int  // that it had anything of, last time
-	failed    bool // the last write
+	mu    sync.Mutex // guards these, never held during I/O
+	begun bool       // resume has done that
+	node  string     // the identity of the node, "" before it has a worker
+	due   []*series  // whose entry may have to change. Each is in it once: see series.due
+
+	// Only the goroutine that writes the file uses these.
+	writtenBy string // journalHead.Node as the file has it
+	missing   bool   // there is no file
+	failed    bool   // the last write
 }
 
-// journalFile is the content of the file.
-type journalFile struct {
+// journalHead is the entry of the file that each write renews. Its key is "".
+type journalHead struct {
 	// Count grows by one with each write.
 	Count uint64 `json:"count"`
 	// Node is the identity of the node in the cluster.
@@ -58,12 +59,16 @@ type journalFile struct {
 	At   timeguard.Moment `json:"at"`
 	Boot string           `json:"boot"`
 	Read *int64           `json:"read,omitempty"`
-	Held json.RawMessage  `json:"held"` // []held
+}
+
+// journalFound is the content of the file: besides its head, an entry of held for each sequence, by its name.
+type journalFound struct {
+	journalHead
+	held entries
 }
 
 // held is what the next process may issue of a sequence.
 type held struct {
-	Name string `json:"name"`
 	// ID and Incarnation are those of the record when the last block was taken. Last is that block, without what was
 	// given back of it: see below.
 	ID          string            `json:"id"`
@@ -74,41 +79,57 @@ type held struct {
 
 // newJournal returns the journal in a directory. It does no I/O: see find.
 func newJournal(dir Dir) *journal {
-	j := &journal{dir: dir, woken: make(chan struct{}, 1)}
+	j := &journal{
+		log:   entryLog{dir: dir, name: journalName},
+		woken: make(chan struct{}, 1), hurried: make(chan struct{}, 1),
+	}
 	j.read.Store(longAgoNs)
 	return j
 }
 
-// find takes over what the process before left in the directory.
+// find takes over what the process before left in the directory. A file that cannot be read is as good as none.
 func (j *journal) find() {
-	data, err := readChecked(j.dir, journalName)
-	if j.blank = errors.Is(err, fs.ErrNotExist); err == nil {
-		j.load(data)
+	all, err := j.log.read()
+	if j.missing = errors.Is(err, fs.ErrNotExist); err != nil {
+		return
 	}
-}
-
-// write replaces the file durably.
-func (j *journal) write(data []byte) error { return j.dir.Replace(journalName, checked(data)) }
-
-// remove removes the file durably.
-func (j *journal) remove() error { return j.dir.Remove(journalName) }
-
-// load takes over the content of the file. A file that cannot be read is as good as none.
-func (j *journal) load(data []byte) {
-	if json.Unmarshal(data, &j.found) != nil {
-		j.found = journalFile{}
+	if json.Unmarshal(all[""], &j.found.journalHead) != nil {
+		j.found.journalHead = journalHead{}
 	}
+	delete(all, "")
+	j.found.held = all
 	j.count.Store(j.found.Count)
-	j.comparing.Store(len(j.found.Held) > 0)
+	j.comparing.Store(len(all) > 0)
 }
 
-// wake makes the journal look at the sequences soon. It never blocks. A nil journal is none.
-func (j *journal) wake() {
+// wake makes the journal look at a sequence soon: nil for none. hurry: requests wait for that. It never blocks. A nil
+// journal is none.
+func (j *journal) wake(s *series, hurry bool) {
 	if j == nil {
 		return
 	}
+	if s != nil {
+		j.add(s)
+	}
+	signal(j.woken)
+	if hurry {
+		signal(j.hurried)
+	}
+}
+
+// add makes a sequence due.
+func (j *journal) add(s *series) {
+	if !s.due.Swap(true) {
+		j.mu.Lock()
+		j.due = append(j.due, s)
+		j.mu.Unlock()
+	}
+}
+
+// signal fills a channel with capacity 1.
+func signal(c chan<- struct{}) {
 	select {
-	case j.woken <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
@@ -129,44 +150,54 @@ func (rs *Rounds) resume(cluster ClusterInfo) (dropped bool) {
 		return false
 	}
 	j.mu.Lock()
-	defer j.mu.Unlock()
 	if j.node != cluster.Self {
 		j.node = cluster.Self
-		j.wake() // the next process has this identity
+		signal(j.woken) // the next process has this identity
 	}
-	if j.begun {
+	begun := j.begun
+	j.mu.Unlock()
+	if begun {
 		return false
 	}
-	j.begun = true
 	found, before := j.found, cluster.Journal
-	j.found = journalFile{}
+	j.found = journalFound{}
 	j.comparing.Store(false) // until entries of it count
 	j.count.Store(max(found.Count, before))
-	var all []held
 	switch {
 	case found.Count == 0:
-		return false
 	//mutant:s31-any-journal by TestJournalGoesOn -> case false:
 	case !cluster.Resumed, found.Node != cluster.Self, found.Count < before:
-		return true
-	case json.Unmarshal(found.Held, &all) != nil:
-		return false
+		dropped = true
+	default:
+		rs.goOnWith(found)
 	}
+	j.mu.Lock()
+	j.begun = true
+	j.mu.Unlock()
+	return dropped
+}
+
+// goOnWith goes on with what the journal had.
+func (rs *Rounds) goOnWith(found journalFound) {
+	j := rs.issuer.journal
 	sameBoot := found.Boot != "" && found.Boot == rs.issuer.cfg.Boot
 	if rs.issuer.progress.Load().knewAllAt == longAgoNs && found.Read != nil && sameBoot {
 		// so the hold began in the last process (S5)
 		at := rs.issuer.cfg.Elapsed.From(found.At, true).Most - (found.At.Most - *found.Read)
 		rs.issuer.publish(func(p *progress) { p.knewAllAt = at })
 	}
-	j.comparing.Store(len(all) > 0)
-	for _, h := range all {
-		s := rs.issuer.series.named(h.Name)
-		rs.issuer.trace.Step("resumes", "name", h.Name, "id", h.ID, "blocks", words(h.Blocks))
+	j.comparing.Store(len(found.held) > 0)
+	for _, name := range slices.Sorted(maps.Keys(found.held)) {
+		var h held
+		if json.Unmarshal(found.held[name], &h) != nil {
+			continue
+		}
+		s := rs.issuer.series.named(name)
+		rs.issuer.trace.Step("resumes", "name", name, "id", h.ID, "blocks", words(h.Blocks))
 		s.Mu.Lock()
 		s.resume(h)
 		s.Mu.Unlock()
 	}
-	return false
 }
 
 // resume notes what an earlier process held of the sequence. It counts when the record is known.
@@ -184,6 +215,7 @@ func (s *series) restock() {
 		return
 	}
 	s.kept = nil
+	s.journal.wake(s, false)
 	//mutant:s32-another-life by TestJournalGoesOn -> if m := s.stocked(); m != nil {
 	if m := s.stocked(); m != nil && s.known.ID == h.ID {
 		m.restock(*h)
@@ -215,18 +247,19 @@ type planned struct {
 // may call it.
 func (i *Issuer) saveJournal() (again bool) {
 	j := i.journal
-	j.mu.Lock()
-	begun, node := j.begun, j.node
-	j.mu.Unlock()
-	if !begun || node == "" {
+	read := i.progress.Load().knewAllAt // first: a later change may drop what the plan has
+	due, node := j.popDue()
+	if node == "" {
 		return false
 	}
-	read := i.progress.Load().knewAllAt // first: a later change may drop what the plan has
-	all, bounds, again := i.planBounds()
-	err := i.writeJournal(all, node, read)
+	if j.log.isBlank() {
+		due = i.series.list()
+	}
+	changes, bounds, again := i.planBounds(due)
+	err := i.writeJournal(changes, node, read)
 	failed := j.failed
 	if j.failed = err != nil; err != nil {
-		if again = true; !failed {
+		if !failed {
 			i.cfg.Log.Warn("sequences: could not write the journal: a restart will skip the values that this node "+
 				"holds",
 				"error", err)
@@ -248,61 +281,87 @@ func (i *Issuer) saveJournal() (again bool) {
 			}
 		})
 	}
-	return again
+	return again || err != nil
 }
 
-// planBounds returns what the journal must have, and the bounds that count then.
-func (i *Issuer) planBounds() (all []held, bounds []planned, again bool) {
-	now, few := i.now(), leastMargin(i.journal.sequences)
-	for _, s := range i.series.list() {
+// popDue returns the sequences whose bounds may have to move, each once, and the identity of the node: "" if nothing must
+// be written yet.
+func (j *journal) popDue() (due []*series, node string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.begun || j.node == "" {
+		return nil, ""
+	}
+	due, j.due = j.due, nil
+	return due, j.node
+}
+
+// planBounds returns the entries that the journal must have of some sequences, and the bounds that count then. again: some
+// must be looked at again in a second.
+func (i *Issuer) planBounds(some []*series) (changes entries, bounds []planned, again bool) {
+	now, few := i.now(), leastMargin(i.journal.sequences())
+	changes = make(entries, len(some))
+	for _, s := range some {
+		s.due.Store(false) // before anything is looked at: a change from now on makes it due again
 		s.Mu.Lock()
-		if s.kept != nil {
-			all = append(all, *s.kept)
-		} else if m := s.stocked(); m != nil {
+		h := s.kept
+		if m := s.stocked(); m != nil && h == nil {
 			bound, busy := m.planBound(now, few)
-			again = again || busy
-			if h, ok := m.held(bound); ok {
-				all = append(all, h)
+			if again = again || busy; busy {
+				i.journal.add(s)
 			}
+			h = m.held(bound)
 			if bound != m.stock.Bound() || m.waitsForDisk() {
 				//mutant:s30-before-the-disk by seqsim -> m.stock.SetBound(bound)
 				bounds = append(bounds, planned{s, m, bound})
 			}
 		}
+		changes[s.Name] = h.entry()
 		s.Mu.Unlock()
 	}
-	i.journal.sequences = len(all)
-	return all, bounds, again
+	return changes, bounds, again
 }
 
-// writeJournal writes the file, unless it has the same already. read is when the node last knew all changes: without
+// writeJournal writes the changes, all entries if the log is blank. read is when the node last knew all changes: without
 // ZooKeeper the hold counts from then, so that is never much older.
-func (i *Issuer) writeJournal(all []held, node string, read int64) error {
+func (i *Issuer) writeJournal(changes entries, node string, read int64) error {
 	j := i.journal
-	what := store.Marshal(all)
-	unchanged := bytes.Equal(what, j.written) && node == j.writtenBy &&
-		(len(all) == 0 || read-j.read.Load() < int64(saveEvery))
-	if unchanged || len(all) == 0 && j.blank {
+	if changes = j.log.differing(changes); len(changes) == 0 && (j.missing || !j.log.isBlank() && node == j.writtenBy &&
+		(j.sequences() == 0 || read-j.read.Load() < int64(saveEvery))) {
 		return nil
 	}
-	j.written, j.blank = nil, false
-	f := journalFile{
-		Count: j.count.Load() + 1, Node: node, At: i.cfg.Elapsed.Now(), Boot: i.cfg.Boot, Held: what,
-	}
+	f := journalHead{Count: j.count.Load() + 1, Node: node, At: i.cfg.Elapsed.Now(), Boot: i.cfg.Boot}
 	if read != longAgoNs {
 		f.Read = &read
 	}
-	if err := j.write(store.Marshal(f)); err != nil {
+	changes[""] = store.Marshal(f)
+	j.missing = false
+	if err := j.log.write(changes); err != nil {
 		return err
 	}
-	j.written, j.writtenBy = what, node
+	j.writtenBy = node
 	j.count.Store(f.Count)
 	j.read.Store(read)
 	return nil
 }
 
+// sequences returns the number of those of which the file has an entry.
+func (j *journal) sequences() int { return max(0, len(j.log.prints)-1) }
+
+// remove removes the file durably.
+func (j *journal) remove() error {
+	err := j.log.remove()
+	j.missing = err == nil
+	return err
+}
+
+// shareFor is the time for which bounds that should move wait for others after a write, unless a request waits: they
+// share the next one.
+const shareFor = 20 * time.Millisecond
+
 // keepJournal writes the journal when a sequence needs it, until the context ends.
 func (i *Issuer) keepJournal(ctx context.Context) {
+	j := i.journal
 	var second <-chan time.Time // when saveJournal asked to be called again. A call before does not put it off
 	for ctx.Err() == nil {
 		if i.saveJournal() && second == nil {
@@ -310,7 +369,12 @@ func (i *Issuer) keepJournal(ctx context.Context) {
 		}
 		select {
 		case <-ctx.Done():
-		case <-i.journal.woken:
+		case <-j.hurried:
+		case <-time.After(shareFor):
+		}
+		select {
+		case <-ctx.Done():
+		case <-j.woken:
 		case <-second:
 			second = nil
 		}
@@ -348,10 +412,17 @@ func (s *segment) boundFor(need, margin int64) int64 {
 	return bound
 }
 
-// held returns what the journal must have if this bound counts. ok is false if that is nothing.
-func (s *segment) held(bound int64) (h held, ok bool) {
-	h = held{s.Name, s.known.ID, s.lastIncarnation, s.lastBlock, s.stock.From(bound)}
-	return h, len(h.Blocks) > 0
+// entry returns the entry of the journal, nil if there is nothing to keep.
+func (h *held) entry() json.RawMessage {
+	if h == nil || len(h.Blocks) == 0 {
+		return nil
+	}
+	return store.Marshal(h)
+}
+
+// held returns what the journal must have if this bound counts.
+func (s *segment) held(bound int64) *held {
+	return &held{s.known.ID, s.lastIncarnation, s.lastBlock, s.stock.From(bound)}
 }
 
 // waitsForDisk reports whether requests wait that the stock could answer, but for its bound.

@@ -1,8 +1,11 @@
 package seq
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -280,5 +283,161 @@ func TestJournalOnAFullDisk(t *testing.T) {
 	a.again(true)
 	if got := a.ask("order", 1, false).first(); got < first+10 || got > first+12 {
 		t.Errorf("%d after %d", got, first+9)
+	}
+}
+
+// pagedDir is a directory as Linux keeps it: processes read pages that the disk has not taken, and after a sync that
+// fails, no other one writes these pages.
+type pagedDir struct {
+	memDir
+	disk   map[string][]byte
+	dirty  map[int]bool // pages of the journal
+	broken bool         // the next sync fails, and the process is killed before it removes the file
+}
+
+func (d *pagedDir) Replace(name string, data []byte) error {
+	d.dirty, d.disk = map[int]bool{}, map[string][]byte{name: bytes.Clone(data)}
+	return d.memDir.Replace(name, data)
+}
+
+func (d *pagedDir) WriteAt(name string, data []byte, at int64, sync bool) error {
+	const page = 4096
+	if err := d.memDir.WriteAt(name, data, at, sync); err != nil {
+		return err
+	}
+	for p := int(at) / page; p <= (int(at)+len(data)-1)/page; p++ {
+		d.dirty[p] = true
+	}
+	if !sync {
+		return nil
+	}
+	now, pages := d.files[name], d.dirty
+	if d.dirty = map[int]bool{}; d.broken {
+		d.fails = func([]byte) error { return errKilled }
+		return errors.New("input/output error")
+	}
+	disk := append(d.disk[name], make([]byte, len(now)-len(d.disk[name]))...)
+	for p := range pages {
+		copy(disk[p*page:], now[p*page:min((p+1)*page, len(now))])
+	}
+	d.disk[name] = disk
+	return nil
+}
+
+// A sync of the journal fails, and the process is killed before it removes the file. The next process reads what the
+// disk has not taken. After a power cut, the one after that must not issue what the process before has issued.
+func TestJournalAfterASyncThatFailedAndAPowerCut(t *testing.T) {
+	s := newStage(t)
+	a, d := s.newNode(), &pagedDir{}
+	a.cluster.Self = a.slot
+	count := uint64(0)
+	next := func() {
+		w, known := a.is.witness()
+		a.restart()
+		a.is.issuer.journal = newJournal(d)
+		a.is.issuer.journal.find()
+		a.cluster.Resumed, a.cluster.Journal = true, count
+		if known {
+			a.is.remember(w)
+		}
+		_ = a.round()
+	}
+	next()
+	s.run(stageConfirm + time.Second)
+	var names []string
+	for k := range 80 { // more than a page
+		names = append(names, fmt.Sprintf("order-%02d", k))
+		s.create(names[k], plain(), settings(1000))
+	}
+	seen := map[string]bool{}
+	ask := func() {
+		t.Helper()
+		for _, name := range names {
+			value := fmt.Sprint(name, "=", a.ask(name, 1, false).first())
+			if seen[value] {
+				t.Fatalf("%s comes twice", value)
+			}
+			seen[value] = true
+		}
+	}
+	for range 6 {
+		ask()
+	}
+	s.run(5 * time.Second)
+	count = a.is.issuer.JournalCount()
+	for _, name := range names {
+		x := a.is.issuer.series.byName[name]
+		a.is.issuer.journal.wake(x, false)
+		_, _ = x.segment().stock.Take(x.segment().stock.Free(), nil)
+	}
+	d.broken = true
+	a.is.issuer.saveJournal()
+	d.broken, d.fails = false, nil
+	next()
+	ask()
+	d.files = maps.Clone(d.disk) // the power fails
+	next()
+	for range 12 {
+		ask()
+	}
+}
+
+// Clients ask for names that do not exist, while the disk hangs: nothing keeps these names.
+func TestUnknownNamesAreNotDueInTheJournal(t *testing.T) {
+	s, a := newJournaled(t)
+	for k := range 200 {
+		a.ask(fmt.Sprint("no-", k), 1, false)
+		s.now += 3000
+		_ = a.is.Round(context.Background()) // the journal is not saved
+	}
+	if n := len(a.is.issuer.journal.due); n > 1 {
+		t.Errorf("%d are due", n)
+	}
+}
+
+// What a node gives up leaves its journal, although nobody asks for values.
+func TestWhatIsGivenUpLeavesTheJournal(t *testing.T) {
+	for name, giveUp := range map[string]func(*stage, *actor){
+		"dropped":   func(_ *stage, a *actor) { a.is.issuer.series.byName["order"].change(a.segmentOf("order").Drop) },
+		"forgotten": func(_ *stage, a *actor) { a.is.follower.forgetCluster() },
+		"raised": func(s *stage, a *actor) {
+			a.calls = func(c memzk.Call) memzk.Fault { // it gets no new block
+				return map[bool]memzk.Fault{true: memzk.FailBefore}[c.Op == "multi"]
+			}
+			s.setNext("order", 5000)
+			a.followChanges(s)
+		},
+		"deleted": func(s *stage, a *actor) {
+			s.remove("order")
+			a.followChanges(s)
+		},
+		"created once more": func(s *stage, a *actor) {
+			s.remove("order")
+			s.create("order", plain(), settings(1000))
+			a.followChanges(s)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, a := newJournaled(t)
+			if len(journalIn(a.dir.files[journalName]).held) != 1 {
+				t.Fatal("the journal has nothing")
+			}
+			giveUp(s, a)
+			if len(a.is.issuer.journal.woken) > 0 {
+				a.is.issuer.saveJournal()
+			}
+			if held := journalIn(a.dir.files[journalName]).held; len(held) > 0 {
+				t.Errorf("the journal still has %s", held)
+			}
+		})
+	}
+}
+
+func (a *actor) segmentOf(name string) *segment { return a.is.issuer.series.byName[name].segment() }
+
+func (a *actor) followChanges(s *stage) {
+	for range 3 {
+		s.now += 4000
+		_ = a.is.Round(context.Background())
 	}
 }

@@ -46,9 +46,9 @@ func TestUnknownModeIsNeitherCreatedNorRemembered(t *testing.T) {
 	}
 	a.ask("order", 1, false).first()
 	w, _ := a.is.witness()
-	r := w.Records["order"]
+	r := *w.Records["order"]
 	r.Mode = "sorted"
-	w.Records["order"] = r
+	w.Records["order"] = &r
 	dir := &memDir{}
 	if err := saveWitness(dir, w); err != nil {
 		t.Fatal(err)

@@ -40,8 +40,9 @@ func newRounds(of *Issuer) *Rounds {
 	rs.issuer.progress.Store(new(noProgress()))
 	rs.saver.beside = rs.writing.Go
 	rs.saver.keep = func(Witness) error { return nil }
-	if dir := of.cfg.Dir; dir != nil {
-		rs.saver.keep = func(w Witness) error { return saveWitness(dir, w) }
+	if of.cfg.Dir != nil {
+		rs.saver.file.log = entryLog{dir: of.cfg.Dir, name: witnessName}
+		rs.saver.keep = rs.saver.file.save
 	}
 	return rs
 }
@@ -53,7 +54,7 @@ func (rs *Rounds) Recall() (cluster string, met []coordinator.Peer) {
 		return "", nil
 	}
 	rs.issuer.journal.find()
-	w, ok := loadWitness(rs.issuer.cfg.Dir)
+	w, ok := rs.saver.file.load()
 	if ok {
 		rs.remember(w)
 	}
@@ -276,7 +277,7 @@ func (rs *Rounds) hasFollowed(sent int64) {
 		return
 	}
 	if j := rs.issuer.journal; j != nil && sent-j.read.Load() >= int64(saveEvery) {
-		j.wake()
+		j.wake(nil, false)
 	}
 	rs.saveWitnessIfDue(f)
 	//mutant:s25-before-the-disk by TestWitnessOnADiskThatHangs -> if true {

@@ -72,7 +72,7 @@ func TestWaitReturnsAfterTheLastWrite(t *testing.T) {
 		is := a.is
 		dir := &hangingDir{hangs: make(chan struct{}, 1), goOn: make(chan struct{})}
 		is.saver.beside = is.writing.Go
-		is.saver.keep = func(w Witness) error { return saveWitness(dir, w) }
+		is.saver.keep = witnessIn(dir).save
 		is.saver.savedAs, is.saver.saveBeganAt = nil, 0
 		s.run(time.Second)
 		if is.saveWitnessIfDue(following{state: record.State{Jumped: 1}}); is.saver.saving == nil {

@@ -70,7 +70,7 @@ func (s *segment) Serve(r mode.Request, now, knewAllAt int64, to []worker.Run) (
 		blocks, ok = s.stock.Take(r.N, blocks)
 	}
 	if free := s.stock.Free(); !ok || free <= s.wakeBelow && free < s.stock.Left() {
-		s.journal.wake()
+		s.journal.wake(s.series, !ok)
 	}
 	if !ok {
 		return s.await(r, now, to)
@@ -144,7 +144,11 @@ func (s *segment) Saw(v mode.View, before *record.Record, _ mode.Situation) {
 		}
 		s.attempts = nil
 	}
-	s.stock.SkipTo(v.Record.From)
+	left := s.stock.Left()
+	if s.stock.SkipTo(v.Record.From); s.stock.Left() < left {
+		//mutant:s30-keeps-what-was-raised by TestWhatIsGivenUpLeavesTheJournal ->
+		s.journal.wake(s.series, false)
+	}
 }
 
 func (s *segment) accept(w mode.Write, mono int64) {
@@ -153,7 +157,7 @@ func (s *segment) accept(w mode.Write, mono int64) {
 	if w.Block.Len() > 0 {
 		s.lastBlock, s.lastIncarnation = w.Block, w.Record.Incarnation
 		s.stock.Add(w.Block)
-		s.journal.wake() // else the block is lost at kill -9
+		s.journal.wake(s.series, false) // else the block is lost at kill -9
 	}
 }
 
@@ -256,6 +260,8 @@ func (s *segment) Drop() { _, _ = s.takeRest() }
 func (s *segment) takeRest() (rest record.Remainder, ok bool) {
 	tail := s.stock.Tail()
 	s.stock.Drop()
+	//mutant:s30-keeps-what-was-dropped by TestWhatIsGivenUpLeavesTheJournal ->
+	s.journal.wake(s.series, false)
 	ok = len(s.attempts) == 0 && s.Used() && tail.Len() > 0 && tail.End == s.lastBlock.End
 	s.lastBlock, s.attempts, s.unread = positions.Block{}, nil, false
 	return record.Remainder{ID: s.known.ID, Incarnation: s.lastIncarnation, Block: tail}, ok

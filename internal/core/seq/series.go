@@ -20,6 +20,7 @@ type series struct {
 	*shares
 
 	forgotten atomic.Bool // see expire
+	due       atomic.Bool // it is in journal.due
 	// alarm is guarded by the mutex of alarms. rung: it is in agenda.rung. Only the goroutine of Round uses that.
 	alarm alarm
 	rung  bool

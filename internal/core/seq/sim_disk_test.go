@@ -77,7 +77,7 @@ func (d *simDisk) put(data []byte) {
 	switch {
 	case data == nil:
 	case d.at == "":
-		_ = d.files.Replace(journalName, data)
+		d.files.files = map[string][]byte{journalName: data}
 	default:
 		_ = os.WriteFile(filepath.Join(d.at, journalName), data, 0o600)
 	}

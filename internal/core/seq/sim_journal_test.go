@@ -1,9 +1,7 @@
 package seq
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 )
@@ -24,21 +22,47 @@ type simProcessDir struct {
 }
 
 func (d *simProcessDir) Replace(name string, data []byte) error {
+	return d.write(func() error { return d.Dir.Replace(name, data) }, nothing)
+}
+
+// WriteAt writes a part, and not always the first one, if the process is killed or the disk fails. A head that is not
+// synced may be lost with the power.
+func (d *simProcessDir) WriteAt(name string, data []byte, at int64, sync bool) error {
+	if !sync {
+		if d.n.h.rng.IntN(3) == 0 {
+			return nil
+		}
+		return d.Dir.WriteAt(name, data, at, sync)
+	}
+	return d.write(func() error { return d.Dir.WriteAt(name, data, at, sync) }, func() {
+		from, end := 0, d.n.h.rng.IntN(len(data)+1)
+		if d.n.h.rng.IntN(3) == 0 { // a later page is there, and an earlier one is not
+			from = d.n.h.rng.IntN(end + 1)
+		}
+		_ = d.Dir.WriteAt(name, data[from:end], at+int64(from), sync)
+	})
+}
+
+func nothing() {}
+
+// write makes a write of the journal. tear leaves what may be there of one that fails.
+func (d *simProcessDir) write(do func() error, tear func()) error {
 	n := d.n
 	if n.is.issuer.journal != d.j {
 		n.h.violated("journal", "a process that has ended writes")
 	}
-	if n.goOnWhileWriting(n.is); n.is.issuer.journal != d.j {
+	if n.goOnWhileWriting(tear); n.is.issuer.journal != d.j {
 		return errKilled
 	}
 	fails := n.h.rng.IntN(4*n.h.faulty) == 0
-	if !fails || n.h.rng.IntN(2) == 0 {
-		n.disk.copies = append(n.disk.copies, data)
-		if err := d.Dir.Replace(name, data); err != nil {
-			return err
-		}
+	if fails && n.h.rng.IntN(2) == 0 {
+		tear()
+	} else if err := do(); err != nil {
+		return err
+	} else {
+		n.disk.copies = append(n.disk.copies, n.disk.journal())
 	}
-	if n.goOnWhileWriting(n.is); n.is.issuer.journal != d.j {
+	if n.goOnWhileWriting(nothing); n.is.issuer.journal != d.j {
 		return errKilled
 	}
 	if fails {
@@ -76,8 +100,9 @@ func (n *simNode) saveJournal() {
 }
 
 // goOnWhileWriting lets other things happen while the journal is being written: requests, a round, a kill, or another
-// worker.
-func (n *simNode) goOnWhileWriting(is *Rounds) {
+// worker. tear leaves what a kill may leave of the write.
+func (n *simNode) goOnWhileWriting(tear func()) {
+	is := n.is
 	n.askWhileWriting(is)
 	h := n.h
 	if n.busy || h.inside || h.now < n.pauseTill {
@@ -91,6 +116,7 @@ func (n *simNode) goOnWhileWriting(is *Rounds) {
 	case 2:
 		if h.rng.IntN(4) == 0 && !h.staged && !h.mustNotice(n) {
 			h.note("node %d is killed while it writes the journal", n.id)
+			tear()
 			n.start(true)
 		}
 	}
@@ -116,15 +142,20 @@ func (n *simNode) askWhileWriting(is *Rounds) {
 	}
 }
 
+// journalIn returns the content of a journal.
+func journalIn(data []byte) journalFound {
+	j := newJournal(&memDir{files: map[string][]byte{journalName: data}})
+	j.find()
+	return j.found
+}
+
 // setBack puts the journal back to an earlier copy that the state file does not fit.
 func (n *simNode) setBack() {
 	if n.h.rng.IntN(4) != 0 || len(n.disk.copies) == 0 {
 		return
 	}
-	var f journalFile
 	old := n.disk.copies[n.h.rng.IntN(len(n.disk.copies))]
-	_, content, _ := bytes.Cut(old, []byte("\n"))
-	if err := json.Unmarshal(content, &f); err == nil && f.Count < n.disk.count {
+	if f := journalIn(old); f.Count < n.disk.count {
 		n.h.note("the journal of node %d is put back to write %d", n.id, f.Count)
 		n.disk.put(old)
 	}

@@ -102,7 +102,10 @@ func (s *simStrict) keysAreLost(heard *simNode, losses int) {
 	if heard == nil || heard.disk.witness == nil {
 		return
 	}
-	life := heard.disk.witness.Records["x0"].ID
+	life := ""
+	if r := heard.disk.witness.Records["x0"]; r != nil {
+		life = r.ID
+	}
 	known, _ := record.ParseKeys(heard.disk.witness.Keys["x0"]) // as the node wrote them
 	for _, k := range s.keys {
 		if k.losses == losses-1 && k.life == life &&

@@ -1,12 +1,10 @@
 package seq
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
@@ -113,12 +111,6 @@ func (h *history) loseWitnesses() {
 
 // journals reports whether the journal of a node has a block of a sequence above p.
 func (n *simNode) journals(name string, p int64) bool {
-	var (
-		file journalFile
-		all  []held
-	)
-	_, data, _ := bytes.Cut(n.disk.journal(), []byte("\n"))
-	_ = json.Unmarshal(data, &file)
-	_ = json.Unmarshal(file.Held, &all)
-	return slices.ContainsFunc(all, func(h held) bool { return h.Name == name && h.Last.End > p })
+	var h held
+	return json.Unmarshal(journalIn(n.disk.journal()).held[name], &h) == nil && h.Last.End > p
 }

@@ -167,6 +167,12 @@ func (a *actor) restartWith(w Witness) {
 	a.is.remember(w)
 }
 
+func witnessIn(dir Dir) *witnessFile { return &witnessFile{log: entryLog{dir: dir, name: witnessName}} }
+
+func saveWitness(dir Dir, w Witness) error { return witnessIn(dir).save(w) }
+
+func loadWitness(dir Dir) (Witness, bool) { return witnessIn(dir).load() }
+
 // memDir is a state directory in memory. fails, if it is not nil, is asked before each change: for the new content, nil
 // to remove the file.
 type memDir struct {
@@ -194,6 +200,23 @@ func (d *memDir) Replace(name string, data []byte) error {
 		d.files = map[string][]byte{}
 	}
 	d.files[name] = bytes.Clone(data)
+	return nil
+}
+
+func (d *memDir) WriteAt(name string, data []byte, at int64, _ bool) error {
+	if err := d.failed(data); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	was, ok := d.files[name]
+	if !ok {
+		return fs.ErrNotExist
+	}
+	now := make([]byte, max(len(was), int(at)+len(data)))
+	copy(now, was)
+	copy(now[at:], data)
+	d.files[name] = now
 	return nil
 }
 

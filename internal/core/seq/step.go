@@ -188,7 +188,6 @@ func (s *series) owed(v view, e mode.Situation) (st step, refusal *record.Refusa
 		//mutant:s12-keeps-a-rivals-block by TestBlockThatARivalHasTakenIsDropped -> if false {
 		if v.Record != nil && s.known.Rivals(*v.Record) { // another node may have taken the same positions
 			s.drop()
-			s.journal.wake()
 		}
 		return step{}, nil, &lostError{reason: "the record of sequence " + s.Name + " is missing, or older than before"}
 	}
@@ -239,6 +238,10 @@ func (s *series) freeze(r *record.Refusal, at int64) (news bool) {
 
 // vanish notes that the sequence does not exist.
 func (s *series) vanish(at int64) {
+	if s.known != nil || s.kept != nil { // not for each name that somebody asks for
+		//mutant:s30-keeps-what-was-forgotten by TestWhatIsGivenUpLeavesTheJournal ->
+		s.journal.wake(s, false)
+	}
 	s.known, s.secret, s.keys, s.mode, s.kept, s.journaled = nil, nil, nil, nil, nil, nil
 	s.Last, s.foundAbsentAt = mode.View{}, at
 	s.families.know(s.Name, nil)
@@ -248,6 +251,8 @@ func (s *series) vanish(at int64) {
 func (s *series) know(r record.Record) {
 	if s.known == nil || s.known.ID != r.ID { // its positions have nothing to do with the old ones
 		s.highest, s.secret, s.keys, s.mode = 0, nil, nil, s.start(r.Mode)
+		//mutant:s30-keeps-another-life by TestWhatIsGivenUpLeavesTheJournal ->
+		s.journal.wake(s, false)
 	}
 	s.Last = mode.View{}
 	s.values = s.secret.valuesOf(r)

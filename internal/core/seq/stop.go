@@ -76,7 +76,8 @@ func (rs *Rounds) collectRests() (all []rest) {
 		if s.kept != nil {
 			all = append(all, rest{s: s, keep: *s.kept})
 		} else if m := s.stocked(); m != nil {
-			keep, any := m.held(m.stock.After(0))
+			keep := *m.held(m.stock.After(0))
+			any := len(keep.Blocks) > 0
 			split := m.stock.After(seconds * m.pace.second(m.Issued, now))
 			if now-m.AskedAt < int64(time.Minute) { // it is used, now and then
 				split = max(split, m.stock.After(values))
@@ -138,23 +139,24 @@ func (rs *Rounds) saveRests(rests []rest) error {
 	if rs.issuer.cfg.Tenure.Leaves() {
 		return rs.inTime(j.remove)
 	}
-	all := make([]held, 0, len(rests))
-	for _, r := range rests {
-		//mutant:s33-given-back-and-kept by seqsim -> if false {
-		if r.returns != nil { // out of the journal before it is returned (S33)
-			r.keep = r.keep.below(r.give.Block.First)
+	return rs.inTime(func() error {
+		due, node := j.popDue()
+		if node == "" {
+			return nil
 		}
-		if len(r.keep.Blocks) > 0 {
-			all = append(all, r.keep)
+		changes := entries{}
+		for _, s := range append(due, rs.issuer.series.list()...) { // the list lacks those that were forgotten
+			changes[s.Name] = nil
 		}
-	}
-	j.mu.Lock()
-	node, begun := j.node, j.begun
-	j.mu.Unlock()
-	if !begun || node == "" {
-		return nil
-	}
-	return rs.inTime(func() error { return rs.issuer.writeJournal(all, node, rs.issuer.progress.Load().knewAllAt) })
+		for _, r := range rests {
+			//mutant:s33-given-back-and-kept by seqsim -> if false {
+			if r.returns != nil { // out of the journal before it is returned (S33)
+				r.keep = r.keep.below(r.give.Block.First)
+			}
+			changes[r.s.Name] = r.keep.entry()
+		}
+		return rs.issuer.writeJournal(changes, node, rs.issuer.progress.Load().knewAllAt)
+	})
 }
 
 // below returns the part of h below p. If nothing is left of the last block, another node may give the block before

@@ -1,13 +1,11 @@
 package seq
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"hash/crc32"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
@@ -21,12 +19,13 @@ import (
 type Witness struct {
 	// Incarnation is that of /cluster when all of this was compared with ZooKeeper. Entered is when the node entered it,
 	// nil for the first one.
-	Incarnation int64                    `json:"incarnation"`
-	Entered     *timeguard.Moment        `json:"entered,omitempty"`
-	State       record.State             `json:"state"`
-	Records     map[string]record.Record `json:"records"`
+	Incarnation int64             `json:"incarnation"`
+	Entered     *timeguard.Moment `json:"entered,omitempty"`
+	State       record.State      `json:"state"`
+	// Records are immutable. Each is an entry of the file, and so are these:
+	Records map[string]*record.Record `json:"-"`
 	// Keys are those of requests, by the name of the strict sequence, as they are in ZooKeeper.
-	Keys map[string][]byte `json:"keys,omitempty"`
+	Keys map[string][]byte `json:"-"`
 	// Met are the other nodes that this one has met.
 	Met []coordinator.Peer `json:"met,omitempty"`
 	// Sure and Last are the reads of /seq of these names: see seqRead. Boot is the boot of the machine in which they
@@ -47,7 +46,7 @@ func (rs *Rounds) witness() (w Witness, ok bool) {
 	w = Witness{
 		Incarnation: k.seq().state.Incarnation, State: k.seq().state,
 		Boot: rs.issuer.cfg.Boot, Sure: k.seq().sure, Last: k.seq().last,
-		Records: make(map[string]record.Record), Keys: make(map[string][]byte),
+		Records: make(map[string]*record.Record), Keys: make(map[string][]byte),
 	}
 	if k.entered != longAgo {
 		w.Entered = &k.entered
@@ -59,8 +58,10 @@ func (rs *Rounds) witness() (w Witness, ok bool) {
 	for _, s := range rs.issuer.series.list() {
 		s.Mu.Lock()
 		if s.known != nil {
-			r := *s.known
-			w.Records[s.Name] = r.Raised(max(r.Next, s.highest))
+			w.Records[s.Name] = s.known
+			if s.highest > s.known.Next {
+				w.Records[s.Name] = new(s.known.Raised(s.highest))
+			}
 			ok = ok && !(s.Stale && s.incarnation < k.seq().state.Incarnation)
 			if len(s.keys) > 0 {
 				w.Keys[s.Name] = (&record.Keyring{Entries: s.keys}).Marshal()
@@ -78,6 +79,7 @@ const saveEvery = time.Minute
 // saver is what rounds know of the writes of the witness file.
 type saver struct {
 	// keep writes the witness file. Without a state directory it does nothing. beside calls it in another goroutine.
+	file   witnessFile
 	keep   func(Witness) error
 	beside func(func())
 	// saving is the write that runs now, nil for none. saveBeganAt is when the last write began, ns of AtMost. savedAs says
@@ -155,7 +157,7 @@ func (rs *Rounds) saveMet() error {
 	if rs.issuer.cfg.Dir == nil || rs.issuer.cfg.Met == nil {
 		return nil
 	}
-	w, ok := loadWitness(rs.issuer.cfg.Dir)
+	w, ok := rs.saver.file.load()
 	if !ok {
 		return nil
 	}
@@ -177,38 +179,90 @@ func (rs *Rounds) remember(w Witness) {
 		s := rs.issuer.series.named(name) // a request may have asked for it already
 		s.Mu.Lock()
 		s.Stale, s.incarnation = true, w.Incarnation
-		s.know(w.Records[name])
-		s.keys, _ = record.ParseKeys(w.Keys[name]) // loadWitness has checked them
+		s.know(*w.Records[name])
+		s.keys, _ = record.ParseKeys(w.Keys[name]) // witnessFile.load has checked them
 		s.Mu.Unlock()
 	}
 }
 
-// loadWitness reads a witness. A file that is missing or damaged is as good as none: other nodes remember, too.
-func loadWitness(dir Dir) (w Witness, ok bool) {
-	data, err := readChecked(dir, witnessName)
-	if err != nil || json.Unmarshal(data, &w) != nil {
-		return Witness{}, false
-	}
-	if w.Incarnation < 0 || w.State.Cluster == "" {
-		return Witness{}, false
-	}
-	for _, r := range w.Records {
-		if r.Mode.Check() != nil || r.Map.Check() != nil || r.Settings.Check() != nil || r.Gen < 1 || r.Next < 0 {
-			return Witness{}, false
-		}
-	}
-	for _, keys := range w.Keys {
-		if _, err := record.ParseKeys(keys); err != nil {
-			return Witness{}, false
-		}
-	}
-	return w, true
+// witnessFile is the file that has a Witness: its head with the key "", records and keys by the prefixes of their keys.
+// One goroutine at a time may use it.
+type witnessFile struct {
+	log  entryLog
+	last Witness // that the file has
 }
 
-// saveWitness replaces the file, and waits for the disk: what a node reports to have followed must not be lost with the
-// power (S25).
-func saveWitness(dir Dir, w Witness) error {
-	return dir.Replace(witnessName, checked(store.Marshal(w)))
+const recordPrefix, keysPrefix = "r", "k"
+
+// load reads the witness. A file that is missing or damaged is as good as none: other nodes remember, too.
+func (f *witnessFile) load() (w Witness, ok bool) {
+	all, err := f.log.read()
+	if err == nil {
+		w, err = parseWitness(all)
+	}
+	return w, err == nil
+}
+
+func parseWitness(all entries) (w Witness, err error) {
+	w.Records, w.Keys = make(map[string]*record.Record, len(all)), make(map[string][]byte)
+	for key, value := range all {
+		name, isRecord := strings.CutPrefix(key, recordPrefix)
+		switch {
+		case key == "":
+			err = json.Unmarshal(value, &w)
+		case isRecord:
+			r := new(record.Record)
+			if err = json.Unmarshal(value, r); err == nil {
+				err = errors.Join(r.Mode.Check(), r.Map.Check(), r.Settings.Check())
+			}
+			if err == nil && (r.Gen < 1 || r.Next < 0) {
+				err = errDamagedFile
+			}
+			w.Records[name] = r
+		default:
+			var keys []byte
+			if err = json.Unmarshal(value, &keys); err == nil {
+				_, err = record.ParseKeys(keys)
+			}
+			w.Keys[strings.TrimPrefix(key, keysPrefix)] = keys
+		}
+		if err != nil {
+			return Witness{}, err
+		}
+	}
+	if w.Incarnation < 0 || w.State.Cluster == "" {
+		return Witness{}, errDamagedFile
+	}
+	return w, nil
+}
+
+// save writes what has changed since the last save, and waits for the disk: what a node reports to have followed must
+// not be lost with the power (S25).
+func (f *witnessFile) save(w Witness) error {
+	changes := entries{"": store.Marshal(w)}
+	for name, r := range w.Records {
+		if f.log.isBlank() || f.last.Records[name] != r {
+			changes[recordPrefix+name] = store.Marshal(r)
+		}
+	}
+	for name, keys := range w.Keys {
+		changes[keysPrefix+name] = store.Marshal(keys)
+	}
+	for name := range f.last.Records {
+		if w.Records[name] == nil {
+			changes[recordPrefix+name] = nil
+		}
+	}
+	for name := range f.last.Keys {
+		if w.Keys[name] == nil {
+			changes[keysPrefix+name] = nil
+		}
+	}
+	if err := f.log.write(f.log.differing(changes)); err != nil {
+		return err
+	}
+	f.last = w
+	return nil
 }
 
 // Dir is the state directory. *localcache.Dir implements it.
@@ -218,28 +272,9 @@ type Dir interface {
 	// Replace and Remove are durable when they return nil. Each has one call at a time for each name.
 	Replace(name string, data []byte) error
 	Remove(name string) error
+	// WriteAt writes into a file that exists. It is durable if sync is set.
+	WriteAt(name string, data []byte, at int64, sync bool) error
 }
 
 // The files of sequences in the state directory: see Witness and journal.
 const witnessName, journalName = "sequences.cache", "sequences.journal"
-
-var errDamagedFile = errors.New("damaged")
-
-// readChecked reads a file that has what checked returned.
-func readChecked(dir Dir, name string) ([]byte, error) {
-	data, err := dir.ReadFile(name)
-	if err != nil {
-		return nil, err
-	}
-	sum, data, _ := bytes.Cut(data, []byte("\n"))
-	if string(sum) != checksum(data) {
-		return nil, errDamagedFile
-	}
-	return data, nil
-}
-
-// checked returns the content of a file with its checksum.
-func checked(data []byte) []byte { return append([]byte(checksum(data)+"\n"), data...) }
-
-// checksum returns the first line of a witness file or a journal. A damaged file could put back a wrong next position.
-func checksum(data []byte) string { return fmt.Sprintf("%08x", crc32.ChecksumIEEE(data)) }

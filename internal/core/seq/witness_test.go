@@ -69,7 +69,7 @@ func TestWitnessRemembersPeersAfterALoss(t *testing.T) {
 	old.Met = []coordinator.Peer{{Node: "b", Worker: 1, Term: 2, Name: "b", Address: "b:7609", SeenMs: 3}}
 	_, is := New(Config{Elapsed: elapsedOf(new(int64)), Dir: dir, Met: func() []coordinator.Peer { return old.Met }})
 	is.saveLast()
-	if got, ok := loadWitness(dir); !ok || !bytes.Equal(store.Marshal(got), store.Marshal(old)) {
+	if got, ok := loadWitness(dir); !ok || !reflect.DeepEqual(got, old) {
 		t.Errorf("%+v, want %+v", got, old)
 	}
 }

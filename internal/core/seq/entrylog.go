@@ -1,0 +1,179 @@
+package seq
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"hash/crc32"
+	"hash/maphash"
+	"maps"
+
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// entryLog is a file of the state directory that has one value for each key. A write appends the values that have
+// changed, so one bound of a hundred thousand costs one short write. The first write of a process replaces the file: an
+// earlier process may have read pages back that its disk never took. So does the next one after a failure, or when the
+// file is more than twice as long as it was then.
+//
+// The file is a head, which says how long the file is at least, and frames. The checksum of a frame goes on from that of
+// the frame before, so that what a deleted file left on the disk is none. A frame that was not written completely at the
+// end of the file does not count: the process has not gone by it. Any other damage, and a file that is too short, make
+// all of the file useless: a part of it would have positions that were issued since.
+//
+// One goroutine at a time may use it.
+type entryLog struct {
+	dir  Dir
+	name string
+	// end is where the next frame goes, 0 if the next write replaces the file, and must have all entries.
+	end int64
+	// most is the end after which the file is replaced, and sum the checksum of the last frame.
+	most int64
+	sum  uint32
+	// prints are the fingerprints of the values in the file.
+	prints map[string]uint64
+}
+
+// entries are values in JSON by their keys. A nil value removes the key.
+type entries map[string]json.RawMessage
+
+const (
+	logMagic     = 0xf1a3ed01
+	headLen      = 16
+	frameHeadLen = 8
+	// looseLen is the length that a file may have whatever its content is.
+	looseLen = 1 << 20
+)
+
+var errDamagedFile = errors.New("damaged")
+
+// isBlank reports whether the next write must have all entries.
+func (l *entryLog) isBlank() bool { return l.end == 0 }
+
+// read returns the content of the file. The error is fs.ErrNotExist if there is no file.
+func (l *entryLog) read() (entries, error) {
+	l.end = 0
+	data, err := l.dir.ReadFile(l.name)
+	if err != nil {
+		return nil, err
+	}
+	least, ok := parseHead(data)
+	if !ok {
+		return nil, errDamagedFile
+	}
+	all, end, sum := entries{}, int64(headLen), uint32(0)
+	for {
+		body, next, ok := parseFrame(data[end:], sum)
+		if !ok || json.Unmarshal(body, &all) != nil {
+			break
+		}
+		end, sum = end+int64(frameHeadLen+len(body)), next
+	}
+	//mutant:s30-cut-file by TestDamagedLogIsUseless -> if end < min(least, 0) || end == headLen {
+	if end < least || end == headLen {
+		return nil, errDamagedFile
+	}
+	maps.DeleteFunc(all, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
+	return all, nil
+}
+
+// differing removes from changes what the file has already.
+func (l *entryLog) differing(changes entries) entries {
+	maps.DeleteFunc(changes, func(key string, value json.RawMessage) bool {
+		if l.isBlank() {
+			return value == nil
+		}
+		return l.prints[key] == fingerprint(value)
+	})
+	return changes
+}
+
+var fingerprintSeed = maphash.MakeSeed()
+
+// fingerprint returns a number by which two values differ, 0 for none.
+func fingerprint(value []byte) uint64 {
+	if value == nil {
+		return 0
+	}
+	return maphash.Bytes(fingerprintSeed, value) | 1
+}
+
+// write changes the file durably.
+func (l *entryLog) write(changes entries) error {
+	end := l.end
+	l.end = 0 // if this fails, nobody knows what the file has
+	if end == 0 {
+		frame, sum := changes.frame(0)
+		end = int64(headLen + len(frame))
+		if err := l.dir.Replace(l.name, append(head(end), frame...)); err != nil {
+			return err
+		}
+		l.most, l.sum, l.prints = 2*end+looseLen, sum, make(map[string]uint64, len(changes))
+	} else {
+		frame, sum := changes.frame(l.sum)
+		if err := l.dir.WriteAt(l.name, frame, end, true); err != nil {
+			return err
+		}
+		end, l.sum = end+int64(len(frame)), sum
+		// After kill -9 the head shows if somebody has cut the file. It needs no wait for the disk: with an older head,
+		// the file is only checked less.
+		if err := l.dir.WriteAt(l.name, head(end), 0, false); err != nil {
+			return err
+		}
+	}
+	for key, value := range changes {
+		if l.prints[key] = fingerprint(value); value == nil {
+			delete(l.prints, key)
+		}
+	}
+	if end <= l.most {
+		l.end = end
+	}
+	return nil
+}
+
+// remove removes the file durably.
+func (l *entryLog) remove() error {
+	l.end = 0
+	return l.dir.Remove(l.name)
+}
+
+// head returns the head of a file of at least this length.
+func head(length int64) []byte {
+	data := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(nil, logMagic), uint64(length))
+	return binary.LittleEndian.AppendUint32(data, crc32.ChecksumIEEE(data))
+}
+
+func parseHead(data []byte) (length int64, ok bool) {
+	if len(data) < headLen {
+		return 0, false
+	}
+	length = int64(binary.LittleEndian.Uint64(data[4:]))
+	return length, string(head(length)) == string(data[:headLen])
+}
+
+// frame returns a frame with the entries. before is the checksum of the frame before.
+func (e entries) frame(before uint32) (frame []byte, sum uint32) {
+	body := store.Marshal(e)
+	sum = checksum(body, before)
+	frame = binary.LittleEndian.AppendUint32(make([]byte, 0, frameHeadLen+len(body)), uint32(len(body)))
+	return append(binary.LittleEndian.AppendUint32(frame, sum), body...), sum
+}
+
+// parseFrame returns the body of the frame at the beginning of data. ok is false if there is none.
+func parseFrame(data []byte, before uint32) (body []byte, sum uint32, ok bool) {
+	if len(data) < frameHeadLen {
+		return nil, 0, false
+	}
+	n := binary.LittleEndian.Uint32(data)
+	if uint64(n) > uint64(len(data)-frameHeadLen) {
+		return nil, 0, false
+	}
+	body, sum = data[frameHeadLen:frameHeadLen+n], binary.LittleEndian.Uint32(data[4:])
+	return body, sum, sum == checksum(body, before)
+}
+
+func checksum(body []byte, before uint32) uint32 {
+	//mutant:s30-stale-frame by TestFramesOfADeletedFileDoNotCount -> return crc32.ChecksumIEEE(body)
+	return crc32.Update(before, crc32.IEEETable, body)
+}
