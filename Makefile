@@ -355,6 +355,13 @@ bench-ordered: build ## ordered sequences beside segment ones: three nodes, two 
 	eval "$$(scripts/zk-dev.sh start --nodes 1 --port 0 --dir "$$dir/zk")"
 	$(GO) run ./bench/ordered -zk "$$FLAKED_ZK"
 
+.PHONY: bench-names
+bench-names: build ## what 1,000 to 100,000 sequences in use cost a node (30 minutes). NAMES=1000: a part. FLAKED=path: another flaked
+	dir=$$(mktemp -d)
+	trap 'scripts/zk-dev.sh stop --wipe --dir "$$dir/zk" >/dev/null 2>&1; rm -rf "$$dir"' EXIT
+	eval "$$(ZK_DEV_HEAP=2g scripts/zk-dev.sh start --nodes 1 --port 0 --dir "$$dir/zk")"
+	$(GO) run ./bench/names -zk "$$FLAKED_ZK" $(if $(NAMES),-names $(NAMES)) $(if $(FLAKED),-flaked $(FLAKED))
+
 .PHONY: bench-go
 bench-go: ## benchmarks in process, and the generator beside other libraries'. BENCH_PKG=./worker for a part
 	$(GO) test -run '^$$' -bench . -benchmem $(BENCH_PKG)

@@ -52,6 +52,8 @@ Environment
                 installed packages; apt-get install (root); packages unpacked under
                 ${XDG_CACHE_HOME:-~/.cache}/flaked/zookeeper (no root).
                 Releases of Maven Central lie beside it, in zookeeper-V.
+  ZK_DEV_HEAP
+                the memory of each server's Java heap. Default: 64m.
 
 To watch an election: `kill -9` the leader of three (`status` shows its pid), look
 at `status`, and `start` again.
@@ -322,7 +324,7 @@ configure() {
 launch() {
   local d=$dir/node$1
   if [[ -e $d/log ]]; then mv "$d/log" "$d/log.old"; fi # a failed start shows its own log only
-  (cd "$d" && exec setsid "$java" -Xmx64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData \
+  (cd "$d" && exec setsid "$java" "-Xmx${ZK_DEV_HEAP:-64m}" -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData \
     -Dzookeeper.jmx.log4j.disable=true -Dorg.slf4j.simpleLogger.showDateTime=true \
     '-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd HH:mm:ss.SSS' \
     -Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.NIOServerCnxn=warn \
