@@ -27,7 +27,7 @@ type Left struct{ proof *proof }
 // Worker returns the worker of the slot.
 func (l Left) Worker() int { return l.proof.Worker }
 
-// Register acquires a slot. cl is the cluster's record, as the caller has just read it. Register creates a ticket,
+// Register acquires a slot. cl is the cluster's record, as ReadCluster has just returned it. Register creates a ticket,
 // calls check with the clocks of the leader and of the peers, and then tries the slots in order, starting at the
 // ticket's number. It writes no slot before check has passed. confirm is the time before the heartbeat that confirms
 // the slot.
@@ -94,18 +94,7 @@ func (c *Coordinator) checkRegister(ctx context.Context, cl Cluster) error {
 	if cl.Frozen(c.Now()) { // an early look: acquireIfFree decides by both clocks (C21)
 		return &FrozenError{Until: cl.FrozenUntil, By: cl.FrozenBy}
 	}
-	full, err := c.isFull(ctx, cl)
-	if err != nil || full == nil {
-		return err
-	}
-	// The server that we asked may lag behind.
-	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
-		return err
-	}
-	if full, err = c.isFull(ctx, cl); err != nil || full == nil {
-		return err
-	}
-	return full
+	return c.checkFree(ctx, cl)
 }
 
 // acquireFree acquires the first free slot, starting at the number of the ticket.
@@ -272,15 +261,15 @@ func (c Claim) nextClaim() Claim {
 	return c
 }
 
-// isFull returns an error with the reasons why no slot is free, or nil if one is free. The server may lag behind.
-// isFull reads the slots only if all of them have been used.
-func (c *Coordinator) isFull(ctx context.Context, cl Cluster) (*FullError, error) {
+// checkFree returns a *FullError if no slot is free. It reads the slots only if all of them have been used. The sync of
+// ReadCluster counts for these reads, too.
+func (c *Coordinator) checkFree(ctx context.Context, cl Cluster) error {
 	if cl.HighestSlot+1 < cl.Slots {
-		return nil, nil
+		return nil
 	}
 	live, err := liveWorkers(ctx, c.Store)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	now, free := c.Now(), false
 	full := &FullError{Slots: cl.Slots, now: now, grace: cl.graceMs()}
@@ -296,9 +285,9 @@ func (c *Coordinator) isFull(ctx context.Context, cl Cluster) (*FullError, error
 		return !free
 	})
 	if err != nil || free {
-		return nil, err
+		return err
 	}
-	return full, nil
+	return full
 }
 
 // ticket is the contents of a ticket, the persistent-sequential znode that registers a node. ZooKeeper puts its number
