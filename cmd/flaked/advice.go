@@ -19,9 +19,9 @@ import (
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
-// advised returns an error's text with the names of flags, and with advice that names flags and commands. The
+// withAdvice returns an error's text with the names of flags, and with advice that names flags and commands. The
 // packages below know neither.
-func advised(err error) string {
+func withAdvice(err error) string {
 	err = node.Named(err, flagName)
 	advice, known := advise(err)
 	return strings.Replace(err.Error(), known.Error(), view.InPlainWords(known.Error())+advice, 1)
@@ -189,20 +189,18 @@ func accessAdvice(err error) string {
 		}
 		return ""
 	}
-	var (
-		unknown x509.UnknownAuthorityError
-		name    x509.HostnameError
-		invalid x509.CertificateInvalidError
-		header  tls.RecordHeaderError
-	)
+	_, plain := errors.AsType[tls.RecordHeaderError](err)
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	_, misnamed := errors.AsType[x509.HostnameError](err)
+	_, invalid := errors.AsType[x509.CertificateInvalidError](err)
 	switch {
-	case errors.As(err, &header):
+	case plain:
 		return ". That address does not use TLS. Leave out --tls and the --tls-... flags"
-	case errors.As(err, &unknown):
+	case unknown:
 		return ". Give the authority of its certificate with --tls-ca FILE"
-	case errors.As(err, &name):
+	case misnamed:
 		return ". Give the certificate's name with --tls-server-name NAME"
-	case errors.As(err, &invalid):
+	case invalid:
 		return ". The node needs another certificate, or this machine's clock is wrong"
 	case strings.Contains(err.Error(), "remote error: tls: "):
 		return ". The node requires a client certificate. Give one that it trusts with --tls-cert and --tls-key"

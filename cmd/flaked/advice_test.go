@@ -12,7 +12,7 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Packages name no flags. advised adds advice to their errors, even if another error wraps them. The transcripts have
+// Packages name no flags. withAdvice adds advice to their errors, even if another error wraps them. The transcripts have
 // the errors that a command line can cause.
 func TestAdviceGolden(t *testing.T) {
 	random := worker.SegmentRandom

@@ -55,9 +55,9 @@ func commandNamed(commands []*cli.Command, name string) *cli.Command {
 	return nil
 }
 
-// number matches the beginning of a negative number. -5 is an argument, not a flag, so that the
+// negativeNumber matches the beginning of a negative number. -5 is an argument, not a flag, so that the
 // command can refuse it and say what it expects.
-var number = regexp.MustCompile(`^-[0-9]`)
+var negativeNumber = regexp.MustCompile(`^-[0-9]`)
 
 // split separates a command's flags, each with its value, from its arguments.
 func split(cmd *cli.Command, args []string) (flags, positional []string, help bool) {
@@ -66,7 +66,7 @@ func split(cmd *cli.Command, args []string) (flags, positional []string, help bo
 		if arg == "--" {
 			return flags, append(positional, args[i+1:]...), help
 		}
-		if arg == "-" || !strings.HasPrefix(arg, "-") || number.MatchString(arg) {
+		if arg == "-" || !strings.HasPrefix(arg, "-") || negativeNumber.MatchString(arg) {
 			positional = append(positional, arg)
 			continue
 		}

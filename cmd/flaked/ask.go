@@ -54,8 +54,8 @@ func namedAddrs(c *cli.Context) (addrs []string, err error) {
 	return addrs, nil
 }
 
-// nodeAsker returns the asker that askFlags give.
-func nodeAsker(c *cli.Context) (*poll.Asker, error) {
+// givenAsker returns the asker that askFlags give.
+func givenAsker(c *cli.Context) (*poll.Asker, error) {
 	token, err := nodeToken(c)
 	if err != nil {
 		return nil, err

@@ -55,7 +55,7 @@ Examples:
 
 func clusterFreeze(c *cli.Context) error {
 	return withStore(c, func(st store.Store) error {
-		before, after, err := onWorkers(st).Freeze(c.Context, 0)
+		before, after, err := workersOperator(st).Freeze(c.Context, 0)
 		if err != nil {
 			return err
 		}
@@ -70,12 +70,12 @@ func clusterFreeze(c *cli.Context) error {
 }
 
 func clusterThaw(c *cli.Context) error {
-	nodes, err := nodeAsker(c)
+	nodes, err := givenAsker(c)
 	if err != nil {
 		return err
 	}
 	return withStore(c, func(st store.Store) error {
-		cl, frozen, err := onWorkers(st).Frozen(c.Context)
+		cl, frozen, err := workersOperator(st).Frozen(c.Context)
 		if err != nil {
 			return err
 		}

@@ -119,5 +119,5 @@ func allFlags(commands []*cli.Command) map[string]cli.Flag {
 // not keep every call from ZooKeeper.
 func commandLineOnly(f cli.Flag) bool {
 	of, ok := f.(cli.CategorizableFlag)
-	return f.Names()[0] == "help" || ok && of.GetCategory() == callFlags
+	return f.Names()[0] == "help" || ok && of.GetCategory() == categoryCall
 }

@@ -53,7 +53,7 @@ func parse(t *testing.T, args ...string) (got settings, failed string) {
 		Writer: &bytes.Buffer{}, ErrWriter: &bytes.Buffer{}, ExitErrHandler: func(*cli.Context, error) {},
 	}
 	for _, c := range app.Commands {
-		finish(c, "flaked")
+		finishCommand(c, "flaked")
 	}
 	err := app.RunContext(t.Context(), arrange(app.Commands, append([]string{"flaked", "try"}, args...)))
 	if err != nil {

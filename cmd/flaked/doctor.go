@@ -68,7 +68,7 @@ func runDoctor(c *cli.Context) error {
 		r.Findings[i].Advice = view.Clean(view.InPlainWords(f.Advice))
 	}
 	err = show(c, r, func(w io.Writer) error { return printFindings(w, r) })
-	return errors.Join(err, verdict(r.Summary))
+	return errors.Join(err, doctorVerdict(r.Summary))
 }
 
 func doctorConfig(c *cli.Context) (doctor.Config, error) {
@@ -105,7 +105,7 @@ func doctorConfig(c *cli.Context) (doctor.Config, error) {
 	wanted := node.Config{Settings: settings, Heartbeat: c.Duration("heartbeat"), Reserve: limits.DefaultReserve}
 	cfg.Fits = func(cl coordinator.Cluster) error {
 		if err := wanted.Fits(cl); err != nil {
-			return errors.New(advised(err))
+			return errors.New(withAdvice(err))
 		}
 		return nil
 	}
@@ -141,8 +141,8 @@ func printFindings(w io.Writer, r doctor.Report) error {
 	return t.print(w)
 }
 
-// verdict returns the error that sets the exit code. Its text counts failures and warnings.
-func verdict(s doctor.Summary) error {
+// doctorVerdict returns the error that sets the exit code. Its text counts failures and warnings.
+func doctorVerdict(s doctor.Summary) error {
 	text := view.Plural(int64(s.Fail), "failure") + ", " + view.Plural(int64(s.Warn), "warning")
 	switch {
 	case s.Unreachable:

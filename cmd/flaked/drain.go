@@ -40,7 +40,7 @@ Examples:
   flaked drain --state-dir /var/lib/flaked --release   # before the machine goes away`,
 		Flags: []cli.Flag{
 			stateDirFlag(),
-			inCategory(callFlags, &cli.BoolFlag{Name: "release", Usage: "release the worker", DisableDefaultText: true})[0],
+			inCategory(categoryCall, &cli.BoolFlag{Name: "release", Usage: "release the worker", DisableDefaultText: true})[0],
 			timeoutFlag(30 * time.Second),
 		},
 		Action: drainNode,

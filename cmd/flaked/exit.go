@@ -18,18 +18,11 @@ import (
 
 // Exit codes of every command. Scripts rely on them.
 const (
-	// exitOK means that the command has done its work, or that all is well.
-	exitOK = 0
-	// exitFailure means that the command failed, or that the answer is no: a node that is not
-	// ready, an invalid ID, a cluster that does not exist.
-	exitFailure = 1
-	// exitUsage means that the command line, the environment or the configuration file is
-	// wrong. Nothing was done.
-	exitUsage = 2
-	// exitUnreachable means that ZooKeeper, or the node asked, does not answer.
-	exitUnreachable = 3
-	// exitDegraded means that something needs attention. The output is complete.
-	exitDegraded = 4
+	exitOK          = 0 // done, or all is well
+	exitFailure     = 1 // failed, or the answer is no: a node that is not ready, an invalid ID, no such cluster
+	exitUsage       = 2 // the command line, the environment or the file is wrong, and nothing was done
+	exitUnreachable = 3 // ZooKeeper, or the node asked, does not answer
+	exitDegraded    = 4 // something needs attention, and the output is complete
 )
 
 // codedError is an error with the exit code that it ends the process with.
@@ -98,7 +91,7 @@ func explain(ctx context.Context, err error) (int, string) {
 	if errors.Is(err, errLogged) {
 		return code, ""
 	}
-	return code, withFullStop(view.InPlainWords(advised(err)))
+	return code, withFullStop(view.InPlainWords(withAdvice(err)))
 }
 
 // nextSentence matches the end of a sentence and the beginning of the next one.

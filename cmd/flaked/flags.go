@@ -25,11 +25,11 @@ func envName(flag string) string {
 
 // Categories of flags in a command's help.
 const (
-	ofZooKeeper = "ZooKeeper"
-	ofLog       = "log"
-	security    = "security"
-	// callFlags belong to one call. Neither the environment nor a file may set them for all calls.
-	callFlags = "command-line-only"
+	categoryZooKeeper = "ZooKeeper"
+	categoryLog       = "log"
+	categorySecurity  = "security"
+	// categoryCall is for flags of one call. Neither the environment nor a file may set them for all calls.
+	categoryCall = "command-line-only"
 )
 
 // inCategory puts flags into a category.
@@ -53,7 +53,7 @@ const localZK = "127.0.0.1:2181"
 
 // zkFlags returns the flags that zkConfig reads. Without a fallback, --zk is required.
 func zkFlags(fallback string) []cli.Flag {
-	return inCategory(ofZooKeeper, append([]cli.Flag{
+	return inCategory(categoryZooKeeper, append([]cli.Flag{
 		&cli.StringFlag{Name: "zk", Usage: "ZooKeeper's servers, `HOST:PORT,.../CHROOT`", Value: fallback},
 		&cli.StringFlag{Name: "cluster", Usage: "the cluster's `NAME`", Value: "default"},
 		&cli.StringFlag{Name: "zk-auth-file", Usage: "`FILE` with user:password on each line for digest " +
@@ -69,7 +69,7 @@ func fromEnvironment(c *cli.Context, name string) bool {
 
 // logFlags returns the flags that newLogger reads.
 func logFlags() []cli.Flag {
-	return inCategory(ofLog,
+	return inCategory(categoryLog,
 		&cli.StringFlag{Name: "log-level", Usage: "`LEVEL`: trace, debug, info, warn, error or off", Value: "info"},
 		&cli.StringFlag{Name: "log-format", Value: "auto",
 			Usage: "`FORMAT`: text, json, or auto for text on a terminal and in the journal, JSON elsewhere"})
@@ -104,9 +104,9 @@ func nodeClusterFlag() cli.Flag {
 		"The command uses no answer of a node of another one"}
 }
 
-// askFlags returns the flags that nodeAsker reads.
+// askFlags returns the flags that givenAsker reads.
 func askFlags() []cli.Flag {
-	return inCategory(security, append([]cli.Flag{
+	return inCategory(categorySecurity, append([]cli.Flag{
 		tokenFileFlag("`FILE` with a token for the nodes. It is sent to all of them, encrypted only with --tls. " +
 			"FLAKED_TOKEN gives the token itself, which is sent only to nodes on this machine, to those of --addr, " +
 			"and with --tls-ca to all"),
@@ -116,7 +116,7 @@ func askFlags() []cli.Flag {
 
 // accessFlags returns the flags that nodeAccess reads.
 func accessFlags() []cli.Flag {
-	return inCategory(security, append([]cli.Flag{
+	return inCategory(categorySecurity, append([]cli.Flag{
 		tokenFileFlag("`FILE` with tokens. The first one is sent to the node (the token itself: FLAKED_TOKEN)"),
 	}, tlsFlags("tls", "use TLS, except on unix sockets. Any of the flags below implies it", "the node's")...)...)
 }
@@ -135,7 +135,7 @@ func tlsFlags(name, usage, whose string) []cli.Flag {
 
 // guardFlags returns the flags that protect a node: see guardConfig.
 func guardFlags() []cli.Flag {
-	return inCategory(security,
+	return inCategory(categorySecurity,
 		&cli.BoolFlag{Name: "allow-open",
 			Usage: "allow --listen addresses that other machines can reach, without a token and without TLS"},
 		tokenFileFlag("`FILE` with tokens, one per line. Clients must send one of them. next=order:*,user behind a "+

@@ -25,7 +25,7 @@ func (p *process) listen() ([]net.Listener, error) {
 			l, err = newUnixListener(address, p.unix)
 		default:
 			if l, err = p.listenTCP(given, address); err == nil {
-				p.listenOn[i] = boundTo(address, l)
+				p.listenOn[i] = boundAddress(address, l)
 			}
 		}
 		if err != nil {
@@ -38,8 +38,8 @@ func (p *process) listen() ([]net.Listener, error) {
 	return listeners, nil
 }
 
-// boundTo returns the address of a flag, with the port that the kernel chose if it was given as 0.
-func boundTo(given string, l net.Listener) string {
+// boundAddress returns the address of a flag, with the port that the kernel chose if it was given as 0.
+func boundAddress(given string, l net.Listener) string {
 	host, port, _ := net.SplitHostPort(given)
 	if port != "0" {
 		return given

@@ -74,20 +74,20 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		Action:               rootAction,
 	}
 	for _, cmd := range app.Commands {
-		finish(cmd, app.Name)
+		finishCommand(cmd, app.Name)
 	}
 	return app
 }
 
-// finish sets what all commands have in common, for cmd and the commands below it.
-func finish(cmd *cli.Command, parent string) {
+// finishCommand sets what all commands have in common, for cmd and the commands below it.
+func finishCommand(cmd *cli.Command, parent string) {
 	path := parent + " " + cmd.Name
 	cmd.OnUsageError = onUsageError
 	cmd.HideHelpCommand = true
 	if len(cmd.Subcommands) > 0 {
 		cmd.Action = groupAction
 		for _, sub := range cmd.Subcommands {
-			finish(sub, path)
+			finishCommand(sub, path)
 		}
 	} else {
 		finishLeaf(cmd)

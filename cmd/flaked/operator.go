@@ -14,7 +14,7 @@ import (
 // confirmFlag returns --confirm, which confirm reads. It is for the command line only, as
 // nobody would read the words in a file or in the environment.
 func confirmFlag() cli.Flag {
-	return inCategory(callFlags, &cli.StringFlag{Name: "confirm",
+	return inCategory(categoryCall, &cli.StringFlag{Name: "confirm",
 		Usage: "`WORDS` that confirm the command. Without them, it prints which words it needs"})[0]
 }
 
@@ -47,7 +47,7 @@ func whoami() string {
 	return name + "@" + host
 }
 
-// onWorkers returns the commands of an operator on the workers in st.
-func onWorkers(st store.Store) coordinator.Operator {
+// workersOperator returns the commands of an operator on the workers in st.
+func workersOperator(st store.Store) coordinator.Operator {
 	return coordinator.Operator{Store: st, Now: func() int64 { return time.Now().UnixMilli() }, By: whoami()}
 }

@@ -79,17 +79,17 @@ func notFollowed(name string, late *operator.NotFollowedError) error {
 	case late.Made:
 		return failure("%s: %w within %s: %s. Connect them, or look at the log there. Until they have followed, do "+
 			"not restore ZooKeeper to a copy from before: they may issue values that others had", name, late,
-			operator.GuardTime, listed(append(late.Behind, late.Absent...)))
+			operator.GuardTime, listWorkers(append(late.Behind, late.Absent...)))
 	case len(late.Absent) > 0:
 		return failure("%s: %w. Nothing was changed. Missing: %s. Start or connect them, or wait until their leases "+
-			"are over. If a node is gone for good: `flaked workers release`", name, late, leased(late.Absent))
+			"are over. If a node is gone for good: `flaked workers release`", name, late, listLeases(late.Absent))
 	}
 	return failure("%s: %w within %s. Nothing was changed. Connected, but behind: %s. "+
-		"Look at the log there, or restart the node", name, late, operator.GuardTime, listed(late.Behind))
+		"Look at the log there, or restart the node", name, late, operator.GuardTime, listWorkers(late.Behind))
 }
 
-// listed names the first workers of entries.
-func listed(entries []coordinator.Entry) string {
+// listWorkers names the first workers of entries.
+func listWorkers(entries []coordinator.Entry) string {
 	var names []string
 	for _, e := range entries {
 		names = append(names, view.Whom([]view.WorkerReport{{Worker: e.Worker, Name: e.Slot.Name}}))
@@ -97,15 +97,15 @@ func listed(entries []coordinator.Entry) string {
 	return view.Listed(names, len(names))
 }
 
-// leased is listed, and says until when the leases run.
-func leased(entries []coordinator.Entry) string {
+// listLeases is listWorkers, and says until when the leases run.
+func listLeases(entries []coordinator.Entry) string {
 	var names []string
 	for _, e := range entries {
 		until := " until " + time.UnixMilli(e.Slot.LeaseUntil).UTC().Format(view.TimeFormat)
 		if e.Slot.Term < 0 {
 			until = ", whose record is missing or damaged"
 		}
-		names = append(names, listed([]coordinator.Entry{e})+until)
+		names = append(names, listWorkers([]coordinator.Entry{e})+until)
 	}
 	return view.Listed(names, len(names))
 }

@@ -74,7 +74,7 @@ Examples:
 
 // createFlags returns the flags of what can never be changed, of the max and of templates.
 func createFlags() []cli.Flag {
-	return inCategory(callFlags,
+	return inCategory(categoryCall,
 		&cli.StringFlag{Name: "mode", Value: record.Segment.String(), Usage: "segment: nodes issue from values that " +
 			"they took in advance. strict: in the order of the requests over all nodes, each written to ZooKeeper. " +
 			"ordered: in that order, one node at a time issues from memory"},
@@ -119,7 +119,7 @@ func createSequence(c *cli.Context, o operator.Sequences, name string) error {
 	if err != nil {
 		return err
 	}
-	return say(c, "%s", created(name, r, old.Kind() == record.Tombstone))
+	return say(c, "%s", createdText(name, r, old.Kind() == record.Tombstone))
 }
 
 // createWithout creates a name again while nodes are absent, if --confirm names them.
@@ -198,9 +198,9 @@ func definition(c *cli.Context, name string) (d operator.Definition, err error) 
 	return d, nil
 }
 
-// created returns a line that says what was created, and one that says how to ask for a value. again
+// createdText returns a line that says what was created, and one that says how to ask for a value. again
 // means that the name was deleted before.
-func created(name string, r record.Record, again bool) string {
+func createdText(name string, r record.Record, again bool) string {
 	what, ask, template := "sequence "+name, name, r.Kind() == record.Template
 	if positions.IsTemplate(name) {
 		ask = strings.TrimSuffix(name, "*") + "1"

@@ -24,7 +24,7 @@ func settingFlags(create bool) []cli.Flag {
 		block = positions.MinBlock
 		given = func(text string) string { return text }
 	}
-	return inCategory(callFlags,
+	return inCategory(categoryCall,
 		&cli.Int64Flag{Name: "block", Value: block, DefaultText: given(""),
 			Usage: "the fewest values that a node takes from ZooKeeper at once"},
 		&cli.DurationFlag{Name: "hold", DefaultText: given("the cluster's longest lease, with values for 15m"),

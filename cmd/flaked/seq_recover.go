@@ -39,7 +39,7 @@ Examples:
   flaked seq recover --zk zk1:2181 invoice
   flaked seq recover invoice --addr ids-3:7609
   flaked seq recover invoice --next 5000 --confirm 'invoice is unused from 5000 on in incarnation 2'`,
-		Flags: slices.Concat(inCategory(callFlags,
+		Flags: slices.Concat(inCategory(categoryCall,
 			&cli.Int64Flag{Name: "next", Usage: "go on at `VALUE`", DefaultText: "10 % above the highest known value"},
 			&cli.StringSliceFlag{Name: "addr", Usage: "also ask the node at `HOST:PORT` or unix:/PATH. Repeatable"},
 			confirmFlag(),
@@ -49,7 +49,7 @@ Examples:
 }
 
 func recoverSequence(c *cli.Context, o operator.Sequences, name string) error {
-	nodes, err := nodeAsker(c)
+	nodes, err := givenAsker(c)
 	if err != nil {
 		return err
 	}

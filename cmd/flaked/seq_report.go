@@ -77,8 +77,8 @@ func stateMeaning(d view.SequenceReport) string {
 // takenAhead reports whether nodes take values of the sequence in advance.
 func takenAhead(d view.SequenceReport) bool { return d.Record.Mode.Holds() }
 
-// unused replaces a setting that the mode does not use.
-func unused(d view.SequenceReport, text string) string {
+// ifUsed replaces a setting that the mode does not use.
+func ifUsed(d view.SequenceReport, text string) string {
 	if !takenAhead(d) {
 		return "-"
 	}
@@ -91,8 +91,8 @@ func supplyRows(d view.SequenceReport) textTable {
 		return textTable{{"lease", millis(d.LeaseMs).String()}}
 	}
 	return textTable{
-		{"supply", unused(d, millis(d.SupplyMs).String())},
-		{"hold", unused(d, millis(d.HoldMs).String())},
+		{"supply", ifUsed(d, millis(d.SupplyMs).String())},
+		{"hold", ifUsed(d, millis(d.HoldMs).String())},
 	}
 }
 
@@ -110,11 +110,11 @@ func seqRows(d view.SequenceReport, now time.Time) textTable {
 		{"increment", strconv.FormatInt(d.Increment, 10)},
 		{"max", top},
 		{"used", d.UsedText()},
-		{"block", unused(d, fmt.Sprintf("%s or more", view.Plural(d.Block, "value")))},
+		{"block", ifUsed(d, fmt.Sprintf("%s or more", view.Plural(d.Block, "value")))},
 	}
 	rows = slices.Concat(rows, supplyRows(d), textTable{
-		{"ceiling", unused(d, grouped(d.Ceiling)+" a second")},
-		{"hard ceiling", unused(d, grouped(d.HardCeiling)+" a second")},
+		{"ceiling", ifUsed(d, grouped(d.Ceiling)+" a second")},
+		{"hard ceiling", ifUsed(d, grouped(d.HardCeiling)+" a second")},
 		{"last writer", printable(d.By)},
 		{"last written", view.Instant(d.WrittenMs, now)},
 	}, ownerRows(d, now))

@@ -35,7 +35,7 @@ Examples:
   flaked seq set 'order:*' --max-names 20000
   flaked seq set order --next 5000 --vouch-after-loss \
     --confirm 'order is unused from 5000 on in incarnation 2'`,
-		Flags: slices.Concat(inCategory(callFlags,
+		Flags: slices.Concat(inCategory(categoryCall,
 			&cli.Int64Flag{Name: "next", Usage: "skip all values below `VALUE`", DefaultText: unchanged},
 			&cli.Int64Flag{Name: "next-position", Usage: "skip all positions below `POSITION`", DefaultText: unchanged},
 			&cli.BoolFlag{Name: "vouch-after-loss", DisableDefaultText: true,

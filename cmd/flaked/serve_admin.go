@@ -55,7 +55,7 @@ func (p *process) listenAdmin() (net.Listener, error) {
 	case err != nil:
 		return nil, p.adminError(err)
 	}
-	p.admin = boundTo(p.admin, l)
+	p.admin = boundAddress(p.admin, l)
 	p.node.Labels.Admin = p.adminURL(advertised(p.admin, p.advertise))
 	return l, nil
 }

@@ -56,7 +56,7 @@ func serveFlags() []cli.Flag {
 			Usage: "`DURATION` for which flaked drain lets open connections go on"},
 		&cli.BoolFlag{Name: "dev", Usage: "run without ZooKeeper, with all state in memory. For development only"},
 	}
-	replaced := inCategory(callFlags, &cli.BoolFlag{Name: "zk-replaced", DisableDefaultText: true,
+	replaced := inCategory(categoryCall, &cli.BoolFlag{Name: "zk-replaced", DisableDefaultText: true,
 		Usage: "this ZooKeeper replaces for good the one that the state directory was used with before"})
 	return slices.Concat(own, guardFlags(), zkFlags(""), logFlags(), replaced, hidden(recordFlags()...))
 }

@@ -48,7 +48,7 @@ Examples:
   flaked status --zk zk1:2181,zk2:2181,zk3:2181
   flaked status --addr ids-1:7609 --addr ids-2:7609
   flaked status -o json | jq '.workers[] | select(.state == "live") | .name'`,
-		Flags: slices.Concat([]cli.Flag{outputFlag()}, askFlags(), zkFlags(localZK), inCategory(callFlags,
+		Flags: slices.Concat([]cli.Flag{outputFlag()}, askFlags(), zkFlags(localZK), inCategory(categoryCall,
 			&cli.StringSliceFlag{Name: "addr", Usage: "ask the node at `HOST:PORT` or unix:/PATH instead of reading " +
 				"ZooKeeper. Repeatable"},
 		)),
@@ -57,7 +57,7 @@ Examples:
 }
 
 func status(c *cli.Context) error {
-	nodes, err := nodeAsker(c)
+	nodes, err := givenAsker(c)
 	if err != nil {
 		return err
 	}

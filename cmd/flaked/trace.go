@@ -2,7 +2,6 @@ package main
 
 import (
 	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -46,9 +45,7 @@ func newTrace(log hclog.Logger) coordinator.Trace {
 		log.Error("there is no trace", "error", err)
 		return nil
 	}
-	var run [4]byte
-	_, _ = rand.Read(run[:]) // never fails
-	t := &trace{log: log, boot: timeguard.System().Boot, run: hex.EncodeToString(run[:])}
+	t := &trace{log: log, boot: timeguard.System().Boot, run: rand.Text()[:8]}
 	t.write = func(line string) error { _, err := file.WriteString(line); return err }
 	t.step("start", "pid", os.Getpid(), "version", version)
 	return t.step

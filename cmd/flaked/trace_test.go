@@ -20,8 +20,8 @@ func TestTraceWritesALineForEachStep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := regexp.MustCompile(`^boot=\d+ run=([0-9a-f]{8}) step=start pid=\d+ version=\S+
-boot=\d+ run=[0-9a-f]{8} step=acquired worker=7 confirmed=false nonce=
+	want := regexp.MustCompile(`^boot=\d+ run=([A-Z2-7]{8}) step=start pid=\d+ version=\S+
+boot=\d+ run=[A-Z2-7]{8} step=acquired worker=7 confirmed=false nonce=
 $`)
 	if !want.Match(text) {
 		t.Errorf("%s", text)

@@ -46,7 +46,7 @@ func workersRelease(c *cli.Context) error {
 		return usageError("%q is not a worker. Give a number, such as 7", c.Args().First())
 	}
 	return withStore(c, func(st store.Store) error {
-		done, err := release(c, onWorkers(st), int(n))
+		done, err := release(c, workersOperator(st), int(n))
 		if err != nil {
 			return err
 		}
