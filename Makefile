@@ -203,6 +203,23 @@ machines: ## virtual machines: power cuts, standing still, a resumed snapshot, a
 	set -x
 	FLAKED_TEST_ZK=require $(GO) test -vet=off -count=1 -timeout 90m -v ./internal/check/machines -run '$(ONLY)' -cuts $(CUTS)
 
+# As root on Debian the first run builds Kubernetes. Only the compiler needs the network, which the cluster does not have.
+.PHONY: cluster
+cluster: ## the Helm charts in a Kubernetes cluster of three nodes (40 minutes, once 15 more). ONLY=pattern for some tests
+	@zk=$$(scripts/zk-dev.sh install)
+	eval "$$zk"
+	programs=$$(scripts/get-cluster.sh) || {
+	  (( $$? == 3 )) || exit 1
+	  echo 'make cluster: NOT RUN: see above' >&2
+	  exit
+	}
+	eval "$$programs"
+	mkdir -p bin
+	$(GO) test -vet=off -c -o bin/cluster.test ./internal/check/cluster
+	cd internal/check/cluster
+	set -x
+	timeout -k 30 95m ../../../scripts/cluster.sh ../../../bin/cluster.test -test.v -test.timeout 90m -test.run '$(ONLY)'
+
 # The database of weaknesses is asked over the network. Without it nothing is checked.
 .PHONY: vulncheck
 vulncheck: ## known weaknesses of the code that flaked links. VULNDB=file:///dir for a copy of the database
@@ -273,6 +290,7 @@ nightly: ## the slow checks: mutants, models, a campaign, fuzzing, containers, p
 	check $(MAKE) processors
 	check $(MAKE) kubernetes
 	check $(MAKE) machines
+	check $(MAKE) cluster
 	check $(MAKE) check-release FRESH=1
 	check env FLAKED_TEST_DIST=dist $(MAKE) containers
 	check scripts/get-clients.sh
