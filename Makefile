@@ -378,7 +378,7 @@ bench-names: build ## what 1,000 to 100,000 sequences in use cost a node (30 min
 	dir=$$(mktemp -d)
 	trap 'scripts/zk-dev.sh stop --wipe --dir "$$dir/zk" >/dev/null 2>&1; rm -rf "$$dir"' EXIT
 	eval "$$(ZK_DEV_HEAP=2g scripts/zk-dev.sh start --nodes 1 --port 0 --dir "$$dir/zk")"
-	$(GO) run ./bench/names -zk "$$FLAKED_ZK" $(if $(NAMES),-names $(NAMES)) $(if $(FLAKED),-flaked $(FLAKED))
+	TMPDIR=$$dir $(GO) run ./bench/names -zk "$$FLAKED_ZK" $(if $(NAMES),-names $(NAMES)) $(if $(FLAKED),-flaked $(FLAKED))
 
 .PHONY: bench-go
 bench-go: ## benchmarks in process, and the generator beside other libraries'. BENCH_PKG=./worker for a part

@@ -37,6 +37,7 @@ var (
 	rate   = flag.Int("rate", 10_000, "the most requests a second")
 	settle = flag.Duration("settle", 3*time.Minute, "how long to ask before it is measured: blocks grow meanwhile")
 	long   = flag.Duration("for", time.Minute, "how long to measure")
+	limit  = flag.Duration("limit", 20*time.Minute, "how long a row may take")
 )
 
 const (
@@ -60,7 +61,9 @@ func main() {
 		n, err := strconv.Atoi(field)
 		check(err)
 		b := &bench{cluster: fmt.Sprintf("names-%s-%d", field, os.Getpid()), dir: filepath.Join(parent, field), last: make([]int64, n)}
+		late := time.AfterFunc(*limit, func() { log.Fatalf("%d names: not ready after %v", n, *limit) })
 		b.run()
+		late.Stop()
 	}
 }
 
@@ -274,7 +277,7 @@ type sent struct {
 func (b *bench) drive(c int, perSecond float64, began time.Time, d time.Duration) (took []time.Duration) {
 	conn := dial()
 	defer conn.Close()
-	flying := make(chan sent, 1<<20)
+	flying := make(chan sent, 1<<15) // if more are on their way, the next ones are sent late, and count from when they were due
 	go func() {
 		defer close(flying)
 		k := c
