@@ -3,355 +3,371 @@ package seq
 import (
 	"context"
 	"errors"
-	"slices"
-	"sync"
 	"time"
 
-	"go.uber.org/atomic"
-	"golang.org/x/sync/errgroup"
-
-	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/core/limits"
-	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/seq/mode"
+	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/timeguard"
 )
 
-// Rounds keep an Issuer: they follow the changes of operators, take blocks, and do all other I/O. One goroutine calls
-// Recall and then Run, and nobody else reaches what stands here: an Issuer has no way to it. The goroutines that work on
-// series in a round have a copy of what they need: see round.
-type Rounds struct {
-	issuer   *Issuer  // what requests reach, and so do rounds
-	follower follower // of /cluster and /seq: what the node knows of losses of data
-	agenda   agenda   // which series the next round looks at
-	listing  listing  // on the list of nodes that may own sections
-	saver    saver    // of the witness file
+// The I/O of a round for one series.
 
-	// writing are the goroutines that write to the state directory.
-	writing sync.WaitGroup
-	// forgotAt is when this node last forgot unused names, ns of AtMost.
-	forgotAt int64
+// round is what one round knows when it works on series. It is a copy: nothing of it changes while goroutines use it, and
+// they reach nothing else of Rounds.
+type round struct {
+	issuer   *Issuer
+	cluster  ClusterInfo
+	known    knowledge
+	session  int64
+	spread   time.Duration // see the function spread
+	restored *restored     // to which the goroutines add
 }
 
-func newRounds(of *Issuer) *Rounds {
-	rs := &Rounds{issuer: of, follower: follower{issuer: of}}
-	rs.follower.known, rs.agenda.roundTime = knowsNothing(), longestRound
-	rs.issuer.progress.Store(new(noProgress()))
-	rs.saver.beside = rs.writing.Go
-	rs.saver.keep = func(Witness) error { return nil }
-	if of.cfg.Dir != nil {
-		rs.saver.file.log = entryLog{dir: of.cfg.Dir, name: witnessName}
-		rs.saver.keep = rs.saver.file.save
-	}
-	return rs
+// round returns what the goroutine of Rounds knows now.
+func (fo *follower) round() round {
+	return round{fo.issuer, fo.cluster, fo.known, fo.session, fo.spread, &fo.restored}
 }
 
-// Recall takes over what an earlier process of this node has left in the directory. Call it once, before Run, and not
-// beside Round. It returns the peers that the earlier process had met, and their cluster.
-func (rs *Rounds) Recall() (cluster string, met []coordinator.Peer) {
-	if rs.issuer.cfg.Dir == nil {
-		return "", nil
-	}
-	rs.issuer.journal.find()
-	w, ok := rs.saver.file.load()
-	if ok {
-		rs.remember(w)
-	}
-	return w.State.Cluster, w.Met
-}
+// maxConflicts is the number of tries in one round. Usually a try fails because another node is faster. One that ends
+// with errReadBefore or mode.ErrNotSent, or with a step after which another one is due, counts as well.
+const maxConflicts = 3
 
-// Run calls Round at every heartbeat, when the alarm of a series rings, and whenever Wake was called, until the context
-// ends. Then it gives back what the node has not issued. Requests must have ended before. When Run returns, its
-// goroutines have ended, unless the state directory does not answer: see Wait.
-func (rs *Rounds) Run(ctx context.Context) {
-	journaled := make(chan struct{})
-	rs.writing.Go(func() {
-		defer close(journaled)
-		if rs.issuer.journal != nil {
-			rs.issuer.keepJournal(ctx)
-		}
-	})
-	var failing bool
-	for ctx.Err() == nil {
-		bounded, cancel := context.WithTimeout(ctx, limits.Round)
-		err := rs.Round(bounded)
-		cancel()
-		if failing != (err != nil) && ctx.Err() == nil {
-			if failing = err != nil; failing {
-				rs.issuer.cfg.Log.Warn("sequences: ZooKeeper failed, issuing what this node has", "error", err)
-			} else {
-				rs.issuer.cfg.Log.Info("sequences: ZooKeeper answers again")
-			}
-		}
-		rs.pause(ctx, failing)
-	}
-	if err := rs.inTime(func() error { <-journaled; return nil }); err != nil {
-		rs.issuer.cfg.Log.Warn("sequences: the unused values were not given back", "error", err)
-	} else {
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), limits.Round)
-		if err := rs.giveBack(bounded); err != nil {
-			rs.issuer.cfg.Log.Warn("sequences: not all unused values of this node were given back", "error", err,
-				"kept_for_restart", rs.issuer.outlasts())
-		}
-		cancel()
-	}
-	rs.saveLast()
-	rs.issuer.owners.Close()
-}
-
-// Wait returns when all goroutines have ended that Run has started. Call it after Run, before others may use the state
-// directory: a write that hangs there may still go on.
-func (rs *Rounds) Wait() { rs.writing.Wait() }
-
-// retryAfter is the pause after a round that failed. New requests do not shorten it.
-const retryAfter = 100 * time.Millisecond
-
-// pause waits until a round is due.
-func (rs *Rounds) pause(ctx context.Context, failing bool) {
-	if failing {
-		ended, cancel := context.WithTimeout(ctx, retryAfter)
-		<-ended.Done()
-		cancel()
-	}
-	timer := time.NewTimer(rs.issuer.alarms.arm(rs.issuer.now(), rs.issuer.cfg.Pulse.Until(rs.issuer.cfg.Follow)))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-rs.issuer.alarms.woken:
-	case <-timer.C:
-	}
-}
-
-// Wake makes Run call Round soon. It never blocks.
-func (i *Issuer) Wake() { i.alarms.wake() }
-
-// inTime calls f, which works on the disk, and waits for limits.Round at most. A disk that hangs must not keep the node
-// from giving its worker back.
-func (rs *Rounds) inTime(f func() error) error {
-	ended := make(chan error, 1)
-	rs.writing.Go(func() { ended <- f() })
-	late := time.NewTimer(limits.Round)
-	defer late.Stop()
-	select {
-	case err := <-ended:
-		return err
-	case <-late.C:
-		return errors.New("the state directory does not answer")
-	}
-}
-
-// Round does what is due: it follows the changes of operators, puts back what ZooKeeper has lost, and takes blocks. It
-// returns an error of the store, after which the next Round tries again.
-func (rs *Rounds) Round(ctx context.Context) (err error) {
-	rs.begin()
-	defer func() { rs.end(err) }()
-	switch {
-	case !rs.follower.joined:
-		return nil
-	case rs.follower.session == 0:
-		return store.ErrUnreachable
-	}
-	sent := rs.issuer.now()
-	v, followed, err := rs.follower.follow(ctx)
-	if err != nil {
-		return err
-	}
-	if !rs.follower.current || rs.follower.known.owes() { // ZooKeeper has lost /seq, or the node may not create it yet
-		return rs.waitForState(ctx, v)
-	}
-	current := followed // v has /seq as it is
-	if followed {       // at each heartbeat only: it looks at all series
-		told, err := rs.tellAndMeet(ctx, v)
+// work does what is due for a series: it reads all that the decision needs, decides, and makes one write. It does so
+// again if another write was faster, or if that one put back or created what the next one needs.
+func (rd round) work(ctx context.Context, s *series) error {
+	for tries := range maxConflicts {
+		sent := rd.issuer.cfg.Elapsed.Now()
+		v, err := rd.gather(ctx, s, tries == 0) // a write that failed leaves nothing to reuse
 		if err != nil {
 			return err
 		}
-		current = !told
-	}
-	if err := rs.keepPlace(ctx, followed); err != nil {
-		return err
-	}
-	met, err := rs.follower.meetMore(ctx, rs.agenda.roundTime/2)
-	if err != nil {
-		return err
-	}
-	due, err := rs.renewTogether(ctx, rs.due(followed))
-	complete := false
-	if err != nil {
-		rs.agenda.unfinished = true // the next round must find what this one has not come to
-	} else {
-		complete, err = rs.workAll(ctx, due)
-	}
-	if err != nil || !current {
-		return err
-	}
-	// An operator changes all sections of a family with it.
-	if sections := rs.issuer.families.popChanged(); len(sections) > 0 {
-		rs.issuer.series.mark(sections)
-		rs.agenda.unfinished = true
-		rs.issuer.Wake()
-	}
-	if met && complete && !slices.ContainsFunc(rs.issuer.series.list(), (*series).isStale) {
-		rs.hasFollowed(sent)
-	}
-	return rs.follower.raiseTime(ctx, v)
-}
-
-// begin takes over what has come since the last round.
-func (rs *Rounds) begin() {
-	rs.agenda.note(rs.issuer.alarms.rings(rs.issuer.now())) // also if there is nothing that this round may do for them
-	rs.follower.noteConnection()
-	rs.endSave()
-	rs.issuer.owners.Join(rs.follower.cluster.UUID)
-	if !rs.follower.joined {
-		rs.issuer.refuseAll(mode.Confirming(StartsIn))
-	} else if rs.resume(rs.follower.cluster) {
-		rs.issuer.cfg.Log.Warn("dropped the values that an earlier process held: the journal is older than the " +
-			"state file, or of another node")
-	}
-}
-
-// end forgets names that nobody needs. If the round has failed, it refuses the requests that wait, and if that was for
-// want of ZooKeeper, lets the node issue what an earlier process held.
-func (rs *Rounds) end(failed error) {
-	rs.forget()
-	if errors.Is(failed, store.ErrUnreachable) {
-		rs.issuer.series.goOnAlone()
-	}
-	if failed != nil {
-		rs.issuer.refuseAll(noBlockAfter(failed))
-	}
-}
-
-// forget removes the names that have no record, as far as the node knows. If they are asked for again, they
-// count as unknown.
-func (rs *Rounds) forget() {
-	now := rs.issuer.now()
-	if now-rs.forgotAt < int64(absentFor) {
-		return
-	}
-	rs.forgotAt = now
-	rs.issuer.series.remove(func(s *series) bool { return s.expire(now) })
-}
-
-// waitForState does what can be done before the node knows /seq in this incarnation.
-func (rs *Rounds) waitForState(ctx context.Context, v view) (err error) {
-	if rs.follower.known.seq() == nil {
-		//mutant:s35-late by TestJournalRaisesTheRecord ->
-		err = rs.follower.putAllAboveJournal(ctx, v, rs.agenda.roundTime)
-	}
-	rs.issuer.refuseAll(mode.Confirming(max(rs.follower.round().unconfirmed(), time.Second)))
-	return err
-}
-
-// tellAndMeet tells the others what the node still puts back, and begins to read all records again when nobody puts any
-// back any more. told: /seq is no longer as v has it.
-func (rs *Rounds) tellAndMeet(ctx context.Context, v view) (told bool, err error) {
-	lost := rs.follower.toPutBack()
-	rs.agenda.bound(rs.issuer.owners.Used(), lost, rs.follower.cluster.ConfirmTime)
-	told, err = rs.follower.tellInTime(ctx, v, lost)
-	if err == nil && rs.follower.known.mustMeet(rs.issuer.cfg.Elapsed.Now(), rs.follower.cluster.ConfirmTime) {
-		err = rs.follower.meetAll(ctx)
-	}
-	return told, err
-}
-
-// StartsIn is when a node that has just started may have a confirmed worker.
-const StartsIn = 100 * time.Millisecond
-
-// hasFollowed notes that the node knows all changes that /seq had when it was read. sent is when that read was sent, ns of
-// AtMost. No sync came before, so the server may have lagged behind. Operators hear of the changes only when the witness
-// file has them: otherwise ZooKeeper and all processes could lose them at once.
-func (rs *Rounds) hasFollowed(sent int64) {
-	f := following{session: rs.follower.session, state: rs.follower.known.seq().state}
-	f.Change = coordinator.Change{Number: f.state.Changes, Incarnation: rs.follower.known.incarnation}
-	//mutant:s36-follows-before by TestFollowedCountsForOneSession -> settled := true
-	settled := rs.follower.known.hasSettled() // else it has not read all records again since the loss (S36)
-	rs.issuer.publish(func(p *progress) {
-		p.compared = &f
-		if settled {
-			p.knewAllAt = sent
+		st, err := s.decide(v, rd.situation(sent))
+		if errors.Is(err, errReadBefore) {
+			continue
 		}
-	})
-	if !settled {
-		return
-	}
-	if j := rs.issuer.journal; j != nil && sent-j.read.Load() >= int64(saveEvery) {
-		j.wake(nil, false)
-	}
-	rs.saveWitnessIfDue(f)
-	//mutant:s25-before-the-disk by TestWitnessOnADiskThatHangs -> if true {
-	if f.isIn(rs.saver.savedAs) { // the disk has it (S25)
-		rs.issuer.publish(func(p *progress) { p.saved = &f })
-	}
-}
-
-// longestRound is the greatest agenda.roundTime. So requests that wait are woken in time.
-const longestRound = mode.Patience / 2
-
-// workAll works on each series that needs it, several at a time, and reports a loss of data. It ends early if
-// the time is over, if ZooKeeper fails, or if it has lost data. The next round goes on. complete is false then.
-func (rs *Rounds) workAll(ctx context.Context, due []*series) (complete bool, err error) {
-	var group errgroup.Group
-	group.SetLimit(rs.issuer.cfg.Parallel)
-	var lost atomic.Pointer[lostError]
-	var early atomic.Bool
-	rd, began, most := rs.follower.round(), rs.issuer.now(), int64(rs.agenda.roundTime)
-	begin := func(s *series) {
-		group.Go(func() error {
-			if early.Load() || rs.issuer.now()-began >= most {
-				early.Store(true)
-				s.wakeWaiting() // the requests see whether they have waited too long
-				return nil
-			}
-			err := rd.work(ctx, s)
-			var sign *lostError
-			switch {
-			case errors.As(err, &sign):
-				lost.CompareAndSwap(nil, sign)
-				s.change(func() { s.Refuse(mode.Confirming(time.Second), rs.issuer.now()) })
-				err = nil
-			case errors.Is(err, record.ErrDamaged), errors.Is(err, record.ErrUnknownMode):
-				rd.unusable(s, err)
-				return nil
-			case errors.As(err, new(noRoomError)): // what others need may be allowed
-				rd.overQuota(s, err)
-				return nil
-			case err == nil:
-				return nil
-			}
-			early.Store(true)
+		if err != nil || st.kind == noStep {
+			rd.nextAlarm(s)
 			return err
-		})
+		}
+		if again, err := rd.commit(ctx, s, v, st); err != nil || !again {
+			return err
+		}
 	}
-	// Families come first: their sections may have other names than in the life that the node knows (S36).
-	for _, first := range []bool{true, false} {
-		for _, s := range due {
-			//mutant:s36-sections-first by TestFamilyIsReadBeforeItsSections -> if first != positions.IsTemplate("") {
-			if positions.IsTemplate(s.Name) == first {
-				begin(s)
+	rd.pauseSeries(s)
+	return nil
+}
+
+// situation returns what a decision goes by besides the records. sent is when these were read, or now if none were.
+func (rd round) situation(sent timeguard.Moment) mode.Situation {
+	unconfirmed := rd.unconfirmed()
+	//mutant:s36-takes-before by TestFamilyIsReadBeforeItsSections -> if false {
+	if !rd.known.hasSettled() { // the confirming time has ended in the middle of this round
+		unconfirmed = max(unconfirmed, time.Millisecond)
+	}
+	return mode.Situation{
+		At: sent.Most, Least: sent.Least, Now: rd.known.now(sent.Least),
+		Unconfirmed: unconfirmed, Spread: rd.spread,
+		Volatile: !rd.issuer.outlasts(), Nonce: rd.issuer.cfg.Nonce(), By: rd.issuer.cfg.By, Session: rd.session,
+	}
+}
+
+// gather reads /cluster, /seq and the record of a series, and what else a decision needs. It returns a *lostError if
+// ZooKeeper has lost data.
+//
+// With reuse, gather reads no record if the last write of the series has left one in this session, and /seq was not
+// read in a later state since. If ZooKeeper has changed all the same, the next write fails, because versions only grow
+// within a session.
+func (rd round) gather(ctx context.Context, s *series, reuse bool) (v view, err error) {
+	s.Mu.Lock()
+	if reuse && !s.Stale { // a new session makes all records stale
+		v.View = s.Last
+	}
+	s.Mu.Unlock()
+	if v.State == nil || rd.known.finding(v) != record.Good { // not record.Lost: a view from before shows no loss
+		if v, err = rd.look(ctx, s, false); err != nil {
+			return view{}, err
+		}
+	}
+	switch rd.known.finding(v) {
+	case record.Lost:
+		return view{}, &lostError{reason: record.ClusterPath + " or " + record.StatePath + " is missing, or older than before"}
+	case record.Later:
+		return view{}, &lostError{later: true}
+	}
+	if v.State == nil { // nobody has put it back in this incarnation yet: a node that stops may ask so early
+		return view{}, &lostError{later: true}
+	}
+	err = rd.readMore(ctx, &v, s.wants(v, rd.issuer.now())) // fills in v, so it is no part of the return statement
+	return v, err
+}
+
+// readMore reads what a decision needs besides the record into v: the records of templates if there is no record, else
+// the keys of requests, the record's own key, or both.
+func (rd round) readMore(ctx context.Context, v *view, w wants) error {
+	if len(w.templates) > 0 {
+		return rd.readTemplates(ctx, v, w.templates)
+	}
+	var paths []string
+	if w.keys != "" {
+		paths = append(paths, record.KeysPath(w.keys))
+	}
+	if w.secret != "" {
+		paths = append(paths, record.SecretPath(w.secret))
+	}
+	if len(paths) == 0 {
+		return nil
+	}
+	found, err := rd.issuer.cfg.Store.GetAll(ctx, paths...)
+	if err != nil {
+		return err
+	}
+	if w.secret != "" {
+		v.Secret = &found[len(found)-1]
+	}
+	if w.keys != "" {
+		v.Keys = &record.Keyring{Exists: found[0].Found, Version: found[0].Stat.Version}
+		v.Keys.Entries, err = record.ParseKeys(found[0].Data)
+		return record.DamagedAt(record.KeysPath(w.keys), err)
+	}
+	return nil
+}
+
+// readTemplates reads the records of these names, the longest first, and notes in v the template that may create the
+// sequence. The first name counts that is a template or a family, or was a family.
+func (rd round) readTemplates(ctx context.Context, v *view, names []string) error {
+	paths, before := make([]string, len(names)), make([]*record.Record, len(names))
+	for k, name := range names {
+		paths[k] = record.Path(name)
+		if t := rd.issuer.series.find(name); t != nil {
+			t.Mu.Lock()
+			before[k] = t.known
+			t.Mu.Unlock()
+		}
+	}
+	found, err := rd.issuer.cfg.Store.GetAll(ctx, paths...)
+	if err != nil {
+		return err
+	}
+	for k, name := range names {
+		if !found[k].Found {
+			continue
+		}
+		if r, err := record.Parse(found[k].Data); err != nil {
+			return record.DamagedAt(record.Path(name), err)
+		} else if r.Kind() == record.Family { // the requests that wait find it when they look again
+			rd.issuer.families.know(name, &r)
+			rd.issuer.series.named(name).mark(true)
+			return nil
+			//mutant:s22-name-of-a-deleted-family by TestTemplateCreatesNoNameOfADeletedFamily -> } else if false {
+		} else if r.Sections > 0 { // a family that was deleted has issued values of this name
+			return nil
+		} else if r.Kind() == record.Template {
+			v.template = &template{rd.issuer.series.named(name), r, found[k].Stat.Version, before[k]}
+			return nil
+		}
+	}
+	return nil
+}
+
+// pauseSeries lets a round that comes a little later try again.
+func (rd round) pauseSeries(s *series) {
+	s.Mu.Lock()
+	most := mode.Backoff(s.Conflicts)
+	if s.mode != nil {
+		most = s.mode.Pause(rd.issuer.now())
+	}
+	s.Conflicts++
+	s.Mu.Unlock()
+	rd.pauseUpTo(s, most)
+}
+
+// pauseUpTo makes the rounds leave a series alone for a random time.
+func (rd round) pauseUpTo(s *series, most time.Duration) {
+	until := rd.issuer.now() + int64(rd.issuer.cfg.Retry(most))
+	s.Mu.Lock()
+	s.PausedUntil = until
+	s.Mu.Unlock()
+	rd.issuer.alarms.set(s, alarm{until, until})
+}
+
+// unconfirmed returns the time left until this node may take positions, 0 if it may (S9, S11, S12). In a new
+// incarnation it waits for the confirming time: in that time, nodes put back what they know better, or tell that they
+// need longer. A next value that was raised and a sequence that was created again are not covered by the skip after a
+// loss.
+func (rd round) unconfirmed() time.Duration {
+	left := rd.putBackLeft()
+	slot := rd.issuer.cfg.Tenure.Slot(rd.session)
+	if slot.Path == "" {
+		return max(left, rd.issuer.cfg.Follow)
+	}
+	//mutant:s11-no-wait-after-a-gap by seqsim -> return left
+	return max(left, slot.Wait)
+}
+
+// putBackLeft returns the time for which other nodes may still put back what they know better (S9).
+func (rd round) putBackLeft() time.Duration {
+	return rd.known.putBackLeft(rd.issuer.cfg.Elapsed.Now(), rd.cluster.ConfirmTime)
+}
+
+// look reads /cluster, /seq and the record of a series. If s is nil it reads the node's slot instead, which shows when
+// ZooKeeper's leader has stamped the last heartbeat. look reads again after a sync if the first look seems to show a
+// loss of data, or if an outcome must be known: a server may lag behind.
+func (rd round) look(ctx context.Context, s *series, synced bool) (view, error) {
+	var known *record.Record
+	paths, slots := []string{record.ClusterPath, record.StatePath}, 0
+	if slot := rd.issuer.cfg.Tenure.Slot(rd.session); s == nil && slot.Path != "" {
+		paths, slots = append(paths, slot.Path), 1
+	}
+	if s != nil {
+		s.Mu.Lock()
+		known, paths = s.known, append(paths, record.Path(s.Name))
+		synced = synced || s.unsure() || s.journaled != nil || rd.known.incarnation > s.incarnation
+		s.Mu.Unlock()
+	}
+	for reads := 1; ; reads++ {
+		if synced {
+			if err := rd.issuer.cfg.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
+				return view{}, err
 			}
 		}
-		err = group.Wait()
+		sent := rd.issuer.now()
+		found, err := rd.issuer.cfg.Store.GetAll(ctx, paths...)
+		if err != nil {
+			return view{}, err
+		}
+		v := view{before: known, View: mode.View{SentAt: sent, AnsweredAt: rd.issuer.cfg.Elapsed.Now()}}
+		if v.Found, err = record.ParseFound(found[:len(paths)-slots]); err != nil {
+			return view{}, err
+		}
+		v.leader = v.StateWritten
+		for _, slot := range found[len(paths)-slots:] {
+			v.leader = max(v.leader, slot.Stat.Mtime)
+		}
+		if rd.known.finding(v) == record.Good && v.State != nil && record.Compare(v.Record, known, v.State.Purged) != record.Lost {
+			return v, nil
+		}
+		// twice, because GetAll is not atomic: a purge may have come between /seq and the record
+		if synced && reads > 1 {
+			return v, nil
+		}
+		synced = true
 	}
-	rs.agenda.unfinished = early.Load()
-	sign := lost.Load()
-	if sign != nil {
-		rs.follower.current = false // the next round reads /cluster and /seq first
+}
+
+// commit makes the write of a step, in the session in which v was read. again means that it was not made, because
+// another one was faster or the node may not take positions now, or that the series needs another step.
+func (rd round) commit(ctx context.Context, s *series, v view, st step) (again bool, err error) {
+	begun, ops, slot := rd.issuer.now(), v.Checks(), rd.issuer.cfg.Tenure.Slot(rd.session)
+	// A transaction that takes positions needs four records unchanged (S10): two that v.Checks names, the
+	// node's slot, and the sequence's own record, which st.ops write at the version that was read.
+	if st.kind != restoreStep {
+		//mutant:s10-slot by TestTakingNeedsTheSlotUnchanged ->
+		ops = append(ops, slot.check())
+		if !slot.allows(st.Write) {
+			err = mode.ErrNotSent
+		}
+	}
+	if err == nil && len(st.dirs) > 0 {
+		err = rd.issuer.cfg.Store.EnsureRoot(ctx, st.dirs...)
+	}
+	sent := err == nil
+	if sent {
+		if st.kind == restoreStep { // also if the outcome is not known
+			rd.restored.add(s.Name)
+		}
+		if st.kind == takeStep {
+			rd.traceWrite(s, v.View, st.Write, slot)
+		}
+		err = rd.issuer.cfg.Store.Multi(store.OnSession(ctx, rd.session), append(ops, st.ops...)...)
 	}
 	switch {
-	case sign != nil && !sign.later:
-		rs.follower.report(sign.reason) // Tenure.ReportLoss wakes the Issuer
-	case sign != nil, rs.agenda.unfinished && err == nil:
-		rs.issuer.Wake()
+	case st.kind == takeStep && !sent:
+		rd.wrote(s, v.View, st.Write, begun, mode.ErrNotSent) // its requests go on waiting
+	case st.kind == takeStep:
+		rd.wrote(s, v.View, st.Write, begun, err)
+	case err == nil && st.done != nil:
+		st.done(rd.issuer.cfg.Log)
 	}
-	return !rs.agenda.unfinished, err
+	if mode.NotMade(err) {
+		return true, nil
+	}
+	// A record that was not put back is another matter: the node must not say that it has followed (S25).
+	if st.kind != restoreStep && errors.Is(err, store.ErrQuota) {
+		err = noRoomError{err}
+	}
+	return err == nil && st.kind != takeStep, err
 }
 
-// lostError: what was read shows that ZooKeeper has lost data. later: another node has noticed that already.
-type lostError struct {
-	reason string
-	later  bool
+// noRoomError: a quota keeps ZooKeeper from giving positions, or a new sequence. Nothing else needs that write.
+type noRoomError struct{ error }
+
+func (e noRoomError) Unwrap() error { return e.error }
+
+// overQuota refuses requests for a series, because ZooKeeper has no room for a record that it needs.
+func (rd round) overQuota(s *series, err error) {
+	now := rd.issuer.now()
+	s.change(func() { s.Refuse(noBlockAfter(err), now) })
+	told := &rd.issuer.quotaToldAt
+	if last := told.Load(); now-last > int64(time.Minute) && told.CompareAndSwap(last, now) {
+		rd.issuer.cfg.Log.Error("sequences: no room in ZooKeeper", "sequence", s.Name, "error", err)
+	}
 }
 
-func (e *lostError) Error() string { return e.reason }
+// unusable refuses requests for a series whose record cannot be used.
+func (rd round) unusable(s *series, err error) {
+	path, news := record.Path(s.Name), false
+	var other record.DamagedError
+	if errors.As(err, &other) {
+		path = other.Path
+	}
+	refusal, text := damaged(s.Name, path), "a record in ZooKeeper is damaged"
+	if errors.Is(err, record.ErrUnknownMode) {
+		refusal, text = unknownMode(s.Name, path), "this node does not know the mode of a sequence. Upgrade the node"
+	}
+	if s.change(func() { news = s.freeze(refusal, rd.issuer.now()) }); news {
+		rd.issuer.cfg.Log.Error(text, "sequence", s.Name, "path", path, "error", err)
+	}
+}
+
+// wrote ends a write of a mode.
+func (rd round) wrote(s *series, v mode.View, w mode.Write, sent int64, err error) {
+	now := rd.issuer.now()
+	if errors.Is(err, store.ErrQuota) {
+		err = mode.ErrNotSent // it was not made. overQuota refuses the requests
+	}
+	s.Mu.Lock()
+	//mutant:s26-before-zookeeper by seqsim -> woken, leaveUpTo := s.mode.Wrote(w, v, sent, now, nil)
+	woken, leaveUpTo := s.mode.Wrote(w, v, sent, now, err)
+	s.Mu.Unlock()
+	rd.nextAlarm(s)
+	//mutant:strict-makes-no-pause by TestStrictSequenceIsLeftToOthersAfterAWrite -> if leaveUpTo < 0 {
+	if leaveUpTo > 0 {
+		rd.pauseUpTo(s, leaveUpTo)
+	}
+	mode.WakeAll(woken)
+}
+
+// traceWrite traces a write that is about to be sent over what was read: one that takes a block, gives positions back,
+// or changes the owner. The writes of a strict sequence are no steps, because each is an answer.
+func (rd round) traceWrite(s *series, v mode.View, w mode.Write, slot Slot) {
+	r, was := w.Record, v.Record
+	if rd.issuer.trace == nil || was == nil || r.Mode == record.Strict || r.Next == was.Next && r.Owner == was.Owner {
+		return
+	}
+	about := []any{
+		"name", s.Name, "id", r.ID, "inc", v.Incarnation(), "first", w.Block.First, "end", w.Block.End, "next", r.Next,
+		"credit", r.Credit, "at", r.At, "owner", r.Owner, "nonce", r.Nonce,
+		"slot", slot.Version, "wait_ms", slot.Wait.Milliseconds(),
+		"was_next", was.Next, "was_inc", was.Incarnation, "was_credit", was.Credit, "was_at", was.At,
+		"peak_from", was.PeakFrom, "peak_at", was.PeakAt, "ceiling", int64(was.CeilingInForce()), "hard", was.HardCeiling,
+		"positions", was.Positions(), "was_owner", was.Owner, "hold_ms", was.HoldMs,
+	}
+	s.Mu.Lock()
+	if m, ok := s.mode.(*ordered.Section); ok {
+		about = append(about, m.Traced()...)
+	}
+	s.Mu.Unlock()
+	rd.issuer.trace.Step("writes", about...)
+}

@@ -1,0 +1,357 @@
+package seq
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"go.uber.org/atomic"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/mode"
+	"github.com/flaked/flaked/internal/core/seq/record"
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// Rounds keep an Issuer: they follow the changes of operators, take blocks, and do all other I/O. One goroutine calls
+// Recall and then Run, and nobody else reaches what stands here: an Issuer has no way to it. The goroutines that work on
+// series in a round have a copy of what they need: see round.
+type Rounds struct {
+	issuer   *Issuer  // what requests reach, and so do rounds
+	follower follower // of /cluster and /seq: what the node knows of losses of data
+	agenda   agenda   // which series the next round looks at
+	listing  listing  // on the list of nodes that may own sections
+	saver    saver    // of the witness file
+
+	// writing are the goroutines that write to the state directory.
+	writing sync.WaitGroup
+	// forgotAt is when this node last forgot unused names, ns of AtMost.
+	forgotAt int64
+}
+
+func newRounds(of *Issuer) *Rounds {
+	rs := &Rounds{issuer: of, follower: follower{issuer: of}}
+	rs.follower.known, rs.agenda.roundTime = knowsNothing(), longestRound
+	rs.issuer.progress.Store(new(noProgress()))
+	rs.saver.beside = rs.writing.Go
+	rs.saver.keep = func(Witness) error { return nil }
+	if of.cfg.Dir != nil {
+		rs.saver.file.log = entryLog{dir: of.cfg.Dir, name: witnessName}
+		rs.saver.keep = rs.saver.file.save
+	}
+	return rs
+}
+
+// Recall takes over what an earlier process of this node has left in the directory. Call it once, before Run, and not
+// beside Round. It returns the peers that the earlier process had met, and their cluster.
+func (rs *Rounds) Recall() (cluster string, met []coordinator.Peer) {
+	if rs.issuer.cfg.Dir == nil {
+		return "", nil
+	}
+	rs.issuer.journal.find()
+	w, ok := rs.saver.file.load()
+	if ok {
+		rs.remember(w)
+	}
+	return w.State.Cluster, w.Met
+}
+
+// Run calls Round at every heartbeat, when the alarm of a series rings, and whenever Wake was called, until the context
+// ends. Then it gives back what the node has not issued. Requests must have ended before. When Run returns, its
+// goroutines have ended, unless the state directory does not answer: see Wait.
+func (rs *Rounds) Run(ctx context.Context) {
+	journaled := make(chan struct{})
+	rs.writing.Go(func() {
+		defer close(journaled)
+		if rs.issuer.journal != nil {
+			rs.issuer.keepJournal(ctx)
+		}
+	})
+	var failing bool
+	for ctx.Err() == nil {
+		bounded, cancel := context.WithTimeout(ctx, limits.Round)
+		err := rs.Round(bounded)
+		cancel()
+		if failing != (err != nil) && ctx.Err() == nil {
+			if failing = err != nil; failing {
+				rs.issuer.cfg.Log.Warn("sequences: ZooKeeper failed, issuing what this node has", "error", err)
+			} else {
+				rs.issuer.cfg.Log.Info("sequences: ZooKeeper answers again")
+			}
+		}
+		rs.pause(ctx, failing)
+	}
+	if err := rs.inTime(func() error { <-journaled; return nil }); err != nil {
+		rs.issuer.cfg.Log.Warn("sequences: the unused values were not given back", "error", err)
+	} else {
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), limits.Round)
+		if err := rs.giveBack(bounded); err != nil {
+			rs.issuer.cfg.Log.Warn("sequences: not all unused values of this node were given back", "error", err,
+				"kept_for_restart", rs.issuer.outlasts())
+		}
+		cancel()
+	}
+	rs.saveLast()
+	rs.issuer.owners.Close()
+}
+
+// Wait returns when all goroutines have ended that Run has started. Call it after Run, before others may use the state
+// directory: a write that hangs there may still go on.
+func (rs *Rounds) Wait() { rs.writing.Wait() }
+
+// retryAfter is the pause after a round that failed. New requests do not shorten it.
+const retryAfter = 100 * time.Millisecond
+
+// pause waits until a round is due.
+func (rs *Rounds) pause(ctx context.Context, failing bool) {
+	if failing {
+		ended, cancel := context.WithTimeout(ctx, retryAfter)
+		<-ended.Done()
+		cancel()
+	}
+	timer := time.NewTimer(rs.issuer.alarms.arm(rs.issuer.now(), rs.issuer.cfg.Pulse.Until(rs.issuer.cfg.Follow)))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-rs.issuer.alarms.woken:
+	case <-timer.C:
+	}
+}
+
+// Wake makes Run call Round soon. It never blocks.
+func (i *Issuer) Wake() { i.alarms.wake() }
+
+// inTime calls f, which works on the disk, and waits for limits.Round at most. A disk that hangs must not keep the node
+// from giving its worker back.
+func (rs *Rounds) inTime(f func() error) error {
+	ended := make(chan error, 1)
+	rs.writing.Go(func() { ended <- f() })
+	late := time.NewTimer(limits.Round)
+	defer late.Stop()
+	select {
+	case err := <-ended:
+		return err
+	case <-late.C:
+		return errors.New("the state directory does not answer")
+	}
+}
+
+// Round does what is due: it follows the changes of operators, puts back what ZooKeeper has lost, and takes blocks. It
+// returns an error of the store, after which the next Round tries again.
+func (rs *Rounds) Round(ctx context.Context) (err error) {
+	rs.begin()
+	defer func() { rs.end(err) }()
+	switch {
+	case !rs.follower.joined:
+		return nil
+	case rs.follower.session == 0:
+		return store.ErrUnreachable
+	}
+	sent := rs.issuer.now()
+	v, followed, err := rs.follower.follow(ctx)
+	if err != nil {
+		return err
+	}
+	if !rs.follower.current || rs.follower.known.owes() { // ZooKeeper has lost /seq, or the node may not create it yet
+		return rs.waitForState(ctx, v)
+	}
+	current := followed // v has /seq as it is
+	if followed {       // at each heartbeat only: it looks at all series
+		told, err := rs.tellAndMeet(ctx, v)
+		if err != nil {
+			return err
+		}
+		current = !told
+	}
+	if err := rs.keepPlace(ctx, followed); err != nil {
+		return err
+	}
+	met, err := rs.follower.meetMore(ctx, rs.agenda.roundTime/2)
+	if err != nil {
+		return err
+	}
+	due, err := rs.renewTogether(ctx, rs.due(followed))
+	complete := false
+	if err != nil {
+		rs.agenda.unfinished = true // the next round must find what this one has not come to
+	} else {
+		complete, err = rs.workAll(ctx, due)
+	}
+	if err != nil || !current {
+		return err
+	}
+	// An operator changes all sections of a family with it.
+	if sections := rs.issuer.families.popChanged(); len(sections) > 0 {
+		rs.issuer.series.mark(sections)
+		rs.agenda.unfinished = true
+		rs.issuer.Wake()
+	}
+	if met && complete && !slices.ContainsFunc(rs.issuer.series.list(), (*series).isStale) {
+		rs.hasFollowed(sent)
+	}
+	return rs.follower.raiseTime(ctx, v)
+}
+
+// begin takes over what has come since the last round.
+func (rs *Rounds) begin() {
+	rs.agenda.note(rs.issuer.alarms.rings(rs.issuer.now())) // also if there is nothing that this round may do for them
+	rs.follower.noteConnection()
+	rs.endSave()
+	rs.issuer.owners.Join(rs.follower.cluster.UUID)
+	if !rs.follower.joined {
+		rs.issuer.refuseAll(mode.Confirming(StartsIn))
+	} else if rs.resume(rs.follower.cluster) {
+		rs.issuer.cfg.Log.Warn("dropped the values that an earlier process held: the journal is older than the " +
+			"state file, or of another node")
+	}
+}
+
+// end forgets names that nobody needs. If the round has failed, it refuses the requests that wait, and if that was for
+// want of ZooKeeper, lets the node issue what an earlier process held.
+func (rs *Rounds) end(failed error) {
+	rs.forget()
+	if errors.Is(failed, store.ErrUnreachable) {
+		rs.issuer.series.goOnAlone()
+	}
+	if failed != nil {
+		rs.issuer.refuseAll(noBlockAfter(failed))
+	}
+}
+
+// forget removes the names that have no record, as far as the node knows. If they are asked for again, they
+// count as unknown.
+func (rs *Rounds) forget() {
+	now := rs.issuer.now()
+	if now-rs.forgotAt < int64(absentFor) {
+		return
+	}
+	rs.forgotAt = now
+	rs.issuer.series.remove(func(s *series) bool { return s.expire(now) })
+}
+
+// waitForState does what can be done before the node knows /seq in this incarnation.
+func (rs *Rounds) waitForState(ctx context.Context, v view) (err error) {
+	if rs.follower.known.seq() == nil {
+		//mutant:s35-late by TestJournalRaisesTheRecord ->
+		err = rs.follower.putAllAboveJournal(ctx, v, rs.agenda.roundTime)
+	}
+	rs.issuer.refuseAll(mode.Confirming(max(rs.follower.round().unconfirmed(), time.Second)))
+	return err
+}
+
+// tellAndMeet tells the others what the node still puts back, and begins to read all records again when nobody puts any
+// back any more. told: /seq is no longer as v has it.
+func (rs *Rounds) tellAndMeet(ctx context.Context, v view) (told bool, err error) {
+	lost := rs.follower.toPutBack()
+	rs.agenda.bound(rs.issuer.owners.Used(), lost, rs.follower.cluster.ConfirmTime)
+	told, err = rs.follower.tellInTime(ctx, v, lost)
+	if err == nil && rs.follower.known.mustMeet(rs.issuer.cfg.Elapsed.Now(), rs.follower.cluster.ConfirmTime) {
+		err = rs.follower.meetAll(ctx)
+	}
+	return told, err
+}
+
+// StartsIn is when a node that has just started may have a confirmed worker.
+const StartsIn = 100 * time.Millisecond
+
+// hasFollowed notes that the node knows all changes that /seq had when it was read. sent is when that read was sent, ns of
+// AtMost. No sync came before, so the server may have lagged behind. Operators hear of the changes only when the witness
+// file has them: otherwise ZooKeeper and all processes could lose them at once.
+func (rs *Rounds) hasFollowed(sent int64) {
+	f := following{session: rs.follower.session, state: rs.follower.known.seq().state}
+	f.Change = coordinator.Change{Number: f.state.Changes, Incarnation: rs.follower.known.incarnation}
+	//mutant:s36-follows-before by TestFollowedCountsForOneSession -> settled := true
+	settled := rs.follower.known.hasSettled() // else it has not read all records again since the loss (S36)
+	rs.issuer.publish(func(p *progress) {
+		p.compared = &f
+		if settled {
+			p.knewAllAt = sent
+		}
+	})
+	if !settled {
+		return
+	}
+	if j := rs.issuer.journal; j != nil && sent-j.read.Load() >= int64(saveEvery) {
+		j.wake(nil, false)
+	}
+	rs.saveWitnessIfDue(f)
+	//mutant:s25-before-the-disk by TestWitnessOnADiskThatHangs -> if true {
+	if f.isIn(rs.saver.savedAs) { // the disk has it (S25)
+		rs.issuer.publish(func(p *progress) { p.saved = &f })
+	}
+}
+
+// longestRound is the greatest agenda.roundTime. So requests that wait are woken in time.
+const longestRound = mode.Patience / 2
+
+// workAll works on each series that needs it, several at a time, and reports a loss of data. It ends early if
+// the time is over, if ZooKeeper fails, or if it has lost data. The next round goes on. complete is false then.
+func (rs *Rounds) workAll(ctx context.Context, due []*series) (complete bool, err error) {
+	var group errgroup.Group
+	group.SetLimit(rs.issuer.cfg.Parallel)
+	var lost atomic.Pointer[lostError]
+	var early atomic.Bool
+	rd, began, most := rs.follower.round(), rs.issuer.now(), int64(rs.agenda.roundTime)
+	begin := func(s *series) {
+		group.Go(func() error {
+			if early.Load() || rs.issuer.now()-began >= most {
+				early.Store(true)
+				s.wakeWaiting() // the requests see whether they have waited too long
+				return nil
+			}
+			err := rd.work(ctx, s)
+			var sign *lostError
+			switch {
+			case errors.As(err, &sign):
+				lost.CompareAndSwap(nil, sign)
+				s.change(func() { s.Refuse(mode.Confirming(time.Second), rs.issuer.now()) })
+				err = nil
+			case errors.Is(err, record.ErrDamaged), errors.Is(err, record.ErrUnknownMode):
+				rd.unusable(s, err)
+				return nil
+			case errors.As(err, new(noRoomError)): // what others need may be allowed
+				rd.overQuota(s, err)
+				return nil
+			case err == nil:
+				return nil
+			}
+			early.Store(true)
+			return err
+		})
+	}
+	// Families come first: their sections may have other names than in the life that the node knows (S36).
+	for _, first := range []bool{true, false} {
+		for _, s := range due {
+			//mutant:s36-sections-first by TestFamilyIsReadBeforeItsSections -> if first != positions.IsTemplate("") {
+			if positions.IsTemplate(s.Name) == first {
+				begin(s)
+			}
+		}
+		err = group.Wait()
+	}
+	rs.agenda.unfinished = early.Load()
+	sign := lost.Load()
+	if sign != nil {
+		rs.follower.current = false // the next round reads /cluster and /seq first
+	}
+	switch {
+	case sign != nil && !sign.later:
+		rs.follower.report(sign.reason) // Tenure.ReportLoss wakes the Issuer
+	case sign != nil, rs.agenda.unfinished && err == nil:
+		rs.issuer.Wake()
+	}
+	return !rs.agenda.unfinished, err
+}
+
+// lostError: what was read shows that ZooKeeper has lost data. later: another node has noticed that already.
+type lostError struct {
+	reason string
+	later  bool
+}
+
+func (e *lostError) Error() string { return e.reason }
