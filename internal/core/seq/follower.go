@@ -31,7 +31,7 @@ import (
 // sequences of the cluster share.
 type follower struct {
 	issuer *Issuer
-	known  knowledge
+	losses knowledge
 	// cluster is the one that the node has joined, at the begin of the present round. joined is false before.
 	cluster ClusterInfo
 	joined  bool
@@ -63,23 +63,23 @@ func (fo *follower) noteConnection() {
 
 // report reports a loss of data, which package coordinator owns (S7).
 func (fo *follower) report(found string) {
-	if !fo.known.reported {
+	if !fo.losses.reported {
 		fo.issuer.cfg.Log.Warn("ZooKeeper may have lost data; the records of all sequences will be compared",
-			"incarnation", fo.known.incarnation, "found", found)
+			"incarnation", fo.losses.incarnation, "found", found)
 	}
-	fo.known.reported = true
+	fo.losses.reported = true
 	//mutant:s7-no-report by TestBlockThatARivalHasTakenIsDropped ->
-	fo.issuer.cfg.Tenure.ReportLoss(fo.known.incarnation, found)
+	fo.issuer.cfg.Tenure.ReportLoss(fo.losses.incarnation, found)
 }
 
 // follow reads /cluster and /seq, if that is due, and finds the sequences that operators have changed. followed
 // means that they were read, and show no loss of data. The first node with a confirmed worker creates /seq.
 func (fo *follower) follow(ctx context.Context) (v view, followed bool, err error) {
-	if known := fo.known.seq(); known != nil && known.state.Cluster != fo.cluster.UUID {
+	if known := fo.losses.seq(); known != nil && known.state.Cluster != fo.cluster.UUID {
 		fo.forgetCluster()
 	}
 	young := fo.issuer.now()-fo.stateReadAt < int64(fo.issuer.cfg.Pulse.Apart(fo.issuer.cfg.Follow))
-	if fo.current && young && !fo.known.mustMeet(fo.issuer.cfg.Elapsed.Now(), fo.cluster.ConfirmTime) {
+	if fo.current && young && !fo.losses.mustMeet(fo.issuer.cfg.Elapsed.Now(), fo.cluster.ConfirmTime) {
 		return view{}, false, nil
 	}
 	for range maxConflicts {
@@ -105,9 +105,9 @@ func (fo *follower) compare(
 	ctx context.Context, v view, sent timeguard.Moment, slot Slot,
 ) (followed, again bool, err error) {
 	now := fo.issuer.cfg.Elapsed.Now()
-	r := fo.known.observe(v, sent, now, slot, fo.cluster)
+	r := fo.losses.observe(v, sent, now, slot, fo.cluster)
 	if r.entered {
-		fo.issuer.trace.Step("enters", "inc", fo.known.incarnation, "at", fo.known.entered.Boot)
+		fo.issuer.trace.Step("enters", "inc", fo.losses.incarnation, "at", fo.losses.entered.Boot)
 		fo.issuer.series.markAll()
 	}
 	switch r.kind {
@@ -136,7 +136,7 @@ func (fo *follower) meetAll(ctx context.Context) (err error) {
 		return err
 	}
 	fo.issuer.series.markAll()
-	fo.known.meet()
+	fo.losses.meet()
 	return nil
 }
 
@@ -173,12 +173,12 @@ func (fo *follower) meetMore(ctx context.Context, most time.Duration) (all bool,
 // toPutBack returns the number of records that the node knows and has not compared in this incarnation. Those that it
 // still lacks when it has met all cannot be used.
 func (fo *follower) toPutBack() (n int) {
-	if fo.known.hasSettled() {
+	if fo.losses.hasSettled() {
 		return 0
 	}
 	for _, s := range fo.issuer.series.list() {
 		s.Mu.Lock()
-		if s.Stale && (s.known != nil || s.journaled != nil) && s.incarnation < fo.known.incarnation {
+		if s.Stale && (s.known != nil || s.journaled != nil) && s.incarnation < fo.losses.incarnation {
 			n++
 		}
 		s.Mu.Unlock()
@@ -191,12 +191,12 @@ func (fo *follower) toPutBack() (n int) {
 // it takes longer than that to put them back, and the node may be the only one that knows a raised next value.
 func (fo *follower) tellInTime(ctx context.Context, v view, lost int) (told bool, err error) {
 	names := fo.restored.all()
-	next, due := fo.known.tells(lost, names, fo.issuer.cfg.Elapsed.Now(), fo.issuer.cfg.Follow)
+	next, due := fo.losses.tells(lost, names, fo.issuer.cfg.Elapsed.Now(), fo.issuer.cfg.Follow)
 	if !due {
 		return false, nil
 	}
 	err = fo.writeTimes(ctx, v, next, false)
-	if fo.known.seq().state.Changes == next.Changes { // else the next round tells it
+	if fo.losses.seq().state.Changes == next.Changes { // else the next round tells it
 		fo.restored.drop(len(names))
 	}
 	return true, err
@@ -246,7 +246,7 @@ func (fo *follower) forgetCluster() {
 		s.change(func() { s.vanish(longAgoNs); s.forgotten.Store(true) })
 		return true
 	})
-	fo.known, fo.unmet, fo.current, fo.seen = knowsNothing(), nil, false, record.Found{}
+	fo.losses, fo.unmet, fo.current, fo.seen = knowsNothing(), nil, false, record.Found{}
 	fo.restored.drop(len(fo.restored.all()))
 	fo.issuer.publish(func(p *progress) { *p = noProgress() })
 }
@@ -254,7 +254,7 @@ func (fo *follower) forgetCluster() {
 // raiseTime raises the sequence time, if that is due. v is what was read of /cluster and /seq in this round. If another
 // write was faster, the next round sees it.
 func (fo *follower) raiseTime(ctx context.Context, v view) error {
-	next, due := fo.known.raisedTime(fo.issuer.cfg.Elapsed.Now())
+	next, due := fo.losses.raisedTime(fo.issuer.cfg.Elapsed.Now())
 	slot := fo.issuer.cfg.Tenure.Slot(fo.session)
 	if !due || !slot.mayTake() || fo.round().putBackLeft() > 0 {
 		return nil
@@ -270,7 +270,7 @@ func (fo *follower) writeTimes(ctx context.Context, v view, next record.State, s
 	err := fo.issuer.cfg.Store.Multi(store.OnSession(ctx, fo.session), ops...)
 	if err == nil {
 		read := reading{next.Time, sent, v.leader}
-		fo.known.learn(next, read, fo.issuer.cfg.Elapsed.Now(), sure)
+		fo.losses.learn(next, read, fo.issuer.cfg.Elapsed.Now(), sure)
 	}
 	if store.Outpaced(err) {
 		return nil

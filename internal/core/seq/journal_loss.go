@@ -49,7 +49,7 @@ func (fo *follower) putAllAboveJournal(ctx context.Context, v view, most time.Du
 	group.SetLimit(fo.issuer.cfg.Parallel)
 	rd, began, left := fo.round(), fo.issuer.now(), false
 	for _, s := range fo.issuer.series.list() {
-		if v.State == nil || !s.comparesJournal(fo.known.incarnation) {
+		if v.State == nil || !s.comparesJournal(fo.losses.incarnation) {
 			continue
 		}
 		left = true // the next round sees what was done in this one
@@ -82,11 +82,11 @@ func (rd round) putOneAboveJournal(ctx context.Context, s *series) error {
 	//mutant:s35-damaged by TestJournalRaisesBesideADamagedRecord -> if false {
 	if errors.Is(err, record.ErrDamaged) || errors.Is(err, record.ErrUnknownMode) { // nobody takes positions of it
 		s.Mu.Lock()
-		s.incarnation = rd.known.incarnation
+		s.incarnation = rd.losses.incarnation
 		s.Mu.Unlock()
 		return nil
 	}
-	if err != nil || v.State == nil || rd.known.finding(v) != record.Good { // the next round sees it
+	if err != nil || v.State == nil || rd.losses.finding(v) != record.Good { // the next round sees it
 		return err
 	}
 	s.Mu.Lock()

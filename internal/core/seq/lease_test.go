@@ -327,7 +327,7 @@ func TestOwnerStopsBeforeTheStateIsPutBack(t *testing.T) {
 	a.ask("ticks", 1, true).first()
 	s.Mem.Restore(before)
 	a.noteLoss()
-	a.is.follower.known.enter(1, a.is.issuer.cfg.Elapsed.Now())
+	a.is.follower.losses.enter(1, a.is.issuer.cfg.Elapsed.Now())
 	var lost *lostError
 	if err := a.is.giveBack(context.Background()); !errors.As(err, &lost) || !lost.later {
 		t.Errorf("%v", err)

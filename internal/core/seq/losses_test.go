@@ -28,7 +28,7 @@ func TestNoReturnInDoubt(t *testing.T) {
 		"within the confirming time": func(a, _ *actor) {
 			a.hold = func() Slot { return Slot{Path: a.slot, Version: store.AnyVersion, Wait: time.Second} }
 		},
-		"while another node puts records back": func(a, _ *actor) { a.is.follower.known.heard = a.is.issuer.cfg.Elapsed.Now() },
+		"while another node puts records back": func(a, _ *actor) { a.is.follower.losses.heard = a.is.issuer.cfg.Elapsed.Now() },
 		"in a later incarnation": func(_, b *actor) {
 			b.noteLoss()
 			_ = b.round()

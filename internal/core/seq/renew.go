@@ -79,7 +79,7 @@ func (rs *Rounds) renew(ctx context.Context, some []*series) (failed []*series, 
 			return nil, err
 		}
 		v, err := rd.look(ctx, nil, false)
-		if err != nil || rd.known.finding(v) != record.Good || v.State == nil {
+		if err != nil || rd.losses.finding(v) != record.Good || v.State == nil {
 			return some, err
 		}
 		rs.follower.seen = v.Found

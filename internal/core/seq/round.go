@@ -19,7 +19,7 @@ import (
 type round struct {
 	issuer   *Issuer
 	cluster  ClusterInfo
-	known    knowledge
+	losses   knowledge
 	session  int64
 	spread   time.Duration // see the function spread
 	restored *restored     // to which the goroutines add
@@ -27,7 +27,7 @@ type round struct {
 
 // round returns what the goroutine of Rounds knows now.
 func (fo *follower) round() round {
-	return round{fo.issuer, fo.cluster, fo.known, fo.session, fo.spread, &fo.restored}
+	return round{fo.issuer, fo.cluster, fo.losses, fo.session, fo.spread, &fo.restored}
 }
 
 // maxConflicts is the number of tries in one round. Usually a try fails because another node is faster. One that ends
@@ -63,11 +63,11 @@ func (rd round) work(ctx context.Context, s *series) error {
 func (rd round) situation(sent timeguard.Moment) mode.Situation {
 	unconfirmed := rd.unconfirmed()
 	//mutant:s36-takes-before by TestFamilyIsReadBeforeItsSections -> if false {
-	if !rd.known.hasSettled() { // the confirming time has ended in the middle of this round
+	if !rd.losses.hasSettled() { // the confirming time has ended in the middle of this round
 		unconfirmed = max(unconfirmed, time.Millisecond)
 	}
 	return mode.Situation{
-		At: sent.Most, Least: sent.Least, Now: rd.known.now(sent.Least),
+		At: sent.Most, Least: sent.Least, Now: rd.losses.now(sent.Least),
 		Unconfirmed: unconfirmed, Spread: rd.spread,
 		Volatile: !rd.issuer.outlasts(), Nonce: rd.issuer.cfg.Nonce(), By: rd.issuer.cfg.By, Session: rd.session,
 	}
@@ -85,12 +85,12 @@ func (rd round) gather(ctx context.Context, s *series, reuse bool) (v view, err 
 		v.View = s.Last
 	}
 	s.Mu.Unlock()
-	if v.State == nil || rd.known.finding(v) != record.Good { // not record.Lost: a view from before shows no loss
+	if v.State == nil || rd.losses.finding(v) != record.Good { // not record.Lost: a view from before shows no loss
 		if v, err = rd.look(ctx, s, false); err != nil {
 			return view{}, err
 		}
 	}
-	switch rd.known.finding(v) {
+	switch rd.losses.finding(v) {
 	case record.Lost:
 		return view{}, &lostError{reason: record.ClusterPath + " or " + record.StatePath + " is missing, or older than before"}
 	case record.Later:
@@ -208,7 +208,7 @@ func (rd round) unconfirmed() time.Duration {
 
 // putBackLeft returns the time for which other nodes may still put back what they know better (S9).
 func (rd round) putBackLeft() time.Duration {
-	return rd.known.putBackLeft(rd.issuer.cfg.Elapsed.Now(), rd.cluster.ConfirmTime)
+	return rd.losses.putBackLeft(rd.issuer.cfg.Elapsed.Now(), rd.cluster.ConfirmTime)
 }
 
 // look reads /cluster, /seq and the record of a series. If s is nil it reads the node's slot instead, which shows when
@@ -223,7 +223,7 @@ func (rd round) look(ctx context.Context, s *series, synced bool) (view, error) 
 	if s != nil {
 		s.Mu.Lock()
 		known, paths = s.known, append(paths, record.Path(s.Name))
-		synced = synced || s.unsure() || s.journaled != nil || rd.known.incarnation > s.incarnation
+		synced = synced || s.unsure() || s.journaled != nil || rd.losses.incarnation > s.incarnation
 		s.Mu.Unlock()
 	}
 	for reads := 1; ; reads++ {
@@ -245,7 +245,8 @@ func (rd round) look(ctx context.Context, s *series, synced bool) (view, error) 
 		for _, slot := range found[len(paths)-slots:] {
 			v.leader = max(v.leader, slot.Stat.Mtime)
 		}
-		if rd.known.finding(v) == record.Good && v.State != nil && record.Compare(v.Record, known, v.State.Purged) != record.Lost {
+		if rd.losses.finding(v) == record.Good && v.State != nil &&
+			record.Compare(v.Record, known, v.State.Purged) != record.Lost {
 			return v, nil
 		}
 		// twice, because GetAll is not atomic: a purge may have come between /seq and the record

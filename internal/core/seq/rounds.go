@@ -36,7 +36,7 @@ type Rounds struct {
 
 func newRounds(of *Issuer) *Rounds {
 	rs := &Rounds{issuer: of, follower: follower{issuer: of}}
-	rs.follower.known, rs.agenda.roundTime = knowsNothing(), longestRound
+	rs.follower.losses, rs.agenda.roundTime = knowsNothing(), longestRound
 	rs.issuer.progress.Store(new(noProgress()))
 	rs.saver.beside = rs.writing.Go
 	rs.saver.keep = func(Witness) error { return nil }
@@ -157,7 +157,7 @@ func (rs *Rounds) Round(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if !rs.follower.current || rs.follower.known.owes() { // ZooKeeper has lost /seq, or the node may not create it yet
+	if !rs.follower.current || rs.follower.losses.owes() { // ZooKeeper has lost /seq, or the node may not create it yet
 		return rs.waitForState(ctx, v)
 	}
 	current := followed // v has /seq as it is
@@ -236,7 +236,7 @@ func (rs *Rounds) forget() {
 
 // waitForState does what can be done before the node knows /seq in this incarnation.
 func (rs *Rounds) waitForState(ctx context.Context, v view) (err error) {
-	if rs.follower.known.seq() == nil {
+	if rs.follower.losses.seq() == nil {
 		//mutant:s35-late by TestJournalRaisesTheRecord ->
 		err = rs.follower.putAllAboveJournal(ctx, v, rs.agenda.roundTime)
 	}
@@ -250,7 +250,7 @@ func (rs *Rounds) tellAndMeet(ctx context.Context, v view) (told bool, err error
 	lost := rs.follower.toPutBack()
 	rs.agenda.bound(rs.issuer.owners.Used(), lost, rs.follower.cluster.ConfirmTime)
 	told, err = rs.follower.tellInTime(ctx, v, lost)
-	if err == nil && rs.follower.known.mustMeet(rs.issuer.cfg.Elapsed.Now(), rs.follower.cluster.ConfirmTime) {
+	if err == nil && rs.follower.losses.mustMeet(rs.issuer.cfg.Elapsed.Now(), rs.follower.cluster.ConfirmTime) {
 		err = rs.follower.meetAll(ctx)
 	}
 	return told, err
@@ -263,10 +263,10 @@ const StartsIn = 100 * time.Millisecond
 // AtMost. No sync came before, so the server may have lagged behind. Operators hear of the changes only when the witness
 // file has them: otherwise ZooKeeper and all processes could lose them at once.
 func (rs *Rounds) hasFollowed(sent int64) {
-	f := following{session: rs.follower.session, state: rs.follower.known.seq().state}
-	f.Change = coordinator.Change{Number: f.state.Changes, Incarnation: rs.follower.known.incarnation}
+	f := following{session: rs.follower.session, state: rs.follower.losses.seq().state}
+	f.Change = coordinator.Change{Number: f.state.Changes, Incarnation: rs.follower.losses.incarnation}
 	//mutant:s36-follows-before by TestFollowedCountsForOneSession -> settled := true
-	settled := rs.follower.known.hasSettled() // else it has not read all records again since the loss (S36)
+	settled := rs.follower.losses.hasSettled() // else it has not read all records again since the loss (S36)
 	rs.issuer.publish(func(p *progress) {
 		p.compared = &f
 		if settled {

@@ -245,7 +245,7 @@ func (s *stage) raise(known int64) {
 }
 
 // noteLoss makes the node's heartbeat notice a loss of data.
-func (a *actor) noteLoss() { a.raise(max(0, a.is.follower.known.incarnation)) }
+func (a *actor) noteLoss() { a.raise(max(0, a.is.follower.losses.incarnation)) }
 
 // Slot puts the slot back if ZooKeeper has lost it, as the next heartbeat does.
 func (a *actor) Slot(int64) Slot {

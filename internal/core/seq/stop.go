@@ -107,7 +107,7 @@ func (rs *Rounds) lookAtRests(ctx context.Context, rests []rest) (views []view, 
 	if rd.session == 0 {
 		return views, errors.New("ZooKeeper is not connected")
 	}
-	if !rs.follower.joined || rd.known.seq() == nil || rd.known.owes() || rd.unconfirmed() > 0 {
+	if !rs.follower.joined || rd.losses.seq() == nil || rd.losses.owes() || rd.unconfirmed() > 0 {
 		return views, errors.New("this node may not write now")
 	}
 	for k, r := range rests {
@@ -118,7 +118,7 @@ func (rs *Rounds) lookAtRests(ctx context.Context, rests []rest) (views []view, 
 		if err != nil {
 			return views, err
 		}
-		if rd.known.finding(v) != record.Good || v.Record == nil {
+		if rd.losses.finding(v) != record.Good || v.Record == nil {
 			continue
 		}
 		if after, possible := v.Record.ReturnOf(r.give, v.Incarnation()); possible {

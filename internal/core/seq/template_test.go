@@ -161,7 +161,7 @@ func TestTwoNamesOfATemplateAtOnce(t *testing.T) {
 	c1, c2 := a.ask("t:1", 1, false), a.ask("t:2", 1, false)
 	ctx := context.Background()
 	s2 := a.is.issuer.series.named("t:2")
-	e := mode.Situation{At: a.is.issuer.now(), Now: a.is.follower.known.now(a.is.issuer.cfg.Elapsed.AtLeast()), Nonce: a.is.issuer.cfg.Nonce()}
+	e := mode.Situation{At: a.is.issuer.now(), Now: a.is.follower.losses.now(a.is.issuer.cfg.Elapsed.AtLeast()), Nonce: a.is.issuer.cfg.Nonce()}
 	v2, err := a.is.follower.round().gather(ctx, s2, true) // the second worker has read the template
 	if err != nil {
 		t.Fatal(err)

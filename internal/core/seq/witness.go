@@ -38,7 +38,7 @@ type Witness struct {
 // witness returns what the node knows now. ok is false if it has not settled since ZooKeeper lost data (S36), or has not
 // compared all records.
 func (rs *Rounds) witness() (w Witness, ok bool) {
-	k := rs.follower.known
+	k := rs.follower.losses
 	//mutant:s36-remembers-before by TestFollowedCountsForOneSession -> if k.seq() == nil {
 	if !k.hasSettled() {
 		return Witness{}, false
@@ -126,8 +126,9 @@ func (rs *Rounds) endSave() {
 		return
 	}
 	rs.saver.savedAs = &s.as
-	k, as := rs.follower.known.seq(), s.as // nil: the node has joined another cluster meanwhile
-	if k != nil && as.session == rs.follower.session && as.Incarnation == rs.follower.known.incarnation && as.jumpedWith(k.state) {
+	fo, as := &rs.follower, s.as
+	k := fo.losses.seq() // nil: the node has joined another cluster meanwhile
+	if k != nil && as.session == fo.session && as.Incarnation == fo.losses.incarnation && as.jumpedWith(k.state) {
 		rs.issuer.publish(func(p *progress) { p.saved = &s.as })
 	}
 }
@@ -173,7 +174,7 @@ func (rs *Rounds) remember(w Witness) {
 	if w.Entered != nil {
 		w.Entered = new(since(*w.Entered))
 	}
-	rs.follower.known = recalled(w, rs.issuer.cfg.Elapsed.AtLeast())
+	rs.follower.losses = recalled(w, rs.issuer.cfg.Elapsed.AtLeast())
 	rs.issuer.publish(func(p *progress) { p.knowsState = true })
 	for _, name := range slices.Sorted(maps.Keys(w.Records)) {
 		s := rs.issuer.series.named(name) // a request may have asked for it already
