@@ -112,10 +112,10 @@ func benchConfig(c *cli.Context) (load.Config, error) {
 
 // benchFailed returns the error of a run that has no result.
 func benchFailed(c *cli.Context, cfg load.Config, err error) error {
-	var refused *ids.ReplyError
+	reply, refused := errors.AsType[*ids.ReplyError](err)
 	switch {
-	case errors.As(err, &refused):
-		return failure("%w%s", refused, replyAdvice(refused))
+	case refused:
+		return failure("%w%s", reply, replyAdvice(reply))
 	case errors.Is(err, syscall.EMFILE):
 		return failure("%w. Raise the limit of open files (ulimit -n), or give fewer --conns", err)
 	case errors.Is(err, load.ErrConnect):

@@ -12,7 +12,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/internal/ops/poll"
 	"github.com/flaked/flaked/internal/ops/view"
@@ -107,15 +106,12 @@ func findLayout(c *cli.Context) (found foundLayout, err error) {
 		return found, err
 	}
 	lines, err := node.Ask(c.Context, "STATUS", 1)
-	if reply, refused := errors.AsType[*ids.ReplyError](err); refused {
-		return found, failure("%w%s", err, accessAdvice(reply))
-	}
-	if _, silent := errors.AsType[*poll.SilentError](err); silent {
-		return found, fmt.Errorf("%w. Without a node, give the cluster's layout, such as --layout leaf, the default",
-			err)
-	}
-	if err != nil {
-		return found, err
+	_, silent := errors.AsType[*poll.SilentError](err)
+	switch {
+	case silent:
+		return found, fmt.Errorf("%w. Without a node, give the cluster's layout, such as --layout leaf, the default", err)
+	case err != nil:
+		return found, fmt.Errorf("%w%s", err, accessAdvice(err))
 	}
 	doc, ok := poll.ParseStatus(lines[0])
 	if !ok {

@@ -29,8 +29,7 @@ func ignoredVariables(commands []*cli.Command, environ []string) []string {
 		if !strings.HasPrefix(name, "FLAKED_") || value == "" || known[name] || othersVariables.MatchString(name) {
 			continue
 		}
-		warning := fmt.Sprintf("environment variable %s is ignored, because no flag has this name", name)
-		warnings = append(warnings, warning)
+		warnings = append(warnings, "environment variable "+name+" is ignored, because no flag has this name")
 	}
 	slices.Sort(warnings)
 	return warnings

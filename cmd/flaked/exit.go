@@ -64,8 +64,7 @@ func unreadable(flag string, err error) error {
 
 // withHelp adds a pointer to the command's help to a usage error.
 func withHelp(c *cli.Context, err error) error {
-	var coded *codedError
-	if !errors.As(err, &coded) || coded.code != exitUsage {
+	if coded, ok := errors.AsType[*codedError](err); !ok || coded.code != exitUsage {
 		return err
 	}
 	return usageError("%w. See `%s --help`", err, c.Command.HelpName)
@@ -78,10 +77,10 @@ func explain(ctx context.Context, err error) (int, string) {
 		return exitOK, ""
 	}
 	code := exitFailure
-	var coded *codedError
+	coded, isCoded := errors.AsType[*codedError](err)
 	_, silent := errors.AsType[*poll.SilentError](err)
 	switch {
-	case errors.As(err, &coded):
+	case isCoded:
 		code = coded.code
 	case ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, store.ErrUnreachable)):
 		return exitFailure, "interrupted"

@@ -31,8 +31,7 @@ func healthcheck(c *cli.Context) error {
 		return err
 	}
 	lines, err := node.Ask(c.Context, "READY", 1)
-	var reply *ids.ReplyError
-	if errors.As(err, &reply) {
+	if reply, refused := errors.AsType[*ids.ReplyError](err); refused {
 		if reply.Code == ids.WRONGNODE { // not a node that is not ready
 			return failure("%w%s", reply, codeAdvice(reply.Code))
 		}

@@ -77,8 +77,7 @@ func closeAll(listeners []net.Listener) {
 }
 
 func listenError(flag, address string, err error) error {
-	var coded *codedError
-	if errors.As(err, &coded) {
+	if _, coded := errors.AsType[*codedError](err); coded {
 		return err // err names the flag
 	}
 	return fmt.Errorf("%s %s: %s", flag, address, bindAdvice(address, err))

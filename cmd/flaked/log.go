@@ -30,11 +30,8 @@ func newLogger(c *cli.Context, w io.Writer) (log hclog.InterceptLogger, close fu
 		opts.Output = journalWriter{opts.Output}
 	}
 	log = hclog.NewInterceptLogger(opts)
-	return log, func() { lines.Close(closeLogTime) }, nil
+	return log, func() { lines.Close(2 * time.Second) }, nil // if nobody reads them
 }
-
-// closeLogTime is how long the end of the process waits for a log that nobody reads.
-const closeLogTime = 2 * time.Second
 
 // lineWriter puts into a queue what is written to it. hclog writes whole lines.
 type lineWriter struct {

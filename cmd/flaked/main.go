@@ -132,18 +132,15 @@ func rootAction(c *cli.Context) error {
 	case c.Bool("version"):
 		return say(c, "flaked %s\n%s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	case c.Args().Present():
-		return unknownCommand(c)
+		return groupAction(c)
 	}
 	return cli.ShowAppHelp(c)
 }
 
+// groupAction is the action of a command that has commands below it.
 func groupAction(c *cli.Context) error {
 	if c.Args().Present() {
-		return unknownCommand(c)
+		return withHelp(c, usageError("there is no command %q", c.Args().First()))
 	}
 	return cli.ShowSubcommandHelp(c)
-}
-
-func unknownCommand(c *cli.Context) error {
-	return withHelp(c, usageError("there is no command %q", c.Args().First()))
 }

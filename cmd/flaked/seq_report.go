@@ -85,21 +85,16 @@ func ifUsed(d view.SequenceReport, text string) string {
 	return text
 }
 
-// supplyRows returns how long nodes issue what they have taken.
-func supplyRows(d view.SequenceReport) textTable {
-	if d.LeaseMs > 0 {
-		return textTable{{"lease", millis(d.LeaseMs).String()}}
-	}
-	return textTable{
-		{"supply", ifUsed(d, millis(d.SupplyMs).String())},
-		{"hold", ifUsed(d, millis(d.HoldMs).String())},
-	}
-}
-
 func seqRows(d view.SequenceReport, now time.Time) textTable {
 	top := strconv.FormatInt(d.Max, 10)
 	if name := maxText(d.Max); name != top {
 		top += " (" + name + ")"
+	}
+	lasts := textTable{ // how long nodes issue what they have taken
+		{"supply", ifUsed(d, millis(d.SupplyMs).String())}, {"hold", ifUsed(d, millis(d.HoldMs).String())},
+	}
+	if d.LeaseMs > 0 {
+		lasts = textTable{{"lease", millis(d.LeaseMs).String()}}
 	}
 	rows := textTable{
 		{"sequence", d.Name},
@@ -112,7 +107,7 @@ func seqRows(d view.SequenceReport, now time.Time) textTable {
 		{"used", d.UsedText()},
 		{"block", ifUsed(d, fmt.Sprintf("%s or more", view.Plural(d.Block, "value")))},
 	}
-	rows = slices.Concat(rows, supplyRows(d), textTable{
+	rows = slices.Concat(rows, lasts, textTable{
 		{"ceiling", ifUsed(d, grouped(d.Ceiling)+" a second")},
 		{"hard ceiling", ifUsed(d, grouped(d.HardCeiling)+" a second")},
 		{"last writer", printable(d.By)},

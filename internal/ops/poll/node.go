@@ -33,18 +33,16 @@ func (a Node) Ask(ctx context.Context, request string, n int) ([]string, error) 
 	bounded, cancel := context.WithTimeout(ctx, a.Timeout)
 	defer cancel()
 	lines, err := a.exchange(bounded, request, n)
-	_, refused := errors.AsType[*ids.ReplyError](err)
-	switch {
-	case ctx.Err() != nil:
+	if ctx.Err() != nil {
 		return nil, ctx.Err()
-	case refused:
-		return nil, err
-	case err != nil:
-		return nil, Silent(a.Addr, a.Timeout, err)
-	case strings.HasPrefix(lines[0], "HTTP/"):
-		return nil, Silent(a.Addr, a.Timeout, ErrHTTP)
 	}
-	return lines, nil
+	if err == nil && strings.HasPrefix(lines[0], "HTTP/") {
+		err = ErrHTTP
+	}
+	if _, refused := errors.AsType[*ids.ReplyError](err); err != nil && !refused {
+		err = Silent(a.Addr, a.Timeout, err)
+	}
+	return lines, err
 }
 
 // exchange sends a request on a new connection, and returns the n lines of its reply.
