@@ -220,8 +220,7 @@ func (p proof) plan(v recorded, e evidence, r Report) decision {
 		!p.floorTooFarAhead(e)
 	d.cluster.InUse = v.cl.InUse || d.confirms
 	confirmed := found.Confirmed && !d.lapsed || d.confirms
-	d.slot = p.record(e, *v.cl, found, r.Lease, e.usableHorizon(d.cluster, confirmed))
-	d.slot.State, d.slot.Confirmed = r.State, confirmed
+	d.slot = p.record(e, d.cluster, found, r.Lease, r.State, confirmed)
 	return d
 }
 
@@ -240,11 +239,11 @@ func (p proof) mayConfirm(confirmAt int64, cl Cluster, e evidence) bool {
 
 // record returns the slot's record as this node writes it over the old one. Its lease bound is never below the old
 // one's or ours (C3), and a lease does not raise it above the horizon (C23). A lease of 0 means that the clock is not
-// trusted: it is reported, and moves no bound.
-func (c Claim) record(e evidence, cl Cluster, old Slot, lease time.Duration, horizon int64) Slot {
-	s := e.self
-	s.Node, s.Ticket = c.Node, c.Ticket
-	s.Term, s.Nonce = c.Term, c.Nonce
+// trusted: it is reported, and moves no bound. cl is the cluster's record as the same write leaves it.
+func (c Claim) record(e evidence, cl Cluster, old Slot, lease time.Duration, state string, confirmed bool) Slot {
+	s, horizon := e.self, e.usableHorizon(cl, confirmed)
+	s.Node, s.Ticket, s.Term, s.Nonce = c.Node, c.Ticket, c.Term, c.Nonce
+	s.State, s.Confirmed = state, confirmed
 	s.Incarnation, s.ClockWrong = cl.Incarnation, lease <= 0
 	s.LeaseUntil = max(old.LeaseUntil, c.LeaseUntil)
 	s.ReportedClock = e.now

@@ -209,7 +209,7 @@ func (c *Coordinator) writeAcquired(ctx context.Context, p *proof, worker int, v
 		return err
 	}
 	e := c.gather(Reading{})
-	slot := p.pendingRecord(e, cl, old, lease, false)
+	slot := p.nextClaim().record(e, cl, old, lease, stateConfirming, false)
 	//mutant:c8-acquire-over-any-version by sim -> version := store.AnyVersion
 	version := v.stat.Version
 	write := store.SetOp{Path: SlotPath(worker), Data: slot.marshal(), Version: version}
@@ -247,14 +247,10 @@ func (c *Coordinator) pend(p *proof, old Slot) error {
 	return nil
 }
 
-// pendingRecord returns the record of the pending grant, to write over old.
-func (p proof) pendingRecord(e evidence, cl Cluster, old Slot, lease time.Duration, confirmed bool) Slot {
-	slot := p.nextClaim().record(e, cl, old, lease, e.usableHorizon(cl, confirmed))
-	slot.State, slot.Confirmed = "confirming", confirmed
-	return slot
-}
+// stateConfirming is the state, for people, in the record of a grant. The next heartbeat writes the node's own.
+const stateConfirming = "confirming"
 
-// nextClaim returns the claim with the pending grant as its own.
+// nextClaim returns the claim with the pending grant as its own. Its record is the grant.
 func (c Claim) nextClaim() Claim {
 	c.Term, c.Nonce = c.PendingTerm, c.PendingNonce
 	c.PendingTerm, c.PendingNonce = 0, ""

@@ -112,7 +112,7 @@ func (c *Coordinator) writeNextTerm(ctx context.Context, v recorded, lease time.
 		p.breakChain()
 	}
 	d := decision{confirms: confirmed, cluster: v.cl.withHorizon(e.earliest(), lease)}
-	d.slot = p.pendingRecord(e, d.cluster, *v.slot, lease, confirmed)
+	d.slot = p.nextClaim().record(e, d.cluster, *v.slot, lease, stateConfirming, confirmed)
 	written, _, err := c.write(ctx, d, v, p.Worker)
 	if err != nil {
 		return 0, err
