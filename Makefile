@@ -322,6 +322,16 @@ chaos: ## five nodes and three ZooKeepers under faults. FOR=30m SEED=n ONLY='kil
 	$(GO) test -vet=off -count=1 -timeout 0 -v ./internal/check/campaign -run 'TestCampaign$$' \
 	  -chaos.for $(FOR) -chaos.seed $(SEED) -chaos.only '$(ONLY)' -chaos.report $(abspath $(REPORT)) -chaos.secure=$(if $(SECURE),true,false)
 
+# One process lives as long as the run. The report is bin/soak/report.txt.
+.PHONY: soak
+soak: ## a long campaign: leases of a day, clocks that drift, a fault every two minutes, and what nodes use. FOR=3h SEED=n
+	@zk=$$(scripts/zk-dev.sh install)
+	eval "$$zk"
+	export FLAKED_TEST_ZK=require
+	set -x
+	$(GO) test -vet=off -count=1 -timeout 0 -v ./internal/check/campaign -run 'TestCampaign$$' \
+	  -chaos.for $(FOR) -chaos.seed $(SEED) -chaos.lease 24h -chaos.soak 2m -chaos.report $(abspath bin/soak)
+
 # The logs and reports are in bin/zookeepers.
 .PHONY: zookeepers
 zookeepers: ## the campaign, and power cuts of virtual machines, on each tested release of ZooKeeper. FOR=10m CUTS=3 each

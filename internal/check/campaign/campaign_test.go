@@ -28,6 +28,7 @@ var (
 	chaosReport = flag.String("chaos.report", "", "keep the report and the logs in this `directory`")
 	chaosOnly   = flag.String("chaos.only", "", "only the kinds of faults whose names hold one of these, `a,b`")
 	chaosSecure = flag.Bool("chaos.secure", false, "the nodes use TLS and digest authentication with ZooKeeper")
+	chaosSoak   = flag.Duration("chaos.soak", 0, "only one fault so often, and more that makes a soak")
 	chaosLease  = flag.Duration("chaos.lease", time.Minute, "the nodes' leases")
 	chaosBinary = flag.String("chaos.binary", "",
 		"try this `flaked`, built with the tag testclock, and not one built now")
@@ -41,8 +42,13 @@ const (
 )
 
 // healthyWithin returns the time after any fault within which all nodes must be well:
-// frozenFor and 20 s more.
-func healthyWithin() time.Duration { return frozenFor() + 20*time.Second }
+// frozenFor and 20 s more. In a soak nothing is frozen.
+func healthyWithin() time.Duration {
+	if soaks() {
+		return time.Minute
+	}
+	return frozenFor() + 20*time.Second
+}
 
 // frozenFor returns the longest time for which registration can be frozen after a loss of data.
 // A holder that was cut off can notice the loss while its lease runs, and freezes registration
@@ -69,6 +75,7 @@ type campaign struct {
 	loads    []*harness.Load
 	seq      sequences
 	playing  context.Context // ends with the run
+	turns    chan struct{}   // of faults, in a soak
 
 	ended   int64 // when the nodes were told to stop
 	delays  []lateness
@@ -117,7 +124,7 @@ func newCampaign(t *testing.T) *campaign {
 		*chaosSeed = rand.Uint64N(1e6) + 1
 	}
 	t.Logf("seed %d", *chaosSeed)
-	c := &campaign{t: t, dir: t.TempDir(), binary: *chaosBinary}
+	c := &campaign{t: t, dir: t.TempDir(), binary: *chaosBinary, turns: make(chan struct{})}
 	var connect string
 	if *chaosSecure {
 		ca, dir := certtest.NewCA(t, "flaked's campaign"), t.TempDir()
@@ -181,6 +188,11 @@ func (c *campaign) play(over func()) {
 	defer cancel()
 	var tracks, watch sync.WaitGroup
 	watch.Go(c.watch)
+	if soaks() {
+		watch.Go(c.drift)
+		watch.Go(c.measures)
+		tracks.Go(func() { c.callTurns(ctx) })
+	}
 	watch.Go(func() { c.watchDisk(filepath.Join(c.watched, "watched")) })
 	for _, m := range c.machines {
 		tracks.Go(func() { c.faultTrack(ctx, m) })
@@ -209,6 +221,9 @@ func (c *campaign) stop() {
 	}
 	c.note("all", "well %s after the last fault", time.Duration(c.now()-last).Round(time.Millisecond))
 	c.held = map[int]bool{}
+	for _, m := range c.machines {
+		m.lease = time.Duration(m.figure("lease_left_ms")) * time.Millisecond
+	}
 	for _, m := range c.machines {
 		number, err := m.holds()
 		if err != nil {
@@ -250,7 +265,7 @@ func (c *campaign) conclude() error {
 	if err != nil {
 		return err
 	}
-	text := c.text(verdict, c.recoveries()+"\n"+sequences+"\n"+traces+"\n")
+	text := c.text(verdict, c.growth()+c.recoveries()+"\n"+sequences+"\n"+traces+"\n")
 	c.t.Log("\n" + text)
 	if *chaosReport == "" {
 		return nil

@@ -80,7 +80,7 @@ func (x *attack) secondProcess() error {
 	x.m.mu.Lock()
 	twin := *x.m.Node
 	x.m.mu.Unlock()
-	twin.Listen = "unix:" + x.m.logFile + ".sock"
+	twin.Listen, twin.Flags = "unix:"+x.m.logFile+".sock", append(slices.Clone(twin.Flags), "--admin", "off")
 	cmd := exec.CommandContext(ctx, x.c.binary, twin.Args()...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
@@ -127,7 +127,7 @@ func stepped(k kind, sign, low, high, least, most time.Duration) *kind {
 		if k.atFirst {
 			x.mayRefuse()
 		}
-		x.m.set(x.m.base)
+		x.m.right()
 		return nil
 	}
 	return &k
@@ -162,7 +162,7 @@ func clockKinds() []*kind {
 					x.hold(300 * time.Millisecond)
 				}
 				x.holdFor(time.Second, 3*time.Second)
-				x.m.set(x.m.base)
+				x.m.right()
 				return nil
 			}},
 		{name: "kill -9, clock back, restart", back: confirmed, least: time.Second, run: func(x *attack) error {
@@ -170,7 +170,7 @@ func clockKinds() []*kind {
 			x.begin("by %s", d)
 			err := x.m.restarted(syscall.SIGKILL, func() error { x.m.step(-d); return nil })
 			x.holdFor(time.Second, 8*time.Second)
-			x.m.set(x.m.base)
+			x.m.right()
 			return err
 		}},
 		{name: "clock back, kill -9, clock right, restart", fromDisk: true, back: resumed, run: func(x *attack) error {
@@ -178,7 +178,7 @@ func clockKinds() []*kind {
 			x.begin("by %s", d)
 			x.m.step(-d)
 			x.holdFor(time.Millisecond, time.Second)
-			return x.m.restarted(syscall.SIGKILL, func() error { x.m.set(x.m.base); return nil })
+			return x.m.restarted(syscall.SIGKILL, func() error { x.m.right(); return nil })
 		}},
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/testkit/faultdisk"
 	"github.com/flaked/flaked/internal/testkit/ownclock"
 )
@@ -25,13 +26,16 @@ import (
 type machine struct {
 	*harness.Node
 	c       *campaign
-	base    time.Duration // the clock's offset without a fault
 	clock   *ownclock.Clock
 	logFile string
 	release bool       // the node releases its worker when it stops cleanly
 	rng     *rand.Rand // for the flags of each start
 
-	mu     sync.Mutex // guards the fields below and node.proc
+	used  []usage       // only for the goroutine that measures
+	lease time.Duration // what is left of it at the end of the run
+
+	mu     sync.Mutex    // guards the fields below and node.proc
+	base   time.Duration // the clock's offset without a fault
 	starts int
 	wanted bool           // start the process again when it ends
 	ended  chan struct{}  // closed when the end of the process has been recorded
@@ -65,7 +69,7 @@ func (c *campaign) newMachine(subnet string, base time.Duration) *machine {
 		m.Dir = filepath.Join(m.Disk.Dir(), "state")
 	}
 	m.Network()
-	m.set(base)
+	m.right()
 	c.t.Cleanup(func() {
 		m.signal(syscall.SIGCONT)
 		m.end(syscall.SIGKILL)
@@ -74,12 +78,25 @@ func (c *campaign) newMachine(subnet string, base time.Duration) *machine {
 	return m
 }
 
-// set makes the machine's clock show true time plus offset.
-func (m *machine) set(offset time.Duration) {
+// set makes the machine's clock show true time plus what to returns for its offset.
+func (m *machine) set(to func(offset time.Duration) time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	offset := to(m.clock.Offset())
 	m.clocks = append(m.clocks, clockAt{at: m.c.now(), offset: offset})
 	m.clock.Set(offset)
+}
+
+// right sets the clock as it is without a fault.
+func (m *machine) right() { m.set(func(time.Duration) time.Duration { return m.base }) }
+
+func (m *machine) step(by time.Duration) {
+	m.set(func(offset time.Duration) time.Duration { return offset + by })
+}
+
+// drift steps the clock by so little that it seems to run fast or slow.
+func (m *machine) drift(by time.Duration) {
+	m.set(func(offset time.Duration) time.Duration { m.base += by; return offset + by })
 }
 
 // caughtUp records that the node's issuing clock shows the same as the machine's clock.
@@ -89,7 +106,8 @@ func (m *machine) caughtUp() {
 	m.clocks = append(m.clocks, clockAt{at: m.c.now(), offset: m.clock.Offset(), exact: true})
 }
 
-func (m *machine) step(by time.Duration) { m.set(m.clock.Offset() + by) }
+// admin returns the address of the node's metrics.
+func (m *machine) admin() string { return strings.TrimSuffix(m.Listen, "7609") + "7610" }
 
 // forStart draws the flags and the environment of one start. The times are short, so that a run has many events.
 // With a confirming time of confirm, a node accepts a heartbeat interval of at most slowest. The servers grant
@@ -100,6 +118,9 @@ func (m *machine) forStart() (flags, env []string) {
 		"--heartbeat", []time.Duration{slowest / 4, slowest / 2, slowest}[m.rng.IntN(3)].String(),
 	}
 	flags = append(flags, m.c.secure...)
+	if soaks() {
+		flags = append(flags, "--admin", m.admin())
+	}
 	if m.rng.IntN(2) == 0 || m.ID == 0 && m.starts == 0 { // the run's first start creates the cluster
 		flags = append(flags, "--bootstrap")
 	}
@@ -216,9 +237,9 @@ func (m *machine) load() *harness.Load {
 		}
 		return c.Counted("GET\n", 1)
 	}
-	l.Add(time.Millisecond, clientTimeout, single)
-	l.Add(1100*time.Microsecond, clientTimeout, single)
-	l.Add(10*time.Millisecond, clientTimeout, func(c *harness.Client, round int) (int, error) {
+	l.Add(pace(time.Millisecond), clientTimeout, single)
+	l.Add(pace(1100*time.Microsecond), clientTimeout, single)
+	l.Add(pace(10*time.Millisecond), clientTimeout, func(c *harness.Client, round int) (int, error) {
 		if round%50 == 0 {
 			return c.Counted("GET 10000\n", 10_000)
 		}
@@ -233,9 +254,16 @@ func (m *machine) serves() bool {
 	return err == nil && answer == "OK"
 }
 
-// freshLease reports whether the node serves and has more than three quarters of its lease left.
+// freshLease reports whether the node serves and has more than three quarters of its lease left. A long lease is at
+// first as short as that of others, and grows: then ZooKeeper must also have acknowledged one of the last heartbeats.
 func (m *machine) freshLease() bool {
-	return m.figure("lease_left_ms") > (*chaosLease-*chaosLease/4).Milliseconds() && m.serves()
+	lease := min(*chaosLease, limits.MinLease)
+	if soaks() {
+		if age := m.figure("heartbeat_age_ms"); age < 0 || age > (3*slowest).Milliseconds() {
+			return false
+		}
+	}
+	return m.figure("lease_left_ms") > (lease-lease/4).Milliseconds() && m.serves()
 }
 
 // connected reports whether the node has a fresh lease. It also

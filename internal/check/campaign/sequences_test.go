@@ -99,7 +99,7 @@ func (c *campaign) askForValues() {
 			rng := rand.New(rand.NewPCG(*chaosSeed, 300+uint64(len(c.seq.clients))))
 			client := &sequenceClient{Load: m.NewLoad(), c: c, kind: kind, rng: rng}
 			c.seq.clients = append(c.seq.clients, client)
-			client.Add(sequencePace, sequenceTimeout, client.take)
+			client.Add(pace(sequencePace), sequenceTimeout, client.take)
 		}
 	}
 }

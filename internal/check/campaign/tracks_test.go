@@ -28,12 +28,12 @@ func (d *deck) deal() *kind {
 }
 
 // chosen returns the kinds that -chaos.only selects. It leaves out faults of disks if the
-// machines have no disks of their own.
+// machines have no disks of their own, those that take longer than the run, and in a soak losses of data.
 func (c *campaign) chosen(kinds []*kind) []*kind {
 	return slices.DeleteFunc(kinds, func(k *kind) bool {
 		wanted := slices.ContainsFunc(strings.Split(*chaosOnly, ","),
 			func(part string) bool { return strings.Contains(k.name, part) })
-		return !wanted || strings.HasPrefix(k.name, "disk") && c.machines[0].Disk == nil
+		return !wanted || k.least > *chaosFor || soaks() && k.loses() || strings.HasPrefix(k.name, "disk") && c.machines[0].Disk == nil
 	})
 }
 
@@ -48,8 +48,11 @@ func fits(ctx context.Context, k *kind) bool {
 func (c *campaign) faultTrack(ctx context.Context, m *machine) {
 	rng := rand.New(rand.NewPCG(*chaosSeed, uint64(m.ID)+1))
 	d := &deck{rng: rng, kinds: c.chosen(nodeKinds(m.release))}
+	if soaks() && m.ID == len(c.machines)-1 { // its process lives as long as the run
+		d.kinds = slices.DeleteFunc(d.kinds, func(k *kind) bool { return !k.serves })
+	}
 	for len(d.kinds) > 0 && ctx.Err() == nil {
-		harness.Pass(ctx, time.Duration(rng.IntN(2000))*time.Millisecond)
+		c.turn(ctx, time.Duration(rng.IntN(2000))*time.Millisecond)
 		k := d.deal()
 		if !fits(ctx, k) {
 			continue
@@ -111,7 +114,7 @@ func (c *campaign) zkFaultTrack(ctx context.Context) {
 	rng := rand.New(rand.NewPCG(*chaosSeed, 100))
 	d := &deck{rng: rng, kinds: c.chosen(zkKinds())}
 	for len(d.kinds) > 0 && ctx.Err() == nil {
-		harness.Pass(ctx, time.Second+time.Duration(rng.IntN(5000))*time.Millisecond)
+		c.turn(ctx, time.Second+time.Duration(rng.IntN(5000))*time.Millisecond)
 		k := d.deal()
 		if !fits(ctx, k) {
 			continue
