@@ -186,7 +186,7 @@ func (m *machine) boot(snapshot string) {
 		"-machine", "q35,accel=tcg", "-cpu", "max", "-m", "384", "-smp", "1", "-display", "none", "-no-reboot",
 		"-serial", "stdio", "-monitor", "none", "-qmp", fmt.Sprintf("tcp:127.0.0.1:%d,server,nowait", m.monitor),
 		"-kernel", m.kernel, "-initrd", m.initrd,
-		"-append", fmt.Sprintf("console=ttyS0 quiet panic=1 fs=%s zk=%s id=%032x flags=%s", m.fs, m.zk, 7, strings.Join(m.flags, "%")),
+		"-append", fmt.Sprintf("console=ttyS0 quiet panic=1 no_timer_check fs=%s zk=%s id=%032x flags=%s", m.fs, m.zk, 7, strings.Join(m.flags, "%")),
 		"-drive", "file=" + m.disk + ",format=qcow2,if=virtio,cache=writeback",
 		"-netdev", "user,id=n0,hostfwd=tcp:" + m.node.Listen + "-:7609", "-device", "virtio-net-pci,netdev=n0",
 	}
