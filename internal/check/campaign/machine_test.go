@@ -129,6 +129,9 @@ func (m *machine) forStart() (flags, env []string) {
 	}
 	m.starts++
 	session := []string{"2s", "6s", "30s"}[m.rng.IntN(3)]
+	if soaks() {
+		session = "30s" // a machine that was busy for 2 s is no fault of the hours
+	}
 	return flags, []string{"FLAKED_TEST_START_TIMEOUT=20s", "FLAKED_TEST_SESSION_TIMEOUT=" + session,
 		"FLAKED_TRACE=" + m.traceFile()}
 }
