@@ -180,6 +180,8 @@ func (rs *Rounds) resume(cluster ClusterInfo) (dropped bool) {
 // goOnWith goes on with what the journal had.
 func (rs *Rounds) goOnWith(found journalFound) {
 	j := rs.issuer.journal
+	// After a boot only the wall clock could count the hold, and it may have stood still while the machine was off.
+	//mutant:s5-over-a-boot by TestHoldOverABoot -> sameBoot := true
 	sameBoot := found.Boot != "" && found.Boot == rs.issuer.cfg.Boot
 	if rs.issuer.progress.Load().knewAllAt == longAgoNs && found.Read != nil && sameBoot {
 		// so the hold began in the last process (S5)

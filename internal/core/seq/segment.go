@@ -99,7 +99,9 @@ func (s *segment) await(r mode.Request, now int64, to []worker.Run) ([]worker.Ru
 }
 
 // isRecent reports whether the node may issue by what it knew at that time (S5).
-func (s *segment) isRecent(knewAt, now int64) bool { return now-knewAt < int64(s.known.Hold()) }
+func (s *segment) isRecent(knewAt, now int64) bool {
+	return s.known.Endless() || now-knewAt < int64(s.known.Hold())
+}
 
 // has reports whether the stock has the positions of a request, also if some are above its bound.
 func (s *segment) has(r mode.Request) bool {

@@ -254,7 +254,8 @@ const (
 		"Retry, or try another node"
 	textQuota = "this node holds no values of the sequence, and ZooKeeper gives none, because a quota is reached. " +
 		"Raise the quota"
-	textHold = "ZooKeeper has not been reached for longer than this sequence allows. Retry when it is back"
+	textHold = "ZooKeeper has not been reached since the machine booted, or for longer than this sequence allows. " +
+		"Retry when it is back"
 	textDisk = "the state directory of this node does not answer in time. Retry, or try another node"
 )
 

@@ -14,13 +14,16 @@ import (
 )
 
 func (h *history) create(st store.Store, name string) {
+	start := []int64{1, 1 + h.highest[name]/2, h.highest[name] + 1, h.highest[name] + 10_000}[h.rng.IntN(4)]
+	h.createFrom(h.operator(st), name, start)
+}
+
+func (h *history) createFrom(op operator.Sequences, name string, start int64) {
 	ceiling := []int64{50, 1000, 20000}[h.rng.IntN(3)]
-	op := h.operator(st)
 	missing, lost, err := forgotten(op, name)
 	if err != nil {
 		return
 	}
-	start := []int64{1, 1 + h.highest[name]/2, h.highest[name] + 1, h.highest[name] + 10_000}[h.rng.IntN(4)]
 	if lost { // nodes that are cut off may hold some that nobody has got yet
 		start = h.highest[name] + 1_000_000
 	}
@@ -28,7 +31,7 @@ func (h *history) create(st store.Store, name string) {
 	if isOrdered(name) {
 		hold = h.lease
 	}
-	end := h.expect(st, name)
+	end := h.expect(op.Store, name)
 	r, err := op.Create(context.Background(), operator.Definition{
 		Name: name, Mode: h.modeOf(name), Map: m,
 		Settings:   record.Settings{Block: 32, SupplyMs: 60_000, HoldMs: hold, Ceiling: ceiling, HardCeiling: ceiling},
@@ -181,14 +184,14 @@ func (h *history) live(op operator.Sequences, name string) {
 	}
 }
 
-// purge removes a tombstone. From then on, the values of the name may come again.
-func (h *history) purge(op operator.Sequences, name string) {
+// purge removes a tombstone, unless it is refused. From then on, the values of the name may come again.
+func (h *history) purge(op operator.Sequences, name string) (done bool) {
 	if h.inOrder(name) || name == simKeyed {
-		return
+		return false
 	}
 	err := op.Purge(context.Background(), name)
 	if h.note("by hand: purge %s: %v", name, err); err != nil {
-		return
+		return false
 	}
 	h.purged[name] = true
 	maps.DeleteFunc(h.given, func(given string, _ bool) bool { return strings.HasPrefix(given, name+" ") })
@@ -196,6 +199,7 @@ func (h *history) purge(op operator.Sequences, name string) {
 	for _, n := range h.nodes {
 		delete(n.max, name)
 	}
+	return true
 }
 
 // wait lets time pass until all nodes that are connected have followed an operator, as --wait does. ZooKeeper

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/testkit/memcluster"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
@@ -77,7 +78,7 @@ func newHistory(seed uint64) *history {
 	if h.rng.IntN(2) == 0 {
 		h.confirm, h.heartbeat = 2*time.Second, 500*time.Millisecond
 	}
-	h.hold = []int64{600_000, 20_000}[h.rng.IntN(2)]
+	h.hold = []int64{600_000, 20_000, 20_000, record.Forever.Milliseconds()}[h.rng.IntN(4)]
 	h.faulty = []int{20, 60, 1000}[h.rng.IntN(3)]
 	h.right = []trusted{bootRight, bootRight, wallRight, leaderRight}[h.rng.IntN(4)]
 	h.lease, h.drift = []int64{1000, 3000, 6000}[h.rng.IntN(3)], h.rng.IntN(2) == 0
@@ -195,6 +196,7 @@ var scenarios = [...]func(*history){
 	(*history).putBackLate, (*history).loseKeys, (*history).loseInAGap, (*history).loseBusy, (*history).loseChange,
 	(*history).goOnAlone, (*history).loseOwner, (*history).loseTakeOver, (*history).loseSecond,
 	(*history).loseStanding, (*history).raiseUnheard, (*history).loseWitnesses, (*history).readEarly,
+	(*history).bootAlone,
 }
 
 // stage plays one of them.

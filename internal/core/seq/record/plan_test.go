@@ -172,6 +172,8 @@ func TestSettingsCheck(t *testing.T) {
 		"too large a block":             {func(s *Settings) { s.Block = positions.MaxBlock + 1 }, false},
 		"no supply":                     {func(s *Settings) { s.SupplyMs = 0 }, false},
 		"no hold":                       {func(s *Settings) { s.HoldMs = 0 }, false},
+		"the longest hold":              {func(s *Settings) { s.HoldMs = Forever.Milliseconds() }, true},
+		"a hold that overflows":         {func(s *Settings) { s.HoldMs = math.MaxInt64 / 1_000_000 }, false},
 		"a ceiling of 0":                {func(s *Settings) { s.Ceiling = 0 }, false},
 		"a ceiling above the hard one":  {func(s *Settings) { s.Ceiling = s.HardCeiling + 1 }, false},
 		"no hard ceiling":               {func(s *Settings) { s.Ceiling, s.HardCeiling = 0, 0 }, false},

@@ -150,7 +150,7 @@ type Settings struct {
 	Block int64 `json:"block"`
 	// SupplyMs is the time that a block should last: --hold if it is given, and 15 minutes at least.
 	SupplyMs int64 `json:"supply_ms"`
-	// HoldMs is the time for which a node issues without ZooKeeper. Of an ordered sequence it is the lease of
+	// HoldMs is the time for which a node issues without ZooKeeper: see Forever. Of an ordered sequence it is the lease of
 	// the owner, which cannot change.
 	HoldMs int64 `json:"hold_ms"`
 	// Ceiling is the most positions that all nodes together take in a second. HardCeiling is the Ceiling with
@@ -158,6 +158,13 @@ type Settings struct {
 	Ceiling     int64 `json:"ceiling"`
 	HardCeiling int64 `json:"hard_ceiling"`
 }
+
+// Forever is the longest hold. It never ends, so no clock counts it, and a node goes on also after a boot of its machine.
+// As long as that must the name wait until it can be purged, or get a mode that rises (S18, S19).
+const Forever = 100 * 365 * 24 * time.Hour
+
+// Endless reports whether the hold is Forever.
+func (s Settings) Endless() bool { return s.Hold() == Forever }
 
 // Hold returns HoldMs as a duration.
 func (s Settings) Hold() time.Duration { return time.Duration(s.HoldMs) * time.Millisecond }
@@ -279,6 +286,9 @@ func (s Settings) Check() error {
 		return errors.New("supply must be 1ms or more")
 	case s.HoldMs < 1:
 		return errors.New("hold must be 1ms or more")
+	//mutant:s18-hold-overflows by TestSettingsCheck -> case false:
+	case s.HoldMs > Forever.Milliseconds(): // a purge adds to it
+		return fmt.Errorf("hold must be %s at most", Forever)
 	case s.Ceiling < 1:
 		return fmt.Errorf("ceiling must be 1 or more values a second, not %d", s.Ceiling)
 	case s.Ceiling > s.HardCeiling:
