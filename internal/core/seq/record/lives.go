@@ -65,8 +65,12 @@ func (r Record) Deleted(st State, now int64) Record {
 // IssuableFor returns the sequence time for which nodes that are cut off may still issue values of a name that was
 // deleted. 0: they issue none.
 func (r Record) IssuableFor(st State) time.Duration {
-	if r.WaitMs == 0 {
+	switch {
+	case r.WaitMs == 0:
 		return 0
+	//mutant:s18-forever-passes by TestForeverNeverPasses -> case false:
+	case r.WaitMs >= Forever.Milliseconds():
+		return Forever
 	}
 	//mutant:s18-put-back-late by internal/core/seq:TestPurgeAndStrictLivesWaitInSequenceTime -> passed := st.Time - max(r.WaitFrom, st.Jumped)
 	passed := st.Time - max(r.WaitFrom, st.Jumped, st.ToldPutBack())

@@ -187,6 +187,16 @@ func TestSettingsCheck(t *testing.T) {
 	}
 }
 
+// However much sequence time passes, a name whose hold was Forever once can not be purged, in no later life.
+func TestForeverNeverPasses(t *testing.T) {
+	r := usual(func(r *Record) { r.HoldMs, r.EarlierHoldMs = 1000, Forever.Milliseconds() }).Deleted(State{Incarnation: 1}, 1)
+	for _, passed := range []int64{0, math.MaxInt64 / 2} {
+		if left := r.IssuableFor(State{Time: passed}); left != Forever {
+			t.Errorf("after %d ms: %s", passed, left)
+		}
+	}
+}
+
 // A set at version -1 is unconditional. So no record may stay at that version.
 func TestNoRecordStaysAtVersionMinusOne(t *testing.T) {
 	for version, want := range map[int32][]int32{0: {0}, 7: {7}, -3: {-3}, -2: {-2, -1}} {

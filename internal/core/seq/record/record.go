@@ -159,8 +159,8 @@ type Settings struct {
 	HardCeiling int64 `json:"hard_ceiling"`
 }
 
-// Forever is the longest hold. It never ends, so no clock counts it, and a node goes on also after a boot of its machine.
-// As long as that must the name wait until it can be purged, or get a mode that rises (S18, S19).
+// Forever is the longest hold. It never ends, so no clock counts it, and a node goes on with it after a boot of its
+// machine, too. In return the name can never be purged, nor get a mode that rises (S18, S19).
 const Forever = 100 * 365 * 24 * time.Hour
 
 // Endless reports whether the hold is Forever.
@@ -288,7 +288,7 @@ func (s Settings) Check() error {
 		return errors.New("hold must be 1ms or more")
 	//mutant:s18-hold-overflows by TestSettingsCheck -> case false:
 	case s.HoldMs > Forever.Milliseconds(): // a purge adds to it
-		return fmt.Errorf("hold must be %s at most", Forever)
+		return fmt.Errorf("hold must be %s at most, which is forever", Forever)
 	case s.Ceiling < 1:
 		return fmt.Errorf("ceiling must be 1 or more values a second, not %d", s.Ceiling)
 	case s.Ceiling > s.HardCeiling:
