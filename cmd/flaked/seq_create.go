@@ -184,7 +184,11 @@ func definition(c *cli.Context, name string) (d operator.Definition, err error) 
 	if d.Max <= math.MaxInt32 {
 		d.Ceiling = int32Ceiling
 	}
-	changeSettings(c, &d.Settings)
+	hold, err := holdGiven(c)
+	if err != nil {
+		return d, err
+	}
+	changeSettings(c, hold, &d.Settings)
 	d.HardCeiling = d.Ceiling
 	switch {
 	case d.Mode.Owned():

@@ -46,16 +46,25 @@ func deleteSequence(c *cli.Context, o operator.Sequences, name string) error {
 	if r.Kind() == record.Family {
 		what = "all names of " + name
 	}
+	until := "for up to " + millis(r.LongestHoldMs()).String()
+	if endless(r.LongestHoldMs()) {
+		until = "until they reach ZooKeeper"
+	}
 	risk := fmt.Sprintf("connected nodes will refuse requests for %s, whose next value is %s. "+
-		"Nodes that are cut off may issue its values for up to %s", what, next, millis(r.LongestHoldMs()))
+		"Nodes that are cut off may issue its values %s", what, next, until)
 	if err := confirm(c, risk, "delete sequence "+name); err != nil {
 		return err
 	}
 	if r, err = o.Delete(c.Context, name); err != nil {
 		return err
 	}
-	return say(c, "deleted sequence %s. Its name is kept, and goes on above the old values if it is created again. "+
-		"`flaked seq purge %[1]s` can forget it after %s.\n", name, r.IssuableFor(st))
+	text := "deleted sequence %s. Its name is kept, and goes on above the old values if it is created again. "
+	if left := r.IssuableFor(st); left == record.Forever {
+		text += "It can never be purged, because its hold was " + forever + "."
+	} else {
+		text += "`flaked seq purge %[1]s` can forget it after " + left.String() + "."
+	}
+	return say(c, text+"\n", name)
 }
 
 func seqPurge() *cli.Command {
@@ -85,6 +94,9 @@ func purgeSequence(c *cli.Context, o operator.Sequences, name string) error {
 		return err
 	case r.Kind() != record.Tombstone:
 		return failure("%s: the sequence is in use. `flaked seq delete %[1]s` deletes it", name)
+	case r.IssuableFor(st) == record.Forever:
+		return failure("%s: nodes that are cut off may issue values of this sequence for good, because its hold was "+
+			"%s. So it cannot be purged. `flaked seq create %[1]s` creates it again, above its old values", name, forever)
 	case r.IssuableFor(st) > 0:
 		return failure("%s: nodes that are cut off may issue values of this sequence for another %s. "+
 			"Purge it then. Only time in which nodes are connected counts", name, r.IssuableFor(st))

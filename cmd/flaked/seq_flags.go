@@ -27,9 +27,10 @@ func settingFlags(create bool) []cli.Flag {
 	return inCategory(categoryCall,
 		&cli.Int64Flag{Name: "block", Value: block, DefaultText: given(""),
 			Usage: "the fewest values that a node takes from ZooKeeper at once"},
-		&cli.DurationFlag{Name: "hold", DefaultText: given("the cluster's longest lease, with values for 15m"),
-			Usage: "how long a node issues values while it is disconnected from ZooKeeper. It takes values for that " +
-				"time, and for 15m at least"},
+		&cli.StringFlag{Name: "hold", DefaultText: given("the cluster's longest lease, with values for 15m"),
+			Usage: "the `TIME` for which a node issues values while it is disconnected from ZooKeeper. It takes values " +
+				"for that time, and for 15m at least. " + forever + ": also after a boot of its machine. Then the name can " +
+				"never be purged, and the time that values are taken for stays as it is"},
 		&cli.Int64Flag{Name: "ceiling", DefaultText: given("1000000, and 1000 if max is at most int32's"),
 			Usage: "the most values that all nodes together take in a second, later at most the first ceiling"})
 }
@@ -47,17 +48,57 @@ func maxNamesFlag(fallback string) cli.Flag {
 // defaultSupply is the supply of a sequence without --hold, and the least one with it.
 const defaultSupply = 15 * time.Minute
 
-// changeSettings writes the settings that the command line gives into s.
-func changeSettings(c *cli.Context, s *record.Settings) {
+// changeSettings writes the settings that the command line gives into s. hold is that of holdGiven.
+func changeSettings(c *cli.Context, hold time.Duration, s *record.Settings) {
 	for name, to := range map[string]*int64{"block": &s.Block, "ceiling": &s.Ceiling} {
 		if c.IsSet(name) {
 			*to = c.Int64(name)
 		}
 	}
 	if c.IsSet("hold") {
-		s.HoldMs = c.Duration("hold").Milliseconds()
+		s.HoldMs = hold.Milliseconds()
+	}
+	if c.IsSet("hold") && !s.Endless() {
 		s.SupplyMs = max(s.HoldMs, defaultSupply.Milliseconds())
 	}
+}
+
+// forever is record.Forever in words.
+const forever = "forever"
+
+// holdGiven returns --hold, 0 if it is not given.
+func holdGiven(c *cli.Context) (time.Duration, error) {
+	switch text := c.String("hold"); text {
+	case "":
+		return 0, nil
+	case forever:
+		return record.Forever, nil
+	default:
+		hold, err := time.ParseDuration(text)
+		if err != nil {
+			return 0, usageError("--hold: %q is neither a time, such as 24h, nor %s", text, forever)
+		}
+		return hold, nil
+	}
+}
+
+// endless reports whether a hold, or what is left of one, is that of record.Forever.
+func endless(ms int64) bool { return ms >= record.Forever.Milliseconds() }
+
+// holdText returns a hold in words.
+func holdText(ms int64) string {
+	if endless(ms) {
+		return forever
+	}
+	return millis(ms).String()
+}
+
+// purgeableIn returns how long a tombstone must stay.
+func purgeableIn(ms int64) string {
+	if endless(ms) {
+		return "never"
+	}
+	return millis(ms).String()
 }
 
 // namedMaxes are the values of --max that have a name.

@@ -66,8 +66,11 @@ func stateMeaning(d view.SequenceReport) string {
 		}
 		return ": nodes have taken all values. " + set + "--max VALUE` raises the max"
 	case view.SeqDeleted:
-		if *d.PurgeableInMs > 0 {
-			return fmt.Sprintf(": nodes that are cut off may issue its values for another %s", millis(*d.PurgeableInMs))
+		switch left := *d.PurgeableInMs; {
+		case endless(left):
+			return ": its name is kept for good, because its hold was " + forever
+		case left > 0:
+			return fmt.Sprintf(": nodes that are cut off may issue its values for another %s", millis(left))
 		}
 		return fmt.Sprintf(": `flaked seq purge '%s'` may forget its values", d.Name)
 	}
@@ -91,7 +94,7 @@ func seqRows(d view.SequenceReport, now time.Time) textTable {
 		top += " (" + name + ")"
 	}
 	lasts := textTable{ // how long nodes issue what they have taken
-		{"supply", ifUsed(d, millis(d.SupplyMs).String())}, {"hold", ifUsed(d, millis(d.HoldMs).String())},
+		{"supply", ifUsed(d, millis(d.SupplyMs).String())}, {"hold", ifUsed(d, holdText(d.HoldMs))},
 	}
 	if d.LeaseMs > 0 {
 		lasts = textTable{{"lease", millis(d.LeaseMs).String()}}
@@ -121,7 +124,7 @@ func seqRows(d view.SequenceReport, now time.Time) textTable {
 	}
 	if d.DeletedMs != nil {
 		rows.add("deleted", view.Instant(*d.DeletedMs, now))
-		rows.add("may be purged in", millis(*d.PurgeableInMs).String())
+		rows.add("may be purged in", purgeableIn(*d.PurgeableInMs))
 	}
 	return append(rows, textTable{
 		{"id", printable(d.ID)},

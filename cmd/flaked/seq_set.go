@@ -68,7 +68,11 @@ func setSequence(c *cli.Context, o operator.Sequences, name string) error {
 
 // changeGiven returns the change that the command line describes.
 func changeGiven(c *cli.Context) (change operator.Change, err error) {
-	change.Settings = func(s *record.Settings) { changeSettings(c, s) }
+	hold, err := holdGiven(c)
+	if err != nil {
+		return change, err
+	}
+	change.Settings = func(s *record.Settings) { changeSettings(c, hold, s) }
 	changing := []string{"next", "next-position", "max", "max-names", "block", "hold", "ceiling"}
 	switch {
 	case c.IsSet("next") && c.IsSet("next-position"):
