@@ -23,6 +23,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -73,6 +74,7 @@ type bench struct {
 	node         *exec.Cmd
 	last         []int64 // the last value of each name
 	lastMu       sync.Mutex
+	refused      atomic.Int64 // requests of load
 }
 
 func name(k int) string { return "name-" + strconv.Itoa(k) }
@@ -112,6 +114,9 @@ func (b *bench) run() {
 	slices.Sort(gaps)
 	fmt.Printf("%8d %7.0f %9.0f %8.1f %8.2f %8.2f %8.2f %8.0f %9.1f %9.1f %9.2f %9.2f %8.2f %7d\n", n, asked, kB, busy,
 		ms(times, 0.5), ms(times, 0.999), ms(times, 1), memory, files, first, stop, again, killed, gaps[len(gaps)/2])
+	if n := b.refused.Load(); n > 0 {
+		fmt.Printf("%8s %d requests were refused\n", "", n)
+	}
 	check(b.node.Process.Kill())
 	_ = b.node.Wait()
 }
@@ -302,7 +307,9 @@ func (b *bench) drive(c int, perSecond float64, began time.Time, d time.Duration
 		check(err)
 		v, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
 		if err != nil {
-			log.Printf("%s: %s", name(s.k), line)
+			if b.refused.Add(1) == 1 {
+				log.Printf("the first refusal: %s: %s", name(s.k), line)
+			}
 			continue
 		}
 		b.saw(s.k, v)
