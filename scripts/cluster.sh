@@ -273,6 +273,7 @@ if [[ $1 == --node ]]; then
   cd "$run"
   ip link set "$2" up
   node "$2"
+  wait_for 180 "kubelet-$2" kubectl wait --for=condition=Ready "node/$2" --timeout=1s
   exit
 fi
 shift
