@@ -112,7 +112,7 @@ func (rd round) nextAlarm(s *series) {
 	}
 }
 
-// agenda is what rounds have yet to do, and how fast they may.
+// agenda has the work that rounds have yet to do, and the pace at which they may do it.
 type agenda struct {
 	// unfinished: the last round has left work to the next one.
 	unfinished bool

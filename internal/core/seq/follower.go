@@ -37,8 +37,8 @@ type follower struct {
 	joined  bool
 	// session is the present connection to ZooKeeper, 0: none.
 	session int64
-	// current: this session has followed /seq, and nothing since has shown a loss of data. Else Round must read it before
-	// anything else. stateReadAt is when it has done so last, ns of AtMost.
+	// current: this session has followed /seq, and nothing since has shown a loss of data. Else Round must read it
+	// before anything else. stateReadAt is the time of that read, ns of AtMost.
 	current     bool
 	stateReadAt int64
 	// seen has /cluster and /seq with their versions, as a round or a renewal last read them. Only renewals go by seen:
@@ -47,7 +47,7 @@ type follower struct {
 	// unmet are the buckets of records whose names this node has yet to meet: see meetAll.
 	unmet  []string
 	spread time.Duration // see the function spread
-	// restored is what the others have not heard of yet: see tellInTime.
+	// restored has the records that this node has put back, and that the others have not heard of yet: see tellInTime.
 	restored restored
 }
 
@@ -98,9 +98,8 @@ func (fo *follower) follow(ctx context.Context) (v view, followed bool, err erro
 	return view{}, false, nil
 }
 
-// compare compares /cluster and /seq with what the node knows, and takes them over. sent is when the read was sent, and
-// slot the node's slot then. again means that they must be read again: this node has written them, or another was
-// faster.
+// compare compares /cluster and /seq with what the node knows, and takes them over. The read was sent at sent, and slot
+// is the node's slot then. again means that they must be read again: this node has written them, or another was faster.
 func (fo *follower) compare(
 	ctx context.Context, v view, sent timeguard.Moment, slot Slot,
 ) (followed, again bool, err error) {

@@ -88,7 +88,7 @@ func (s Slot) allows(w mode.Write) bool {
 	return s.mayTake() || s.Path != "" && w.Renews && w.Block.Len() == 0 && w.Record.Owner != ""
 }
 
-// ClusterInfo is what sequences need to know of a cluster.
+// ClusterInfo has the facts about a cluster that sequences need.
 type ClusterInfo struct {
 	UUID string
 	// ConfirmTime is the time in which a node that holds a worker notices that ZooKeeper has lost data.
@@ -111,7 +111,7 @@ type Config struct {
 	Boot    string
 	// By is the node's name, for people.
 	By string
-	// Address is where other nodes reach the line protocol of this one: HOST:PORT, "" for nowhere.
+	// Address is the address at which other nodes reach the line protocol of this one: HOST:PORT, "" for none.
 	Address string
 	// Pass asks another node for values of an ordered sequence. It returns an *ids.ReplyError if that node refuses, an
 	// error that wraps ErrNotAsked if the request was certainly not sent, and another one if the outcome is not known.
@@ -128,8 +128,8 @@ type Config struct {
 	Retry func(most time.Duration) time.Duration
 	// Parallel is the number of sequences that Round works on at a time. 0 means 16.
 	Parallel int
-	// Dir is where the node keeps what it knows of the records, and the positions that it holds, for its next start.
-	// nil: nowhere. It is used from Recall on.
+	// Dir is the directory in which the node keeps its knowledge of the records, and the positions that it holds, for
+	// its next start. nil: none. It is used from Recall on.
 	Dir   Dir
 	Met   func() []coordinator.Peer // see Witness.Met; may be nil
 	Trace coordinator.Trace         // may be nil
@@ -147,13 +147,13 @@ type Issuer struct {
 	series  catalog
 	refused [len(record.Reasons)]atomic.Int64 // by reason, as in record.Reasons
 
-	// quotaToldAt is when a line about a quota was logged last, ns of AtMost, longAgoNs for never.
+	// quotaToldAt is the time of the last log line about a quota, ns of AtMost, longAgoNs for never.
 	quotaToldAt atomic.Int64
-	// progress is what Rounds has published last.
+	// progress is the progress that Rounds has published last.
 	progress atomic.Pointer[progress]
 }
 
-// shares are what the Issuer and all its series use. None of them is replaced.
+// shares has the parts that the Issuer and all its series use. None of them is replaced.
 type shares struct {
 	journal  *journal      // keeps what the series hold over a restart, nil: nothing does
 	owners   *ordered.Node // what ordered sequences share
@@ -250,7 +250,7 @@ func (i *Issuer) InUse() bool {
 // now returns the present time of AtMost.
 func (i *Issuer) now() int64 { return i.cfg.Elapsed.AtMost() }
 
-// Report is what a node knows of its sequences at one moment, for people and for metrics.
+// Report is the report of a node on its sequences at one moment, for people and for metrics.
 type Report struct {
 	// Sequences are those that exist, as far as the node knows, without templates. They are in no order.
 	Sequences []mode.Use

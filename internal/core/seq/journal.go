@@ -54,7 +54,7 @@ type journalHead struct {
 	Count uint64 `json:"count"`
 	// Node is the identity of the node in the cluster.
 	Node string `json:"node"`
-	// At is when the file was written, and Boot the boot of the machine. Read is progress.knewAllAt, nil
+	// At is the time at which the file was written, and Boot the boot of the machine. Read is progress.knewAllAt, nil
 	// if that is longAgoNs.
 	At   timeguard.Moment `json:"at"`
 	Boot string           `json:"boot"`
@@ -67,7 +67,7 @@ type journalFound struct {
 	held entries
 }
 
-// held is what the next process may issue of a sequence.
+// held has the positions of a sequence that the next process may issue.
 type held struct {
 	// ID and Incarnation are those of the record when the last block was taken. Last is that block, without what was
 	// given back of it: see below.
@@ -324,8 +324,8 @@ func (i *Issuer) planBounds(some []*series) (changes entries, bounds []planned, 
 	return changes, bounds, again
 }
 
-// writeJournal writes the changes, all entries if the log is blank. read is when the node last knew all changes: without
-// ZooKeeper the hold counts from then, so that is never much older.
+// writeJournal writes the changes, all entries if the log is blank. read is the time at which the node last knew all
+// changes. Without ZooKeeper the hold counts from then, so the file's time is never much older.
 func (i *Issuer) writeJournal(changes entries, node string, read int64) error {
 	j := i.journal
 	if changes = j.log.differing(changes); len(changes) == 0 && (j.missing || !j.log.isBlank() && node == j.writtenBy &&

@@ -8,8 +8,8 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// knowledge is what a node knows of /cluster and /seq, and so of losses of data. It does no I/O: observe says what the
-// node does about what it has read. It is always in one phase:
+// knowledge has the facts that a node knows about /cluster and /seq, and so about losses of data. It does no I/O:
+// observe says what the node does about what it has read. It is always in one phase:
 //
 //	unread       The node knows no /seq. It takes over that of others, or creates one when the confirming time has passed
 //	             since entered: until then others may know more.
@@ -31,8 +31,8 @@ type knowledge struct {
 	// incarnation is the highest one of /cluster that the node has seen, never before.
 	incarnation int64
 	phase
-	// entered is when the node entered the incarnation, and heard is when it first read the present State.PutAt. Both are
-	// longAgo if that is so: in the first incarnation, nobody has lost data.
+	// entered is the time at which the node entered the incarnation, and heard that at which it first read the present
+	// State.PutAt. In the first incarnation nobody has lost data, and both are longAgo.
 	entered, heard timeguard.Moment
 	// reported: the node has reported a loss of data in this incarnation.
 	reported bool
@@ -63,11 +63,11 @@ type (
 	settled  struct{ *seqRead }
 )
 
-// seqRead is what a node knows of /seq. It does not change: learn makes a new one.
+// seqRead has the facts that a node knows about /seq. It does not change: learn makes a new one.
 type seqRead struct {
 	// state is /seq as it was last read or written. In behind and puttingBack it is from an earlier incarnation.
 	state record.State
-	// first is when the node had read the present State.Time first, in ns of AtLeast.
+	// first is the time at which the node had first read the present State.Time, in ns of AtLeast.
 	first int64
 	// sure is the last read that was sent while the node might take positions: its heartbeats had shown no loss until
 	// then. A read after a restart may be of older data. last is the last read, sure or not: in one incarnation several
@@ -147,7 +147,7 @@ func (k knowledge) finding(v view) record.Finding {
 	return record.Good
 }
 
-// reaction is what a node does about a read of /cluster and /seq.
+// reaction has the actions that a node takes after a read of /cluster and /seq.
 type reaction struct {
 	kind reactionKind
 	// entered: they are of a later incarnation than the node knew, so all records must be read again.
@@ -319,7 +319,7 @@ const raiseEvery = 10 * time.Second
 
 // reading is a read of /seq.
 type reading struct {
-	// Time was the sequence time, and Sent is when the read was sent. Leader was a time of ZooKeeper's leader before, Unix
+	// Time was the sequence time, and the read was sent at Sent. Leader was a time of ZooKeeper's leader before, Unix
 	// ms.
 	Time   int64            `json:"time"`
 	Sent   timeguard.Moment `json:"sent"`
@@ -352,9 +352,9 @@ func (k knowledge) raisedTime(now timeguard.Moment) (next record.State, due bool
 	return next, age >= raiseEvery && next.Changes > 0
 }
 
-// progress is how far a node has read what all its sequences share. It does not change: the goroutine of rounds
-// publishes a new one, and any goroutine loads it. A node follows changes when it has read /seq and the records that
-// changed, and compares in a new session or incarnation, when it reads all that it knows. progress answers three
+// progress says how far a node has read the records that all its sequences share. It does not change: the goroutine of
+// rounds publishes a new one, and any goroutine loads it. A node follows changes when it has read /seq and the records
+// that changed, and compares in a new session or incarnation, when it reads all that it knows. progress answers three
 // questions, each for somebody else:
 //
 //   - Requests ask knewAllAt: the hold counts from it (S5).
@@ -363,12 +363,12 @@ func (k knowledge) raisedTime(now timeguard.Moment) (next record.State, due bool
 type progress struct {
 	// knowsState: the node has read /seq in this cluster, or remembers it. So it has something to compare in a later session.
 	knowsState bool
-	// compared is how far the node had read when it had last compared all records that it knows, nil if it has not.
+	// compared is the node's progress when it had last compared all records that it knows, nil if it has not.
 	compared *following
 	// saved is the same when the disk had it, too, and the node had read all records since the last loss of data.
 	saved *following
-	// knewAllAt is when the last read of /seq was sent after which the node knew all changes, in ns of AtMost. longAgoNs:
-	// there was none.
+	// knewAllAt is the time at which the node sent the last read of /seq after which it knew all changes, in ns of
+	// AtMost. longAgoNs: there was none.
 	knewAllAt int64
 }
 
@@ -379,7 +379,7 @@ func (i *Issuer) publish(change func(*progress)) {
 	i.progress.Store(&p)
 }
 
-// following is how far a node has followed the changes of operators.
+// following says how far a node has followed the changes of operators.
 type following struct {
 	coordinator.Change
 	session int64

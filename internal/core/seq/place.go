@@ -8,7 +8,7 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// listing is what rounds know of this node's place on the list of nodes that may own sections.
+// listing has the facts that rounds know about this node's place on the list of nodes that may own sections.
 type listing struct {
 	// sawLeaving is the value of owners.IsLeaving at the last call of keepPlace.
 	sawLeaving bool

@@ -14,8 +14,8 @@ import (
 
 // The I/O of a round for one series.
 
-// round is what one round knows when it works on series. It is a copy: nothing of it changes while goroutines use it, and
-// they reach nothing else of Rounds.
+// round has the facts that one round works on series by. It is a copy: nothing of it changes while goroutines use it,
+// and they reach nothing else of Rounds.
 type round struct {
 	issuer   *Issuer
 	cluster  ClusterInfo
@@ -59,7 +59,8 @@ func (rd round) work(ctx context.Context, s *series) error {
 	return nil
 }
 
-// situation returns what a decision goes by besides the records. sent is when these were read, or now if none were.
+// situation returns what a decision goes by besides the records. The records were read at sent, which is the present
+// time if none were.
 func (rd round) situation(sent timeguard.Moment) mode.Situation {
 	unconfirmed := rd.unconfirmed()
 	//mutant:s36-takes-before by TestFamilyIsReadBeforeItsSections -> if false {

@@ -30,7 +30,7 @@ type Rounds struct {
 
 	// writing are the goroutines that write to the state directory.
 	writing sync.WaitGroup
-	// forgotAt is when this node last forgot unused names, ns of AtMost.
+	// forgotAt is the time at which this node last forgot unused names, ns of AtMost.
 	forgotAt int64
 }
 
@@ -256,12 +256,12 @@ func (rs *Rounds) tellAndMeet(ctx context.Context, v view) (told bool, err error
 	return told, err
 }
 
-// StartsIn is when a node that has just started may have a confirmed worker.
+// StartsIn is the shortest time after its start at which a node may have a confirmed worker.
 const StartsIn = 100 * time.Millisecond
 
-// hasFollowed notes that the node knows all changes that /seq had when it was read. sent is when that read was sent, ns of
-// AtMost. No sync came before, so the server may have lagged behind. Operators hear of the changes only when the witness
-// file has them: otherwise ZooKeeper and all processes could lose them at once.
+// hasFollowed notes that the node knows all changes that /seq had when it was read. That read was sent at sent, ns of
+// AtMost. No sync came before, so the server may have lagged behind. Operators hear of the changes only when the
+// witness file has them: otherwise ZooKeeper and all processes could lose them at once.
 func (rs *Rounds) hasFollowed(sent int64) {
 	f := following{session: rs.follower.session, state: rs.follower.losses.seq().state}
 	f.Change = coordinator.Change{Number: f.state.Changes, Incarnation: rs.follower.losses.incarnation}

@@ -192,7 +192,7 @@ func (s *segment) demand(e mode.Situation, need int64) positions.Demand {
 	return d
 }
 
-// needs is what the requests that wait need.
+// needs has the numbers of positions that the requests which wait need.
 type needs struct {
 	// all is the positions that they ask for together.
 	all int64

@@ -25,7 +25,8 @@ type series struct {
 	alarm alarm
 	rung  bool
 
-	// known, values and mode are what mode.Keeper returns by these names. Mu guards them, and all that follows.
+	// known, values and mode are the results of the methods of mode.Keeper with these names. Mu guards them, and all
+	// that follows.
 	known  *record.Record
 	values sequence.Values
 	mode   mode.Issuing
@@ -34,8 +35,8 @@ type series struct {
 	secret  *secret // the key of known. nil: the node does not know it, or there is none
 	// keys are those of requests of a strict sequence, as the node last read or wrote them.
 	keys []record.KeyEntry
-	// foundAbsentAt is when the node found that the sequence does not exist, or that no template creates it, ns of AtMost.
-	// longAgoNs: it exists, or the node has not looked.
+	// foundAbsentAt is the time at which the node found that the sequence does not exist, or that no template creates
+	// it, ns of AtMost. longAgoNs: it exists, or the node has not looked.
 	foundAbsentAt int64
 	// unanswered is the number of positions that writes for requests took, or perhaps took, and no request got. Like
 	// totals it counts all lives of the name.
@@ -45,15 +46,15 @@ type series struct {
 	// record in ZooKeeper belongs to the loss for which the incarnation was raised, and the node puts its own back. In
 	// the same one it shows a loss.
 	incarnation int64
-	// recordReadAt is when the record was last read, ns of AtMost, longAgoNs for never.
+	// recordReadAt is the time at which the record was last read, ns of AtMost, longAgoNs for never.
 	recordReadAt int64
-	// kept is what an earlier process held, until known is of the same life. journaled is the same, until the record
-	// was compared with it.
+	// kept has the positions that an earlier process held, until known is of the same life. journaled is the same,
+	// until the record was compared with it.
 	kept, journaled *held
 }
 
-// rejects returns why the series does not serve a request, whatever its mode: nil if it does, or has yet to be read. Mu
-// is held.
+// rejects returns the error with which the series refuses a request in every mode: nil if it serves the request, or has
+// yet to be read. Mu is held.
 func (s *series) rejects(r mode.Request, now int64) error {
 	switch {
 	case s.forgotten.Load():
@@ -137,7 +138,7 @@ func (s *series) owned() *ordered.Section {
 // window counts the positions that a node issues, to know their rate. It begins with the first block, and begins
 // anew with a block that is taken more than windowTime later.
 type window struct {
-	// beganAt is when the window began, in ns of AtMost, 0 for no window. issued is the number of
+	// beganAt is the time at which the window began, in ns of AtMost, 0 for no window. issued is the number of
 	// positions that were issued before.
 	beganAt, issued int64
 	// before is the rate in the window before, negative if there was none.
@@ -172,8 +173,8 @@ func (w *window) roll(issued, now int64) {
 	}
 }
 
-// secret is the key of a sequence as a node knows it. checkedAt is when the node last found the key in ZooKeeper, in ns
-// of AtMost.
+// secret is the key of a sequence as a node knows it. checkedAt is the time at which the node last found the key in
+// ZooKeeper, in ns of AtMost.
 type secret struct {
 	key       sequence.Key
 	checkedAt int64
@@ -209,8 +210,7 @@ func (s *series) putBackSecret(v view, r record.Record) []store.Op {
 	return []store.Op{write}
 }
 
-// learnSecret takes over the key of the record known, if it was read. sent is when the read was sent, ns of
-// AtMost.
+// learnSecret takes over the key of the record known, if it was read. The read was sent at sent, ns of AtMost.
 func (s *series) learnSecret(v view, sent int64) {
 	if v.Secret == nil {
 		return

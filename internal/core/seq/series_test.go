@@ -194,7 +194,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// decideCase is what a node reads of a series, and what it decides.
+// decideCase is a case of decide: the records that a node reads of a series, and its decision.
 type decideCase struct {
 	series func() *series
 	found  *record.Record // nil: missing

@@ -25,7 +25,7 @@ type livesWorld struct {
 	since         int64 // the highest value since the last purge
 	// top is above all values that a node may have taken.
 	top int64
-	// jump is what a node has yet to put the sequence time ahead, ms.
+	// jump is the part of the sequence time that a node has yet to put ahead, ms.
 	jump int64
 	log  []string
 }

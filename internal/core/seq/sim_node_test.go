@@ -55,7 +55,7 @@ type simNode struct {
 	dueAgain   bool // it must be looked at again in a second
 }
 
-// simClaim is what a node knows of its slot.
+// simClaim has the facts that a node knows about its slot.
 type simClaim struct {
 	content     string // as last acknowledged or attempted
 	version     int32  // as last acknowledged
@@ -74,11 +74,11 @@ type simDisk struct {
 	stamped timeguard.Stamped
 	whole   bool // the heartbeats had no gap for the confirming time
 	witness *Witness
-	// self is the identity of the node. count is what the state file says of the journal. copies are earlier journals.
+	// self is the identity of the node. count is the journal's count in the state file. copies are earlier journals.
 	self   string
 	count  uint64
 	copies [][]byte
-	// at is where the directory is on the file system. "": it is in memory, as files.
+	// at is the path of the directory on the file system. "": it is in memory, as files.
 	at    string
 	files *memDir
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/flaked/flaked/sequence"
 )
 
-// simPeers is what a node knows of its peers. The decision whose word it needs is the product's.
+// simPeers has the facts that a node knows about its peers. The decision whose word it needs is the product's.
 type simPeers struct {
 	hearing coordinator.Hearing
 	heardIn int64 // the session of hearing, 0: there is none
@@ -118,7 +118,7 @@ func (h *history) expireOrphans() {
 	}
 }
 
-// simReturn is how the node comes back that alone knows of a loss.
+// simReturn is the way in which the only node that knows of a loss comes back.
 type simReturn int
 
 const (

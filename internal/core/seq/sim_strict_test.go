@@ -10,7 +10,7 @@ import (
 	"github.com/flaked/flaked/sequence"
 )
 
-// simStrict is what a history knows of a strict sequence.
+// simStrict has a history's facts about a strict sequence.
 type simStrict struct {
 	// committed is the highest next value that a node has written.
 	committed int64
@@ -24,7 +24,8 @@ type simStrict struct {
 	answeredThen, unansweredThen int64
 }
 
-// simPace is what a history knows of how often a node writes a strict sequence. All times are ns of the node's AtMost.
+// simPace has a history's facts about the pace of a node's writes of a strict sequence. All times are ns of the node's
+// AtMost.
 type simPace struct {
 	round int64 // when the last round began
 	begun int64 // when the last transaction was sent

@@ -61,8 +61,8 @@ type simCopy struct {
 	data *memzk.Snapshot
 }
 
-// simTaking is a block of n positions that was taken at a time. extra is what the ceiling does not count. over is the
-// writer of the record that the write replaced, "" for none that counts.
+// simTaking is a block of n positions that was taken at a time. extra is the number of positions that the ceiling does
+// not count. over is the writer of the record that the write replaced, "" for none that counts.
 type simTaking struct {
 	at, n, ceiling, extra int64
 	over                  string

@@ -46,17 +46,17 @@ type actor struct {
 	slot string
 	// hold, if not nil, replaces the answer of Slot.
 	hold func() Slot
-	// reports is what the node has reported.
+	// reports are the node's reports.
 	reports []string
 	// deaf: the node does not raise the incarnation.
 	deaf bool
-	// cluster is what the node has joined. The zero value stands for the stage's cluster.
+	// cluster is the cluster that the node has joined. The zero value stands for the stage's cluster.
 	cluster ClusterInfo
 	// fenced: the node has lost its worker, and has no other one yet.
 	fenced bool
 	// dir is the state directory, if the node has one: see openJournal.
 	dir *memDir
-	// address is where others ask the node, "" for nowhere: see pass_test.go.
+	// address is the address at which others ask the node, "" for none: see pass_test.go.
 	address string
 	pass    func(ctx context.Context, ask ordered.Ask) (ordered.Answer, error)
 	flights []func()

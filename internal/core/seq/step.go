@@ -57,8 +57,8 @@ func stepOf(w mode.Write, name string, v mode.View, nonce, by string) step {
 	return st
 }
 
-// wants is what a decision needs besides the record: the keys of requests and the key of the records with these IDs,
-// and the templates with these names.
+// wants has the names of the other records that a decision needs: the keys of requests and the key of the records with
+// these IDs, and the templates with these names.
 type wants struct {
 	keys, secret string
 	templates    []string
@@ -197,7 +197,7 @@ func (s *series) owed(v view, e mode.Situation) (st step, refusal *record.Refusa
 	return step{}, nil, nil
 }
 
-// takeOver takes over what was read. refusal is why a template does not create the sequence.
+// takeOver takes over what was read. refusal is the reason why a template does not create the sequence.
 func (s *series) takeOver(v view, e mode.Situation, refusal *record.Refusal) {
 	s.Stale, s.journaled, s.incarnation, s.recordReadAt = false, nil, v.Incarnation(), max(s.recordReadAt, v.SentAt)
 	if record.Compare(v.Record, s.known, v.State.Purged) == record.Absent {

@@ -51,7 +51,7 @@ func (rs *Rounds) giveBackRests(ctx context.Context) error {
 	return errors.Join(err, rs.saveRests(rests)) // it has again what could not be given back
 }
 
-// rest is what a node that stops holds of a sequence.
+// rest has the positions of a sequence that a node holds when it stops.
 type rest struct {
 	s    *series
 	keep held

@@ -164,8 +164,8 @@ func loseSight(w mode.Write, name string) {
 // It is short, because those that were faster leave the sequence alone for longer.
 const strictPause = 500 * time.Microsecond
 
-// sharedFor is how long a node counts on another one that has written the same strict sequence. A node leaves the
-// sequence to others for no longer, so that requests do not wait in vain.
+// sharedFor is the time for which a node counts on another one that has written the same strict sequence. A node leaves
+// the sequence to others for no longer, so that requests do not wait in vain.
 const sharedFor = time.Second
 
 func (s *strict) Pause(now int64) time.Duration {

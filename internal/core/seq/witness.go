@@ -14,11 +14,11 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// Witness is what a node remembers of /cluster, /seq and the records over a restart. A loss of data shows by
-// it. It permits the node to issue nothing.
+// Witness has a node's memory of /cluster, /seq and the records over a restart. A loss of data shows by it. It permits
+// the node to issue nothing.
 type Witness struct {
-	// Incarnation is that of /cluster when all of this was compared with ZooKeeper. Entered is when the node entered it,
-	// nil for the first one.
+	// Incarnation is that of /cluster when all of this was compared with ZooKeeper. Entered is the time at which the
+	// node entered it, nil for the first one.
 	Incarnation int64             `json:"incarnation"`
 	Entered     *timeguard.Moment `json:"entered,omitempty"`
 	State       record.State      `json:"state"`
@@ -76,14 +76,14 @@ func (rs *Rounds) witness() (w Witness, ok bool) {
 // after a loss of data covers the blocks that it lacks.
 const saveEvery = time.Minute
 
-// saver is what rounds know of the writes of the witness file.
+// saver has the state of the writes of the witness file.
 type saver struct {
 	// keep writes the witness file. Without a state directory it does nothing. beside calls it in another goroutine.
 	file   witnessFile
 	keep   func(Witness) error
 	beside func(func())
-	// saving is the write that runs now, nil for none. saveBeganAt is when the last write began, ns of AtMost. savedAs says
-	// how far the node had followed the changes before the last successful write, nil for none.
+	// saving is the write that runs now, nil for none. saveBeganAt is the time at which the last write began, ns of
+	// AtMost. savedAs says how far the node had followed the changes before the last successful write, nil for none.
 	saving      *saving
 	saveBeganAt int64
 	savedAs     *following

@@ -1,6 +1,6 @@
-// Package mode is what the rounds of a node and the modes of its sequences know of each other. A mode says how a node
-// issues: from a stock of positions, after each write, or as the owner. It does no I/O: rounds read, ask for the one write
-// that is due, make it, and say what came of it.
+// Package mode has the types that the rounds of a node and the modes of its sequences share. A mode says how a node
+// issues: from a stock of positions, after each write, or as the owner. It does no I/O: rounds read, ask for the one
+// write that is due, make it, and say what came of it.
 //
 // The invariant: between NextWrite and Wrote, a mode gives no request a position of that write. Each method is called with
 // the mutex of the sequence held.
@@ -8,8 +8,8 @@
 // Three types to read:
 //
 //   - Issuing is a mode: segment, strict or ordered.
-//   - Series is what a mode sees of its sequence: the record as its Keeper knows it, and the Queue of requests.
-//   - Write is what a mode wants written, over what was read: a View.
+//   - Series is a mode's view of its sequence: the record as its Keeper knows it, and the Queue of requests.
+//   - Write is a write that a mode wants, over the records that were read: a View.
 package mode
 
 import (
@@ -27,11 +27,11 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Issuing is how a node issues a sequence, and what the node keeps for that. A new life of a name has a new one. The mutex
-// of its sequence is held when a method is called.
+// Issuing is a mode of issuing one sequence, with the state that this needs. A new life of a name has a new one. The
+// mutex of its sequence is held when a method is called.
 type Issuing interface {
 	// Serve issues the values of a request, refuses it, or makes it wait. low means that a round should come soon.
-	// knewAllAt is when the node last knew that nothing had changed.
+	// knewAllAt is the time at which the node last knew that nothing had changed.
 	Serve(r Request, now, knewAllAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error)
 	// TooMany returns the refusal of a request for n values if no request ever gets so many, else nil.
 	TooMany(n int64) *record.Refusal
@@ -41,7 +41,8 @@ type Issuing interface {
 	Used() bool
 	// Urgency returns how soon a round must work on a sequence for which nobody waits.
 	Urgency(e Situation) Urgency
-	// Saw takes over what was read, after the series has taken over the record. before is what it knew until then.
+	// Saw takes over what was read, after the series has taken over the record. before is the record that the series
+	// knew until then.
 	Saw(v View, before *record.Record, e Situation)
 	// NextWrite returns the write that is due, or nil. It takes the requests of the write out of those that wait.
 	NextWrite(v View, e Situation) *Write
@@ -71,7 +72,7 @@ type Keeper interface {
 	WakeAt(at int64)
 }
 
-// Series is what the mode of a sequence sees of it.
+// Series is the mode's view of its sequence.
 type Series struct {
 	// These never change. Trace may be nil.
 	Name  string
@@ -82,8 +83,8 @@ type Series struct {
 	Queue
 	Schedule
 	Counts
-	// Last is what ZooKeeper has, if the next decision needs no read: what the last write left or, of a section that
-	// this node owns, what was read since. Else it is the zero value.
+	// Last has the records in ZooKeeper, if the next decision needs no read: as the last write left them or, of a
+	// section that this node owns, as they were read since. Else it is the zero value.
 	Last View
 	// Stale: the record may have changed since it was read: by an operator, or in a loss of data.
 	Stale bool
@@ -93,8 +94,9 @@ type Series struct {
 type Queue struct {
 	// Waiting are the requests that wait. Who takes some out wakes them when Mu is released: see WakeAll.
 	Waiting []Request
-	// refusal is that of the last try, nil if it has not failed, and refusedAt is when that was noted. Until noTryUntil no
-	// round tries again, and new requests get the refusal at once. Both times are ns of AtMost. See Refuse.
+	// refusal is that of the last try, nil if it has not failed, and refusedAt is the time at which that was noted.
+	// Until noTryUntil no round tries again, and new requests get the refusal at once. Both times are ns of AtMost. See
+	// Refuse.
 	refusal               *record.Refusal
 	refusedAt, noTryUntil int64
 }
@@ -105,14 +107,15 @@ type Schedule struct {
 	Conflicts int
 	// PausedUntil is the time before which no round works on the sequence, whatever waits.
 	PausedUntil int64
-	// DueAt is when a round must look at the sequence again, 0 for no time of its own.
+	// DueAt is the time at which a round must look at the sequence again, 0 for no time of its own.
 	DueAt int64
 }
 
-// Counts is what the mode counts for the sequence.
+// Counts has the mode's counts for the sequence.
 type Counts struct {
 	Totals
-	// AskedAt is when the node last answered a request or, of an ordered sequence, was last asked, ns of AtMost.
+	// AskedAt is the time at which the node last answered a request or, of an ordered sequence, was last asked, ns of
+	// AtMost.
 	AskedAt int64
 }
 
@@ -250,7 +253,8 @@ func (e Situation) Supply(r *record.Record) time.Duration {
 	return r.Supply()
 }
 
-// View is what was read for a mode: /cluster, /seq and the record together, and then what else it wants.
+// View has the records that were read for a mode: /cluster, /seq and the sequence's record together, and then the
+// others that it wants.
 type View struct {
 	record.Found
 	SentAt     int64            // when the read of the record was sent, ns of AtMost
@@ -323,7 +327,7 @@ func TooMany(most int64, advice string) *record.Refusal {
 	return record.Refuse(record.TooMany, 0, "the sequence gives at most %d values at once. Ask for fewer%s", most, advice)
 }
 
-// textPatience is what a request is told that has waited for ZooKeeper for too long.
+// textPatience is the reply to a request that has waited for ZooKeeper for too long.
 const textPatience = "ZooKeeper did not give this node any values in time. Retry, or try another node"
 
 // NoBlock refuses requests, because the node has no positions. why says why.
@@ -348,6 +352,6 @@ type Use struct {
 	Block positions.Block
 	// PerSecond is the number of values that the node has issued in a second, over the last minute or longer.
 	PerSecond float64
-	// Refusal is why the node gets no block at present, "" if it does or has not asked.
+	// Refusal is the reason why the node gets no block at present, "" if it gets one or has not asked.
 	Refusal record.Reason
 }

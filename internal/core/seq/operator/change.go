@@ -19,7 +19,7 @@ var ErrExists = errors.New("sequence exists already")
 var ErrStartNeeded = errors.New("ZooKeeper has lost data before, so this name may have had values " +
 	"that no record knows. It needs a start above all of them")
 
-// Definition is what an operator says of a sequence that is created.
+// Definition has an operator's settings for a new sequence.
 type Definition struct {
 	Name string
 	sequence.Map
@@ -175,8 +175,8 @@ func (s Sequences) secretFor(ctx context.Context, r record.Record, old *record.R
 	return r, []store.Op{record.WriteSecret(r.ID, k)}, err
 }
 
-// Change is what an operator changes about a sequence that is in use. nil leaves a value as it is. It has no map, which
-// never changes but for a higher max (S20).
+// Change has the settings that an operator changes in a sequence that is in use. nil leaves a value as it is. It has no
+// map, which never changes but for a higher max (S20).
 type Change struct {
 	Settings func(*record.Settings)
 	// Max is a new max. It must not be lower than the old one.
@@ -299,8 +299,8 @@ func (c Change) position(r record.Record) (p int64, err error) {
 	return p, nil
 }
 
-// writes are what an operator writes in one transaction: the record of a name, and of a family those of its sections.
-// before are the operations that come before these writes.
+// writes has the records that an operator writes in one transaction: that of a name, and of a family those of its
+// sections. before are the operations that come before these writes.
 type writes struct {
 	before   []store.Op
 	own      record.Record

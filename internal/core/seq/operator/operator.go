@@ -8,7 +8,7 @@
 // Three types to read:
 //
 //   - Sequences has the commands.
-//   - Change is what a command changes, and record.Named a sequence as the commands show it.
+//   - Change has the settings that a command changes, and record.Named is a sequence as the commands show it.
 //   - NotFollowedError says which nodes do not know a change, and whether it was made.
 package operator
 
@@ -168,7 +168,8 @@ func (s Sequences) update(
 	}
 }
 
-// seen is what an operator has read of a name, and of a family its sections, by number, also those of earlier lives.
+// seen has the records that an operator has read: that of a name, and of a family those of its sections, by number,
+// also those of earlier lives.
 type seen struct {
 	record.Found
 	sections []entry

@@ -17,10 +17,10 @@ import (
 type lease struct {
 	// owner is the nonce of the ownership, "" for none.
 	owner string
-	// until is when the owner must stop issuing.
+	// until is the time at which the owner must stop issuing.
 	until int64
-	// sent is when the last write that ZooKeeper acknowledged was sent, and session where it was made, or the record
-	// was read since.
+	// sent is the time at which the last acknowledged write was sent. session is the session of that write, or of a
+	// read of the record since.
 	sent    int64
 	session int64
 	// ending: the owner issues nothing more, and is about to give the section back.
@@ -63,7 +63,7 @@ func (l *lease) survives(v mode.View) bool {
 	return v.Record.Owner == l.owner && v.Record.Incarnation == v.Incarnation()
 }
 
-// watch is how long a node has seen a record unchanged.
+// watch measures how long a node has seen a record unchanged.
 type watch struct {
 	version     int32
 	nonce       string
@@ -93,14 +93,14 @@ func (w watch) freeIn(v mode.View, ended string, least int64) time.Duration {
 	return max(0, time.Duration(w.since.Least-least)+r.Hold())
 }
 
-// counters are what the owner of a section issues from: the positions first to end. Each lane is a counter over all of
+// counters has the positions that the owner of a section issues from: first to end. Each lane is a counter over all of
 // them, so that names of different lanes may get the same positions. A plain ordered sequence has one lane.
 type counters struct {
 	first, end int64
 	// lanes[k] is the first position that lane k has not issued. Below first, it counts as first. high is the highest.
 	lanes []int64
 	high  int64
-	// highWritten is what high was at the last write. Above lowAbove, the owner needs more positions.
+	// highWritten is the value of high at the last write. Above lowAbove, the owner needs more positions.
 	highWritten, lowAbove int64
 }
 

@@ -15,8 +15,8 @@ import (
 
 // Requests for ordered sequences are passed on to the owner. All that wait for one lane share one request to it.
 
-// Node is what the sections of a node share: how to ask other nodes, and which node should own a section. Its methods
-// may be called by any goroutine.
+// Node has the parts that the sections of a node share: how to ask other nodes, and which node should own a section.
+// Its methods may be called by any goroutine.
 type Node struct {
 	// Pass asks another node: see NewNode. Beside calls a function in a goroutine that Close waits for, and Each calls
 	// one for 0 to n-1 at once, and returns when all have. A test may replace them before the first request.
@@ -39,11 +39,11 @@ type Node struct {
 	movable atomic.Int64 // how many sections may move to other nodes until the next heartbeat
 }
 
-// NewNode returns what the sections of a node share. It does no I/O.
+// NewNode returns a Node. It does no I/O.
 //
-// pass asks another node for values. It returns an *ids.ReplyError if that node refuses, an error that wraps ErrNotAsked
-// if the request was certainly not sent, and another one if the outcome is not known. nil: this node asks no others. own
-// is where other nodes reach this one: HOST:PORT, "" for nowhere.
+// pass asks another node for values. It returns an *ids.ReplyError if that node refuses, an error that wraps
+// ErrNotAsked if the request was certainly not sent, and another one if the outcome is not known. nil: this node asks
+// no others. own is the address at which other nodes reach this one: HOST:PORT, "" for none.
 func NewNode(
 	pass func(ctx context.Context, ask Ask) (Answer, error), own string, elapsed *timeguard.Elapsed,
 ) *Node {

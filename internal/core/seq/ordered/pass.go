@@ -15,7 +15,8 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// passes is what a node passes on of one section. A node that was asked goes through these states until it answers:
+// passes has the requests of one section that a node passes on. A node that was asked goes through these states until
+// it answers:
 //
 //  1. asked: flight has what was sent to it.
 //  2. slow: slowAfter has passed, or slowTaker. The next round doubts it. An error does so at once: see distrust.
@@ -27,7 +28,7 @@ import (
 //     node has: the flight ends.
 type passes struct {
 	queue []mode.Request
-	// sending: a goroutine passes the queue on. flight is what it has sent, nil for nothing.
+	// sending: a goroutine passes the queue on. flight has the requests that it has sent, nil for none.
 	sending bool
 	flight  *flight
 	// suspect is an ownership whose owner seems to be dead, and doubtedFor why. The node waits until it may take its

@@ -9,8 +9,8 @@
 // Three types to read:
 //
 //   - Section is the mode: it issues, passes on, renews its lease, or takes the section over.
-//   - Node is what the sections of a node share: how others are asked, and the place of each section.
-//   - Ask is what goes to another node. Package peer has the connections.
+//   - Node has the parts that the sections of a node share: how others are asked, and the place of each section.
+//   - Ask is a request to another node. Package peer has the connections.
 package ordered
 
 import (
@@ -39,7 +39,7 @@ type Section struct {
 
 	counters // what the owner may issue
 
-	// lapses counts the leases that ended before they were renewed. lapsedAt is when the last two did.
+	// lapses counts the leases that ended before they were renewed. lapsedAt has the times at which the last two did.
 	lapses   int64
 	lapsedAt [2]int64
 	passes   passes

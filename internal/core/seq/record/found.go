@@ -7,7 +7,7 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// Cluster is what sequences need of /cluster.
+// Cluster is the part of /cluster that sequences need.
 type Cluster struct {
 	UUID string `json:"uuid"`
 	// Incarnation counts the losses of data that were noticed.

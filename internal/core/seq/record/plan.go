@@ -29,7 +29,7 @@ func Compare(found, known *Record, purged int64) Finding {
 		return Absent
 	case known == nil:
 		return Good
-	case found == nil && known.Gen <= purged: // whatever was made later than a purge has a higher Gen
+	case found == nil && known.Gen <= purged: // every record that was made after a purge has a higher Gen
 		return Absent
 	case found == nil, known.Newer(*found):
 		return Lost
@@ -173,9 +173,9 @@ func (r Record) Raised(next int64) Record {
 	return r
 }
 
-// PutBack returns the record that a node writes after a loss of data (S8): the newer one of found and
-// known. Its next position is the highest that the node has seen of this sequence. due is false if
-// that is what was found. found is nil if there is no record.
+// PutBack returns the record that a node writes after a loss of data (S8): the newer one of found and known. Its next
+// position is the highest that the node has seen of this sequence. due is false if the record found is the same. found
+// is nil if there is no record.
 //
 // Of two writes with one write count, either one will do if it has the higher next position. If they are of two lives
 // of the name, the one whose values go further comes back. The write count then grows above both.
@@ -221,7 +221,7 @@ func (r Record) PlanStrict(incarnation, n, now int64) (Write, *Refusal) {
 // only an operator does (S15).
 func (r *Record) GoesOnAlone() bool { return r.Mode != Strict && r.MaxNames == 0 }
 
-// Standing is what the record of a sequence says about the next block.
+// Standing has the facts about the next block that follow from the record of a sequence.
 type Standing struct {
 	// Refusal is the reason for which a node gets no block now. It is empty if the node gets one.
 	Refusal Reason

@@ -1,9 +1,9 @@
-// Package record is what stands in ZooKeeper for named sequences, and the decisions that need nothing else: which block
+// Package record has the records of named sequences in ZooKeeper, and the decisions that need nothing else: which block
 // comes next, what a record that was read shows, and what is put back after a loss of data. It does no I/O.
 // docs/design.md has the reasons. Marks like (S7) name its rules.
 //
-// The invariant: whoever takes positions writes a record whose next position lies above them, over the version that the
-// decision went by. So no two writes take the same position. Only the end of a node's own last block is ever given
+// The invariant: a node that takes positions writes a record whose next position lies above them, over the version that
+// the decision went by. So no two writes take the same position. Only the end of a node's own last block is ever given
 // back.
 //
 // Three types to read:
@@ -11,7 +11,7 @@
 //   - Record is one sequence: its Next, its budget, and in which incarnation of the cluster it was written. Plan decides
 //     the next block, Compare says what a later read shows, and PutBack what comes back.
 //   - State is shared by all sequences of a cluster: the sequence time, and the count of the changes of operators.
-//   - Found is what was read together. Its checks must hold when a decision is written.
+//   - Found has the records that were read together. Its checks must hold when a decision is written.
 package record
 
 import (
@@ -131,9 +131,9 @@ type Record struct {
 	// the sequence time WaitFrom, ms, and anew at each State.Jumped and State.PutAt.
 	WaitMs   int64 `json:"wait_ms,omitempty"`
 	WaitFrom int64 `json:"wait_from,omitempty"`
-	// Owner is the nonce of the present ownership of an ordered sequence, or of a section of a family.
-	// "": nobody owns it. Term counts the ownerships, Address is where other nodes reach the owner ("": nowhere), and
-	// OwnedAt is when the ownership began, Unix ms by the owner's clock, for people.
+	// Owner is the nonce of the present ownership of an ordered sequence, or of a section of a family. "": nobody owns
+	// it. Term counts the ownerships, Address is the address at which other nodes reach the owner ("": none), and
+	// OwnedAt is the time at which the ownership began, Unix ms by the owner's clock, for people.
 	Owner   string `json:"owner,omitempty"`
 	Term    int64  `json:"term,omitempty"`
 	Address string `json:"address,omitempty"`
@@ -190,7 +190,7 @@ type Named struct {
 	Record
 	// Sections are those of a family, by their numbers. Those that ZooKeeper has lost are missing.
 	Sections []Named
-	// Written is when the record was written last, Unix ms of ZooKeeper's leader.
+	// Written is the time at which the record was last written, Unix ms of ZooKeeper's leader.
 	Written int64
 	// Err is ErrDamaged or ErrUnknownMode if the record cannot be used. Record is empty then.
 	Err error
