@@ -30,7 +30,7 @@ containerd=v2.4.2 etcd=v3.7.3
 # Programs of other versions lie elsewhere.
 versions=$({ cat "$own"/go.mod "$own"/*/*.go "$chart/go.mod"; echo "$containerd $etcd"; } | sha256sum | cut -c1-12)
 home=${XDG_CACHE_HOME:-$HOME/.cache}/flaked/cluster
-bin=$home/$versions
+bin=$home/programs-$versions
 export PATH=$PATH:/usr/sbin:/sbin
 
 packages=()
@@ -85,14 +85,14 @@ build() {
   GOFLAGS+=' -tags=no_btrfs,no_devmapper,no_zfs -ldflags=-s' program github.com/containerd/containerd/v2 "$containerd" \
     github.com/containerd/containerd/v2/cmd/{containerd,containerd-shim-runc-v2,ctr}
   GOFLAGS+=' -ldflags=-s' program go.etcd.io/etcd/server/v3 "$etcd" go.etcd.io/etcd/server/v3
-  mv "$stage/bin/v3" "$stage/bin/etcd"
+  mv "$stage/bin/server" "$stage/bin/etcd"
   (cd "$stage/own" && quietly go build -ldflags=-s -o "$stage/bin/" ./dns ./pause)
   say "building Kubernetes $kubernetes and Helm: 15 minutes on two cores ..."
   (cd "$stage/kubernetes" && quietly go build -o "$stage/bin/" \
     -ldflags "-s -X $v.gitVersion=$kubernetes -X $v.gitMajor=1 -X $v.gitMinor=${minor%%.*}" \
     $k/{kubelet,kube-apiserver,kube-controller-manager,kube-scheduler,kubectl,kube-proxy} helm.sh/helm/v3/cmd/helm)
   touch "$stage/bin/done"
-  rm -rf "${home:?}"/????????????
+  rm -rf "$home"/programs-*
   mv "$stage/bin" "$bin"
 }
 
