@@ -113,7 +113,7 @@ func confirmThaw(c *cli.Context, st store.Store, nodes *poll.Asker, cl coordinat
 	if !frozen && !slices.ContainsFunc(entries, func(e coordinator.Entry) bool { return e.Absent || e.Slot.StandsIn }) {
 		return nil
 	}
-	h, err := poll.Hear(c.Context, st, nodes, nil, "")
+	h, err := poll.AskCluster(c.Context, st, nodes, nil, "")
 	if err != nil {
 		return err
 	}

@@ -83,21 +83,21 @@ func (r recoverer) recover() error {
 	case before.Incarnation == st.Incarnation:
 		return failure("%s is not frozen. Nothing was changed", r.name)
 	}
-	h, err := poll.Hear(r.c.Context, r.o.Store, r.nodes, r.named, "SEQ "+r.name)
+	h, err := poll.AskCluster(r.c.Context, r.o.Store, r.nodes, r.named, "SEQ "+r.name)
 	if err != nil {
 		return err
 	}
 	taken := before.Next
-	known := make([]int64, len(h.Replies))
+	takenAt := make([]int64, len(h.Replies)) // by the reply of each node
 	for k := range h.Replies {
-		known[k] = r.takenBy(&h.Replies[k], before)
-		taken = max(taken, known[k])
+		takenAt[k] = r.takenBy(&h.Replies[k], before)
+		taken = max(taken, takenAt[k])
 	}
 	next, err := goesOnAt(r.c, before, taken)
 	if err != nil {
 		return failure("%w. The highest known value is %s", err, lastOf(before, taken))
 	}
-	if err := printKnown(r.c.App.Writer, before, h, known); err != nil {
+	if err := printKnown(r.c.App.Writer, before, h, takenAt); err != nil {
 		return err
 	}
 	fmt.Fprintf(r.c.App.Writer, "The highest known value is %s. The sequence can go on at %d.\n",
@@ -140,8 +140,8 @@ func lastOf(r record.Record, n int64) string {
 
 // takenBy returns the number of positions that a node knows to be taken, by its reply to SEQ: 0 if it does not say. A
 // reply about another sequence is not one of the node that was asked.
-func (r recoverer) takenBy(reply *poll.Reply, known record.Record) (taken int64) {
-	if reply.Asked != view.Answered {
+func (r recoverer) takenBy(reply *poll.Reply, inZooKeeper record.Record) (taken int64) {
+	if reply.Outcome != view.Answered {
 		return 0
 	}
 	err := reply.Refused()
@@ -152,31 +152,33 @@ func (r recoverer) takenBy(reply *poll.Reply, known record.Record) (taken int64)
 		reply.Why = "it does not know the sequence"
 		return 0
 	case err != nil:
-		reply.Asked, reply.Why = r.nodes.Outcome(err)
-	case fields["mode"] != known.Mode.String() || fields["start"] != strconv.FormatInt(known.Start, 10) ||
-		fields["increment"] != strconv.FormatInt(known.Increment, 10):
-		reply.Asked, reply.Why = view.AnotherNode, "it knows another sequence with this name"
-	case parseErr != nil || taken < 0 || taken > known.Positions():
-		reply.Asked, reply.Why = view.AnotherNode, "its reply is not a node's"
+		reply.Outcome, reply.Why = r.nodes.Outcome(err)
+	case fields["mode"] != inZooKeeper.Mode.String() || fields["start"] != strconv.FormatInt(inZooKeeper.Start, 10) ||
+		fields["increment"] != strconv.FormatInt(inZooKeeper.Increment, 10):
+		reply.Outcome, reply.Why = view.AnotherNode, "it knows another sequence with this name"
+	case parseErr != nil || taken < 0 || taken > inZooKeeper.Positions():
+		reply.Outcome, reply.Why = view.AnotherNode, "its reply is not a node's"
 	default:
 		return taken
 	}
 	return 0
 }
 
-func printKnown(w io.Writer, r record.Record, h *poll.Hearing, known []int64) error {
+// printKnown prints what ZooKeeper and each node know. takenAt has the number of positions that each of h.Replies knows
+// to be taken.
+func printKnown(w io.Writer, r record.Record, h *poll.Survey, takenAt []int64) error {
 	var t textTable
 	t.add("KNOWN BY", "HIGHEST VALUE", "NODE", "ANSWER")
 	t.add("ZooKeeper", lastOf(r, r.Next), "", "")
-	add := func(address string, taken int64, name, asked, why string) {
+	add := func(address string, taken int64, name, outcome, why string) {
 		if why != "" {
-			asked += ": " + why
+			outcome += ": " + why
 		}
-		t.add(view.Short(address), lastOf(r, taken), name, asked)
+		t.add(view.Short(address), lastOf(r, taken), name, outcome)
 	}
 	for k, r := range h.Replies {
-		if r.Asked == view.Answered {
-			add(r.Address, known[k], r.Name, r.Asked, r.Why)
+		if r.Outcome == view.Answered {
+			add(r.Address, takenAt[k], r.Name, r.Outcome, r.Why)
 		}
 	}
 	silent := h.Silent()

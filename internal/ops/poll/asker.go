@@ -77,8 +77,8 @@ type statusReply struct {
 	doc web.Status
 	// more is the reply to a second request.
 	more string
-	// asked is the outcome, a result of view, and why explains it if there is no answer.
-	asked, why string
+	// outcome is one of the results of asking in package view, and why explains it if there is no answer.
+	outcome, why string
 }
 
 // nodeTime is how long one node may take.
@@ -87,19 +87,19 @@ const nodeTime = 2 * time.Second
 // ask sends a node STATUS, and perhaps a second request for one line. named means that the user named the address.
 func (a *Asker) ask(ctx context.Context, addr string, named bool, requests ...string) (got statusReply) {
 	if a.TLSErr != nil {
-		return statusReply{asked: view.TLSFailed, why: a.TLSErr.Error()}
+		return statusReply{outcome: view.TLSFailed, why: a.TLSErr.Error()}
 	}
 	node := Node{dialog.Client{TLS: a.TLS, Token: a.tokenFor(addr, named)}, addr, nodeTime}
 	lines, err := node.Ask(ctx, strings.Join(requests, "\n"), len(requests))
 	if err != nil {
-		got.asked, got.why = a.Outcome(err)
+		got.outcome, got.why = a.Outcome(err)
 		return got
 	}
 	doc, ok := ParseStatus(lines[0])
 	if !ok {
-		return statusReply{asked: view.AnotherNode, why: "its reply to STATUS is not a node's"}
+		return statusReply{outcome: view.AnotherNode, why: "its reply to STATUS is not a node's"}
 	}
-	return statusReply{doc: doc, more: strings.Join(lines[1:], ""), asked: view.Answered}
+	return statusReply{doc: doc, more: strings.Join(lines[1:], ""), outcome: view.Answered}
 }
 
 // tokenFor returns the token to send to an address, "" for none. named means that the user named the address.
@@ -114,7 +114,7 @@ func (a *Asker) tokenFor(addr string, named bool) string {
 }
 
 // Outcome returns why there is no answer: one of the results of view, and details.
-func (a *Asker) Outcome(err error) (asked, why string) {
+func (a *Asker) Outcome(err error) (outcome, why string) {
 	advice := a.Advice(err)
 	reply, refused := errors.AsType[*ids.ReplyError](err)
 	if silent, ok := errors.AsType[*SilentError](err); ok {

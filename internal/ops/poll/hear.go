@@ -17,7 +17,7 @@ import (
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
-// A broken node may name any number of peers. So a hearing dials maxHeard addresses at most, and ends after hearTime.
+// A broken node may name any number of peers. So a survey dials maxHeard addresses at most, and ends after hearTime.
 const (
 	maxHeard = 4096
 	hearTime = time.Minute
@@ -39,17 +39,17 @@ type Reply struct {
 	Name    string
 	// Line is the reply to the second request.
 	Line string
-	// Asked is the outcome, as in `flaked status`, and Why explains it.
-	Asked, Why string
+	// Outcome is one of the results of asking in package view, as in `flaked status`. Why explains it.
+	Outcome, Why string
 
 	named bool // the user named the address
 	// node is its state, empty unless it is a node of the cluster.
 	node node.Snapshot
 }
 
-// Hearing asks the nodes of a cluster, also those whose records ZooKeeper has lost: each node tells whom it has met.
-// A node is heard if it says itself who it is. Its address may be another node's by now.
-type Hearing struct {
+// Survey has the answers of the nodes of a cluster, also of those whose records ZooKeeper has lost: each node names the
+// peers that it has met. A node is heard if it says itself who it is. Another node may have its address by now.
+type Survey struct {
 	nodes   *Asker
 	request string // a second one beside STATUS, "" for none
 	cluster coordinator.Cluster
@@ -61,15 +61,16 @@ type Hearing struct {
 	Left    int
 
 	holders []Holder
-	at      map[string]bool // addresses in Replies
+	noted   map[string]bool // addresses in Replies
 
 	mu    sync.Mutex
 	found []coordinator.Peer // by the nodes that this wave has asked
 	seen  map[coordinator.Peer]bool
 }
 
-// Hear reads the workers of a cluster and asks all nodes that may run. named are addresses that the user named.
-func Hear(ctx context.Context, st store.Store, nodes *Asker, named []string, request string) (*Hearing, error) {
+// AskCluster reads the workers of a cluster and asks all nodes that may run. named are addresses that the user named.
+// request is a second request to each node, "" for none.
+func AskCluster(ctx context.Context, st store.Store, nodes *Asker, named []string, request string) (*Survey, error) {
 	cl, err := coordinator.ReadCluster(ctx, st)
 	if err != nil {
 		return nil, err
@@ -78,7 +79,7 @@ func Hear(ctx context.Context, st store.Store, nodes *Asker, named []string, req
 	if err != nil {
 		return nil, err
 	}
-	h := &Hearing{nodes: nodes, request: request, cluster: cl, entries: entries, at: make(map[string]bool),
+	h := &Survey{nodes: nodes, request: request, cluster: cl, entries: entries, noted: make(map[string]bool),
 		seen: make(map[coordinator.Peer]bool)}
 	for _, addr := range named {
 		h.holders = append(h.holders, Holder{At: addr, worker: -1, addresses: h.addAddresses([]string{addr}, true)})
@@ -94,14 +95,14 @@ func Hear(ctx context.Context, st store.Store, nodes *Asker, named []string, req
 }
 
 // addHolder notes a node that may run. ended: see Holder.
-func (h *Hearing) addHolder(p coordinator.Peer, ended bool) {
+func (h *Survey) addHolder(p coordinator.Peer, ended bool) {
 	addresses := h.addAddresses(h.nodes.reachAll(p.Address, p.Host), false)
 	for k := range h.holders {
 		o := &h.holders[k]
 		if o.node != p.Node || o.worker != p.Worker {
 			continue
 		}
-		if p.Term > o.term { // the record is older
+		if p.Term > o.term { // what was noted of the holder before is older
 			o.ended, o.term = ended, p.Term
 		}
 		o.addresses = append(o.addresses, addresses...)
@@ -114,14 +115,14 @@ func (h *Hearing) addHolder(p coordinator.Peer, ended bool) {
 }
 
 // addAddresses notes addresses to be dialled, and returns them.
-func (h *Hearing) addAddresses(addresses []string, named bool) []string {
+func (h *Survey) addAddresses(addresses []string, named bool) []string {
 	for _, addr := range addresses {
 		switch {
-		case h.at[addr]:
+		case h.noted[addr]:
 		case len(h.Replies) >= maxHeard:
 			h.Left++
 		default:
-			h.at[addr] = true
+			h.noted[addr] = true
 			h.Replies = append(h.Replies, Reply{Address: addr, named: named})
 		}
 	}
@@ -129,7 +130,7 @@ func (h *Hearing) addAddresses(addresses []string, named bool) []string {
 }
 
 // ask asks at all addresses, also those that the answers name.
-func (h *Hearing) ask(ctx context.Context) {
+func (h *Survey) ask(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, hearTime)
 	defer cancel()
 	for asked := 0; asked < len(h.Replies); {
@@ -148,7 +149,7 @@ func (h *Hearing) ask(ctx context.Context) {
 }
 
 // addPeers notes the peers that one node has met.
-func (h *Hearing) addPeers(peers []coordinator.Peer) {
+func (h *Survey) addPeers(peers []coordinator.Peer) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, p := range peers {
@@ -165,7 +166,7 @@ func (h *Hearing) addPeers(peers []coordinator.Peer) {
 }
 
 // askAt asks at one address. It returns the peers that the node has met.
-func (h *Hearing) askAt(ctx context.Context, r *Reply) []coordinator.Peer {
+func (h *Survey) askAt(ctx context.Context, r *Reply) []coordinator.Peer {
 	requests := []string{"STATUS peers"}
 	if h.request != "" {
 		requests = append(requests, h.request)
@@ -174,14 +175,14 @@ func (h *Hearing) askAt(ctx context.Context, r *Reply) []coordinator.Peer {
 	got := h.nodes.ask(ctx, r.Address, r.named, requests...)
 	doc := got.doc
 	switch {
-	case got.asked != view.Answered:
-		r.Asked, r.Why = got.asked, got.why
+	case got.outcome != view.Answered:
+		r.Outcome, r.Why = got.outcome, got.why
 	case doc.Cluster.UUID == "":
-		r.Asked, r.Why = view.NoAnswer, "it has not joined the cluster yet"
+		r.Outcome, r.Why = view.NoAnswer, "it has not joined the cluster yet"
 	case doc.Cluster.UUID != h.cluster.UUID:
-		r.Asked, r.Why = view.AnotherNode, otherCluster(doc.Cluster, h.cluster.UUID)
+		r.Outcome, r.Why = view.AnotherNode, otherCluster(doc.Cluster, h.cluster.UUID)
 	default:
-		r.Asked, r.node, r.Name, r.Line = view.Answered, doc.Node, view.Short(doc.Node.Name), got.more
+		r.Outcome, r.node, r.Name, r.Line = view.Answered, doc.Node, view.Short(doc.Node.Name), got.more
 		return doc.Peers
 	}
 	return nil
@@ -196,17 +197,17 @@ func (r Reply) Refused() error {
 }
 
 // heard reports whether a node has answered: with its identity, at any address.
-func (h *Hearing) heard(o Holder) bool {
+func (h *Survey) heard(o Holder) bool {
 	return slices.ContainsFunc(h.Replies, func(r Reply) bool {
 		if o.node == "" {
-			return r.Asked == view.Answered && r.Address == o.At
+			return r.Outcome == view.Answered && r.Address == o.At
 		}
-		return r.Asked == view.Answered && r.node.Node == o.node
+		return r.Outcome == view.Answered && r.node.Node == o.node
 	})
 }
 
 // Silent returns the nodes that may run and have not answered.
-func (h *Hearing) Silent() (silent []Holder) {
+func (h *Survey) Silent() (silent []Holder) {
 	for _, o := range h.holders {
 		if !o.ended && !h.heard(o) {
 			silent = append(silent, o)
@@ -216,10 +217,10 @@ func (h *Hearing) Silent() (silent []Holder) {
 }
 
 // Missing returns the workers whose records ZooKeeper has lost, and that no node that answered holds.
-func (h *Hearing) Missing() (workers []int) {
+func (h *Survey) Missing() (workers []int) {
 	for _, w := range view.Assess("", h.cluster, h.entries, time.Now()).Workers {
 		held := slices.ContainsFunc(h.Replies, func(r Reply) bool {
-			return r.Asked == view.Answered && r.node.Worker != nil && *r.node.Worker == w.Worker
+			return r.Outcome == view.Answered && r.node.Worker != nil && *r.node.Worker == w.Worker
 		})
 		if w.State == view.RecordMissing && !held {
 			workers = append(workers, w.Worker)
@@ -228,12 +229,13 @@ func (h *Hearing) Missing() (workers []int) {
 	return workers
 }
 
-// LostButRun names the nodes that have answered, and hold workers that ZooKeeper's records do not keep for them: the
-// record is another one, or a restored one with an earlier end of the lease. A node that is connected puts it back.
-func (h *Hearing) LostButRun() (names []string) {
+// LostButRun names the nodes that have answered and whose workers ZooKeeper may give to others: the worker's record is
+// another node's, or an older copy with an earlier lease bound. If the node is connected, an older copy does not count,
+// because the node puts its record back.
+func (h *Survey) LostButRun() (names []string) {
 	for _, r := range h.Replies {
 		s := r.node
-		if r.Asked != view.Answered || s.Worker == nil {
+		if r.Outcome != view.Answered || s.Worker == nil {
 			continue
 		}
 		kept := slices.ContainsFunc(h.entries, func(e coordinator.Entry) bool {
@@ -251,7 +253,7 @@ func (h *Hearing) LostButRun() (names []string) {
 const maxNamed = 8
 
 // Unasked names whom nobody could ask, for the words that confirm a command. It is "" if all have answered.
-func (h *Hearing) Unasked() string {
+func (h *Survey) Unasked() string {
 	var all []string
 	silent := h.Silent()
 	for _, o := range silent[:min(len(silent), maxNamed)] {
@@ -272,16 +274,16 @@ func (o Holder) String() string {
 }
 
 // AnswerAt returns the outcome at the addresses of a node that has not been heard.
-func (h *Hearing) AnswerAt(o Holder) (asked, why string) {
-	asked = view.NoAddress
+func (h *Survey) AnswerAt(o Holder) (outcome, why string) {
+	outcome = view.NoAddress
 	for _, r := range h.Replies {
 		switch {
 		case !slices.Contains(o.addresses, r.Address):
-		case r.Asked == view.Answered && r.node.Node != o.node:
+		case r.Outcome == view.Answered && r.node.Node != o.node:
 			return view.AnotherNode, fmt.Sprintf("%s answers there", cmp.Or(r.Name, view.Short(r.node.Node), "a node"))
 		default:
-			asked, why = r.Asked, r.Why
+			outcome, why = r.Outcome, r.Why
 		}
 	}
-	return asked, why
+	return outcome, why
 }

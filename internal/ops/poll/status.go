@@ -33,16 +33,16 @@ func (a *Asker) AskWorkers(ctx context.Context, ours view.ClusterReport, workers
 		w := running[i]
 		got := best(replies, w.Address, w.Host)
 		// Another node may answer at the address by now, or the node may hold another worker.
-		switch s, is := got.doc.Node, got.doc.Cluster; {
-		case got.asked != view.Answered:
-		case is.UUID != "" && is.UUID != ours.UUID:
-			got.asked, got.why = view.AnotherNode, otherCluster(is, nameAndUUID(ours.Name, ours.UUID))
+		switch s, itsCluster := got.doc.Node, got.doc.Cluster; {
+		case got.outcome != view.Answered:
+		case itsCluster.UUID != "" && itsCluster.UUID != ours.UUID:
+			got.outcome, got.why = view.AnotherNode, otherCluster(itsCluster, nameAndUUID(ours.Name, ours.UUID))
 		case s.Node == w.Node && s.Worker != nil && *s.Worker == w.Worker:
 			w.Says = answerOf(got.doc)
 		default:
-			got.asked = view.AnotherNode
+			got.outcome = view.AnotherNode
 		}
-		w.Asked, w.Why = got.asked, got.why
+		w.Asked, w.Why = got.outcome, got.why
 	}
 }
 
@@ -51,7 +51,7 @@ func (a *Asker) AskWorkers(ctx context.Context, ours view.ClusterReport, workers
 func (a *Asker) askNodes(ctx context.Context, nodes [][]string) [][]statusReply {
 	ctx, cancel := context.WithTimeout(ctx, clusterTime)
 	defer cancel()
-	most := timeOfOne(len(slices.Concat(nodes...)))
+	perAddress := timeOfOne(len(slices.Concat(nodes...)))
 	var asks []func()
 	got := make([][]statusReply, len(nodes))
 	for i, addresses := range nodes {
@@ -60,9 +60,9 @@ func (a *Asker) askNodes(ctx context.Context, nodes [][]string) [][]statusReply 
 		defer answered()
 		for k, addr := range addresses {
 			asks = append(asks, func() {
-				bounded, cancel := context.WithTimeout(open, most)
+				bounded, cancel := context.WithTimeout(open, perAddress)
 				defer cancel()
-				if got[i][k] = a.ask(bounded, addr, false, "STATUS"); got[i][k].asked == view.Answered {
+				if got[i][k] = a.ask(bounded, addr, false, "STATUS"); got[i][k].outcome == view.Answered {
 					answered()
 				}
 			})
@@ -84,15 +84,15 @@ func timeOfOne(n int) time.Duration {
 // best returns what says most of the outcomes at the addresses of a node on machine.
 func best(got []statusReply, addresses, machine string) statusReply {
 	for _, of := range []func(s statusReply) bool{
-		func(s statusReply) bool { return s.asked == view.Answered },
-		func(s statusReply) bool { return s.asked != view.NoAnswer }, // says more
+		func(s statusReply) bool { return s.outcome == view.Answered },
+		func(s statusReply) bool { return s.outcome != view.NoAnswer }, // says more
 		func(s statusReply) bool { return true },
 	} {
 		if i := slices.IndexFunc(got, of); i >= 0 {
 			return got[i]
 		}
 	}
-	none := statusReply{asked: view.NoAddress, why: "its record names no address"}
+	none := statusReply{outcome: view.NoAddress, why: "its record names no address"}
 	if addresses != "" {
 		none.why = fmt.Sprintf("%s of %s cannot be reached from here", view.Short(addresses),
 			cmp.Or(view.Short(machine), "its machine"))
@@ -104,8 +104,8 @@ func best(got []statusReply, addresses, machine string) statusReply {
 // has no worker.
 func (a *Asker) AskAt(ctx context.Context, addr string) (w view.WorkerReport, cluster node.ClusterSnapshot) {
 	got := a.ask(ctx, addr, true, "STATUS")
-	w = view.WorkerReport{Worker: -1, Address: addr, Asked: got.asked, Why: got.why}
-	if got.asked == view.Answered {
+	w = view.WorkerReport{Worker: -1, Address: addr, Asked: got.outcome, Why: got.why}
+	if got.outcome == view.Answered {
 		describe(&w, got.doc)
 	}
 	return w, got.doc.Cluster
