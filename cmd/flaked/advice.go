@@ -23,12 +23,13 @@ import (
 // packages below know neither.
 func withAdvice(err error) string {
 	err = node.Named(err, flagName)
-	advice, known := advise(err)
-	return strings.Replace(err.Error(), known.Error(), view.InPlainWords(known.Error())+advice, 1)
+	advice, about := advise(err)
+	return strings.Replace(err.Error(), about.Error(), view.InPlainWords(about.Error())+advice, 1)
 }
 
-// advise returns advice for known, which is an error in err, or err itself.
-func advise(err error) (advice string, known error) {
+// advise returns advice, and the error that it is about: err itself, or one that err wraps. The text of that error is in
+// the text of err, and the advice belongs behind it.
+func advise(err error) (advice string, about error) {
 	if e, ok := errors.AsType[*node.StateOfOtherClusterError](err); ok {
 		return adviceOf(view.OtherCluster), e
 	}

@@ -34,7 +34,7 @@ func (p *process) listen() ([]net.Listener, error) {
 		}
 		listeners = append(listeners, l)
 	}
-	p.node.Labels.Address = allAdvertised(p.listenOn, p.advertise)
+	p.nodeConfig.Labels.Address = allAdvertised(p.listenOn, p.advertise)
 	return listeners, nil
 }
 

@@ -28,9 +28,9 @@ func changeSequence(
 	if err != nil {
 		return err
 	}
-	t := changedRows(r, after, st, o.Now())
+	rows := changedRows(r, after, st, o.Now())
 	moved := change.Next != nil || change.NextPosition != nil
-	if len(t) == 1 && change.VouchedIn == 0 {
+	if len(rows) == 1 && change.VouchedIn == 0 { // only the header: nothing differs
 		if moved { // the command that has changed it was perhaps ended while it waited
 			if err := o.AllHave(c.Context, r, st); err != nil {
 				return err
@@ -56,10 +56,10 @@ func changeSequence(
 		text += " The sequence does not go on at the next value, because ZooKeeper has lost data and nobody vouched " +
 			"with --vouch-after-loss. See `flaked seq show " + name + "`."
 	}
-	if err := say(c, "%s\n", text); err != nil || len(t) == 1 {
+	if err := say(c, "%s\n", text); err != nil || len(rows) == 1 {
 		return err
 	}
-	return t.print(c.App.Writer)
+	return rows.print(c.App.Writer)
 }
 
 // changedRows returns a header, and what differs between a sequence before and after a change.
@@ -69,9 +69,9 @@ func changedRows(before, after record.Named, st record.State, now int64) (t text
 	is := seqRows(view.RecordedReport(after, st, now), at)
 	t.add("", "BEFORE", "AFTER")
 	for i := range was {
-		before, _, _ := strings.Cut(was[i][1], ": ZooKeeper") // without what the state means
+		old, _, _ := strings.Cut(was[i][1], ": ZooKeeper") // without what the state means
 		if was[i][1] != is[i][1] {
-			t.add(was[i][0], before, is[i][1])
+			t.add(was[i][0], old, is[i][1])
 		}
 	}
 	return t

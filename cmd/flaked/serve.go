@@ -69,9 +69,9 @@ type process struct {
 	access *access.Server
 	events *web.Events
 	log    hclog.InterceptLogger
-	// listeners are those of --listen. http is that of --admin, nil for none.
-	listeners []net.Listener
-	http      net.Listener
+	// listeners are those of --listen. adminListener is that of --admin, nil for none.
+	listeners     []net.Listener
+	adminListener net.Listener
 	// drains gets the signals of `flaked drain`, and hangups gets SIGHUP.
 	drains, hangups chan os.Signal
 	running         *app.Node
@@ -100,11 +100,11 @@ func serveNode(c *cli.Context, log hclog.InterceptLogger) (err error) {
 		return err
 	}
 	defer closeAll(p.listeners)
-	if p.http, err = p.listenAdmin(); err != nil {
+	if p.adminListener, err = p.listenAdmin(); err != nil {
 		return err
 	}
-	if p.http != nil {
-		defer p.http.Close()
+	if p.adminListener != nil {
+		defer p.adminListener.Close()
 	}
 	if p.running, err = p.start(c); err != nil {
 		return err
@@ -114,10 +114,10 @@ func serveNode(c *cli.Context, log hclog.InterceptLogger) (err error) {
 
 // start starts the node.
 func (p *process) start(c *cli.Context) (*app.Node, error) {
-	cfg := app.Config{Node: p.node, StateDir: p.stateDir, PeerAccess: p.access.Peer}
+	cfg := app.Config{Node: p.nodeConfig, StateDir: p.stateDir, PeerAccess: p.access.Peer}
 	cfg.Node.Logger, cfg.Node.Trace = p.log, newTrace(p.log)
 	var err error
-	if p.node.InMemory {
+	if p.nodeConfig.InMemory {
 		p.log.Warn(view.Development.String())
 	} else if cfg.ZooKeeper, err = zkConfig(c); err != nil {
 		return nil, err
@@ -188,7 +188,7 @@ func (p *process) serve(ctx context.Context) (err error) {
 	for _, l := range p.listeners {
 		serving.Go(func() { stopAll(server.Serve(outer, l)) })
 		if socket, ok := l.(*unixListener); ok {
-			serving.Go(func() { socket.watch(outer, p.node.Heartbeat, p.log) })
+			serving.Go(func() { socket.watch(outer, p.nodeConfig.Heartbeat, p.log) })
 		}
 	}
 	serving.Go(func() {
@@ -203,8 +203,8 @@ func (p *process) serve(ctx context.Context) (err error) {
 		stopAll(nil)
 	})
 	serving.Go(func() { p.access.Run(outer, p.hangups) })
-	if p.http != nil {
-		serving.Go(func() { stopAll(adminServer.Serve(outer, p.http)) })
+	if p.adminListener != nil {
+		serving.Go(func() { stopAll(adminServer.Serve(outer, p.adminListener)) })
 	}
 
 	select {

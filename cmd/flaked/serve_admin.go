@@ -56,7 +56,7 @@ func (p *process) listenAdmin() (net.Listener, error) {
 		return nil, p.adminError(err)
 	}
 	p.admin = boundAddress(p.admin, l)
-	p.node.Labels.Admin = p.adminURL(advertised(p.admin, p.advertise))
+	p.nodeConfig.Labels.Admin = p.adminURL(advertised(p.admin, p.advertise))
 	return l, nil
 }
 
@@ -111,6 +111,6 @@ func (p *process) adminServer(server *lineproto.Server) *web.Server {
 	if p.adminTLS {
 		cfg.TLS, cfg.ClientCertificate = p.access.ProbeTLS(), p.guard.ClientCA != ""
 	}
-	cfg.About.Listen, cfg.About.Admin, cfg.About.Dev = p.listenOn, p.adminURL(p.admin), p.node.InMemory
+	cfg.About.Listen, cfg.About.Admin, cfg.About.Dev = p.listenOn, p.adminURL(p.admin), p.nodeConfig.InMemory
 	return web.New(cfg)
 }

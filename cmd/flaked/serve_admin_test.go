@@ -54,9 +54,9 @@ func TestTakenDefaultAdminPortIsSkipped(t *testing.T) {
 			}
 			if row.open != "" { // with the port that was given for 0
 				_, port, _ := net.SplitHostPort(l.Addr().String())
-				if p.node.Labels.Admin != row.open+port || !strings.HasSuffix(p.admin, ":"+port) ||
+				if p.nodeConfig.Labels.Admin != row.open+port || !strings.HasSuffix(p.admin, ":"+port) ||
 					!strings.HasSuffix(p.adminHint(), p.adminURL(p.admin)) {
-					t.Errorf("it is at %q, in the record at %q. %s", p.admin, p.node.Labels.Admin, p.adminHint())
+					t.Errorf("it is at %q, in the record at %q. %s", p.admin, p.nodeConfig.Labels.Admin, p.adminHint())
 				}
 			} else if err == nil && p.admin != "" {
 				t.Errorf("it is at %q", p.admin)

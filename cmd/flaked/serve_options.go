@@ -26,8 +26,8 @@ type options struct {
 	advertise  string
 	drainTime  time.Duration
 	stateDir   string
-	// node is without its log and its trace.
-	node node.Config
+	// nodeConfig lacks the log and the trace: see process.start.
+	nodeConfig node.Config
 }
 
 // serveFlags returns the flags of serve. The hidden ones are for `flaked cluster init`. serve reads them
@@ -94,13 +94,13 @@ func serveOptions(c *cli.Context) (o options, wrong error) {
 	o.adminTLS = o.guard.Cert != "" && o.admin != "" && !dialog.IsLoopback(o.admin)
 	o.unix, err = parseUnixOptions(c.String("unix-mode"), c.String("unix-group"))
 	check(err)
-	o.node = node.Config{
+	o.nodeConfig = node.Config{
 		Cluster: c.String("cluster"), Bootstrap: c.Bool("bootstrap"), InMemory: dev,
 		Labels: coordinator.Labels{Name: c.String("name"), Version: version}, Heartbeat: c.Duration("heartbeat"),
 		ZooKeeperReplaced: c.Bool("zk-replaced"), ReleaseOnExit: c.Bool("release-on-exit"),
 		StartTimeout: startTimeout, Reserve: reserveAhead,
 	}
-	o.node.Settings, err = clusterSettings(c)
+	o.nodeConfig.Settings, err = clusterSettings(c)
 	check(err)
 	if !dev {
 		o.stateDir, err = givenStateDir(c)

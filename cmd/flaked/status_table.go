@@ -20,7 +20,7 @@ func printStatus(w io.Writer, r view.Report) error {
 	}
 	table := textTable{statusHeader}
 	for _, worker := range r.Workers {
-		if worker.State != view.Free && !table.joins(worker) {
+		if worker.State != view.Free && !table.mergeIntoLast(worker) {
 			table.add(statusCells(worker)...)
 		}
 	}
@@ -53,9 +53,10 @@ func statusCells(w view.WorkerReport) []string {
 	return cells
 }
 
-// joins reports whether the worker is lost like those of the last row, and adds its number there: after a loss of data
-// there may be a thousand. The number of a row of several is FIRST-LAST.
-func (t textTable) joins(w view.WorkerReport) bool {
+// mergeIntoLast adds the worker's number to the last row if that is of workers that are lost like this one: after a loss
+// of data there may be a thousand. A row of several workers has FIRST-LAST as their number. mergeIntoLast returns false
+// if the worker needs a row of its own.
+func (t textTable) mergeIntoLast(w view.WorkerReport) bool {
 	last, cells := t[len(t)-1], statusCells(w)
 	first, before, several := strings.Cut(last[0], "-")
 	if !several {
