@@ -8,13 +8,13 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// A request that waits must not keep those behind it from being worked on, which may be about other sequences: a
-// pipeline for a hundred names would wait a hundred times, and another node sends PASS for all its clients on one
-// connection. So while a request waits, the session looks at the input behind it, and makes these requests before their
-// turn. They are answered in order all the same.
+// A request that waits must not delay those behind it, which may be about other sequences: a pipeline for a hundred
+// names would wait a hundred times, and another node sends PASS for all its clients on one connection. So while a
+// request waits, the session looks at the input behind it, and executes the requests there before their turn: it calls
+// Sequences.Take for them. They are answered in order all the same.
 
 const (
-	// maxPassAhead and maxNextAhead are how many requests are made before their turn.
+	// maxPassAhead and maxNextAhead are how many requests are executed before their turn.
 	maxPassAhead, maxNextAhead = 1024, 128
 	// aheadSize is about how many bytes such a request takes. All of them, with all that sessions gather, take at most
 	// half of maxMemory.
@@ -27,7 +27,8 @@ type early struct {
 	err  error
 }
 
-// takeAhead makes the request that was made before its turn the session's task, and returns false if there is none.
+// takeAhead makes the first request that was executed before its turn the session's task. It returns false if there is
+// none, or if the first one is not the request that these arguments describe.
 func (s *session) takeAhead(kind seqKind, name []byte, n int64) bool {
 	if len(s.ahead) == 0 {
 		return false
@@ -43,8 +44,8 @@ func (s *session) takeAhead(kind seqKind, name []byte, n int64) bool {
 	return true
 }
 
-// lookAhead makes the requests at the beginning of in, which follows the request that waits. It stops at one that is
-// neither for one value nor PASS.
+// lookAhead executes the requests at the beginning of in, which follows the request that waits. It stops at a request
+// that must wait for its turn: see aheadOf.
 func (s *session) lookAhead(in []byte) {
 	if s.multi != nil || s.seq.kind != seqPass && s.seq.kind != seqNext && s.seq.kind != seqIncr {
 		return
@@ -86,10 +87,11 @@ func wordsOf(in []byte) (words [][]byte, size int) {
 	return words, end + 1
 }
 
-// maxAheadWords is the most words of a request that is made before its turn.
+// maxAheadWords is the most words of a request that is executed before its turn.
 const maxAheadWords = 1 + passWords
 
-// aheadOf returns the request of these words, nil if it must wait for its turn.
+// aheadOf returns the request of these words, or nil if it must wait for its turn. That is any request but PASS, and NEXT
+// or INCR for one value of a name that no earlier request waits for.
 func (s *session) aheadOf(words [][]byte) *seqRequest {
 	if len(words) < 2 || len(words) > maxAheadWords {
 		return nil

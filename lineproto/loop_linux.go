@@ -325,7 +325,7 @@ func (l *loop) stillWaits(c *loopConn, events uint32) {
 	case events&lost != 0:
 		l.close(c)
 	case c.s.halfClosed:
-		l.turns.part(&c.place)
+		l.turns.moveToLeaving(&c.place)
 		l.watchFor(c, awaitLoss)
 	default:
 		l.watchFor(c, awaitEnd)

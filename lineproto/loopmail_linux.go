@@ -116,8 +116,8 @@ func (l *loop) take(nc net.Conn, due int64, refused bool) bool {
 	return true
 }
 
-func (l *loop) sweepSoon(room *surplus) { l.post(func(m *mail) { m.sweep, m.surplus = true, room }) }
-func (l *loop) drainTo(s stage)         { l.post(func(m *mail) { m.stage = s }) }
+func (l *loop) sweepSoon(toEnd *surplus) { l.post(func(m *mail) { m.sweep, m.surplus = true, toEnd }) }
+func (l *loop) drainTo(s stage)          { l.post(func(m *mail) { m.stage = s }) }
 
 // obey executes what the mail asks for.
 func (l *loop) obey(m mail) {

@@ -44,9 +44,9 @@ type seqRequest struct {
 	// call has failed: each request then gets a call and an error of its own.
 	times int
 	alone bool
-	// size is how many bytes of the request are at the end of the consumed input. A request
-	// for one value is too short to be held elsewhere: see maxKept. size is 0 when the input
-	// behind the request has been compared.
+	// size is the length of the request if its bytes are at the end of the consumed input, where repeats compares them
+	// with the input behind. A request for one value always is: it is too short to be held elsewhere, see maxKept. size
+	// is 0 after that comparison.
 	size int
 
 	wait    sequence.Wait
@@ -78,7 +78,8 @@ func asks(kind seqKind) func(*session, context.Context, [][]byte) *ids.ReplyErro
 	return func(s *session, _ context.Context, args [][]byte) *ids.ReplyError { return s.ask(kind, args) }
 }
 
-// ask makes a request for the sequence args[0] the session's task. If one was made before its turn, it is that one.
+// ask makes a request for the sequence args[0] the session's task. If the request was executed before its turn, the task
+// is that one.
 func (s *session) ask(kind seqKind, args [][]byte) (e *ids.ReplyError) {
 	name, n, w := args[0], int64(1), sequence.Wait{}
 	switch {
@@ -178,9 +179,9 @@ func newSeqRequest(of waker) *seqRequest {
 	return q
 }
 
-// answerSequence answers the session's request for a sequence, and those like it that follow at in[used:]. It returns how many
-// bytes are consumed then. done is false if the request waits for ZooKeeper.
-func (s *session) answerSequence(in []byte, used int) (now int, done bool) {
+// answerSequence answers the session's request for a sequence, and those like it that follow at in[used:]. consumed is
+// how many bytes of in are consumed then. done is false if the request waits for ZooKeeper.
+func (s *session) answerSequence(in []byte, used int) (consumed int, done bool) {
 	q := s.seq
 	if q.pending {
 		if !s.awake() {
@@ -220,10 +221,10 @@ func (s *session) answerSequence(in []byte, used int) (now int, done bool) {
 	return used, true
 }
 
-// repeats adds the requests at in[used:] that are the same as this one. used is how many
-// bytes are consumed, and now how many are consumed then. A pipeline of NEXT then costs one
-// call, and one commit if the sequence is strict.
-func (q *seqRequest) repeats(in []byte, used int) (now int) {
+// repeats adds the requests at in[used:] that are the same as this one. used is how many bytes of in are consumed before
+// the call, and consumed how many after it. So a pipeline of NEXT costs one call, and one commit if the sequence is
+// strict.
+func (q *seqRequest) repeats(in []byte, used int) (consumed int) {
 	if q.kind != seqNext && q.kind != seqIncr || q.early != nil {
 		return used
 	}

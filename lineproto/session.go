@@ -19,7 +19,8 @@ const outBound = 32 << 10
 // idLine is the most bytes of an ID in a reply: $19 and 19 digits, each with a CRLF.
 const idLine = 5 + 19 + 2
 
-// after is what the engine must do after consume.
+// after is what the engine must do after consume. The order counts: from needFlush on, the session has more to do
+// without more input. failed is the last one, and an engine handles it first.
 type after uint8
 
 const (
@@ -57,8 +58,8 @@ type session struct {
 	args [][]byte
 	// seq is the last request for a sequence. It is nil before the first one.
 	seq *seqRequest
-	// ahead are requests that were made before their turn: see ahead.go. looked is how many bytes of the input they
-	// have.
+	// ahead are requests that were executed before their turn: see ahead.go. looked is how many bytes they have at the
+	// beginning of the input that is not consumed.
 	ahead  []*seqRequest
 	looked int
 
@@ -73,7 +74,7 @@ type session struct {
 	uuid  string
 	owner *sequence.Ownership
 
-	// order is the order under way. may is how many IDs it may take in this turn.
+	// order is the order under way. may is how many IDs the session may still take in this turn.
 	order order
 	may   int
 	// multi is nil outside of MULTI and EXEC.

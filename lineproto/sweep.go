@@ -18,7 +18,7 @@ type sweeper struct {
 	// Time limits of connections, in ticks. idle is the least time after which an idle one must make room.
 	idle, firstByte, auth, write, linger int64
 
-	came chan struct{} // capacity 1: the server has its first connection
+	firstConn chan struct{} // capacity 1: there is a connection again, and the sweep must go on
 }
 
 // lingerTime is how long the server goes on reading from a connection that it ends, so
@@ -32,7 +32,7 @@ func (w *sweeper) configure(c *Config) {
 	w.every = min(c.IdleTimeout, c.FirstByteTimeout, c.AuthTimeout, c.WriteTimeout, lingerTime*5) / 10
 	w.idle, w.firstByte = w.ticks(c.IdleTimeout), w.ticks(c.FirstByteTimeout)
 	w.auth, w.write, w.linger = w.ticks(c.AuthTimeout), w.ticks(c.WriteTimeout), w.ticks(lingerTime)
-	w.came = make(chan struct{}, 1)
+	w.firstConn = make(chan struct{}, 1)
 }
 
 // ticks returns the least number of ticks that last at least d, wherever between two
@@ -44,7 +44,7 @@ func (w *sweeper) ticks(d time.Duration) int64 {
 // wake makes the sweep go on, which sleeps while there are no connections.
 func (w *sweeper) wake() {
 	select {
-	case w.came <- struct{}{}:
+	case w.firstConn <- struct{}{}:
 	default:
 	}
 }
@@ -59,7 +59,7 @@ func (s *Server) sweep(stop <-chan struct{}) {
 			select {
 			case <-stop:
 				return
-			case <-w.came:
+			case <-w.firstConn:
 			}
 		}
 		// A ticker would follow a late tick with a short one.
@@ -78,15 +78,15 @@ func (s *Server) round() {
 	now := s.sweeper.tick.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var room *surplus
+	var toEnd *surplus
 	if s.crowded() {
-		room = s.longestIdle()
+		toEnd = s.longestIdle()
 	}
 	for l := range s.listeners {
-		l.loop.sweepSoon(room)
+		l.loop.sweepSoon(toEnd)
 	}
 	for c := range s.conns {
-		if room.ends(c.due.Load(), now) {
+		if toEnd.takeIfDue(c.due.Load(), now) {
 			c.nc.SetDeadline(longAgo)
 		}
 	}
@@ -146,8 +146,9 @@ func (l *listener) report(idle []int64) {
 	l.idle = idle
 }
 
-// ends reports whether a connection with this due must end, and takes it off the surplus.
-func (r *surplus) ends(due, now int64) bool {
+// takeIfDue reports whether a connection with this due must end: because due is past, or as one of the surplus. In the
+// second case it counts the connection off.
+func (r *surplus) takeIfDue(due, now int64) bool {
 	if due <= now {
 		return true
 	}

@@ -95,9 +95,9 @@ func admits(backlog, n, ceiling int64, halfClosed bool) bool {
 // turns gives the turn to one waiter after the other. It belongs to an event loop, or all goroutines of a Server share
 // it. Go's scheduler alone would give the IDs of a new tick to goroutines that have just had some. The zero value is ready.
 type turns struct {
-	// less is how many fewer IDs than maxSlice a request may take at once, when it is read.
-	less  atomic.Int64
-	total atomic.Int64 // waiters
+	// heldBack is how many of maxSlice IDs a request may not take at once, when it is read. 0: IDs are plenty.
+	heldBack atomic.Int64
+	total    atomic.Int64 // waiters
 
 	mu     sync.Mutex // guards the rest, and the places
 	queues [numRanks]queue
@@ -113,7 +113,7 @@ type turns struct {
 type place struct {
 	owner waker
 	lacks int
-	may   int // IDs that the owner may take in the turn that it has. 0 means that it has none
+	may   int // IDs that the owner may take in its turn. 0: it does not have the turn
 	in    *queue
 
 	prev, next *place
@@ -128,33 +128,33 @@ type queue struct {
 
 // atOnce returns how many IDs a connection may take when its request is read. For more
 // it has to wait for its turn.
-func (t *turns) atOnce() int { return maxSlice - int(t.less.Load()) }
+func (t *turns) atOnce() int { return maxSlice - int(t.heldBack.Load()) }
 
-// unlock sets less, and unlocks mu.
+// unlock sets heldBack by the other fields, and unlocks mu.
 func (t *turns) unlock() {
-	less := 0
+	heldBack := 0
 	switch {
 	case t.scarce && (t.taken || t.queues[rankTiny].length > 0):
-		less = maxSlice // the others were first
+		heldBack = maxSlice // the others were first
 	case t.scarce:
-		less = maxSlice - tinyOrder // only tiny orders do not wait
+		heldBack = maxSlice - tinyOrder // only tiny orders do not wait
 	}
-	t.less.Store(int64(less))
+	t.heldBack.Store(int64(heldBack))
 	t.mu.Unlock()
 }
 
 // note counts IDs that were taken, and whether that has waited for a tick.
 func (t *turns) note(took int, waited bool) {
-	if !waited && t.less.Load() == 0 {
+	if !waited && t.heldBack.Load() == 0 {
 		return // IDs are plenty
 	}
 	t.mu.Lock()
 	defer t.unlock()
-	t.count(took, waited)
+	t.noteLocked(took, waited)
 }
 
-// count is note. mu is held.
-func (t *turns) count(took int, waited bool) {
+// noteLocked does what note does. mu is held.
+func (t *turns) noteLocked(took int, waited bool) {
 	if t.since += took; waited {
 		t.scarce, t.since = true, 0
 	} else if t.since >= plenty {
@@ -180,16 +180,16 @@ func (t *turns) waiting(before rank) int {
 func (t *turns) join(p *place, lacks int, halfClosed bool) {
 	t.mu.Lock()
 	defer t.unlock()
-	t.add(p, lacks, rankOf(lacks, halfClosed))
+	t.joinLocked(p, lacks, rankOf(lacks, halfClosed))
 }
 
-// part moves p to the queue leaving, if p waits with a large request.
-func (t *turns) part(p *place) {
+// moveToLeaving moves p to the queue of rankLeaving if p waits with a large request.
+func (t *turns) moveToLeaving(p *place) {
 	t.mu.Lock()
 	defer t.unlock()
 	if p.in == &t.queues[rankLarge] {
-		t.remove(p)
-		t.add(p, p.lacks, rankLeaving)
+		t.quitLocked(p)
+		t.joinLocked(p, p.lacks, rankLeaving)
 	}
 }
 
@@ -197,7 +197,7 @@ func (t *turns) part(p *place) {
 func (t *turns) quit(p *place) {
 	t.mu.Lock()
 	defer t.unlock()
-	t.remove(p)
+	t.quitLocked(p)
 }
 
 // next begins the turn of the next waiter among the queues with a rank below before. It returns nil if there is none. A
@@ -209,11 +209,11 @@ func (t *turns) next(before rank) *place {
 	}
 	t.mu.Lock()
 	defer t.unlock()
-	return t.begin(before)
+	return t.nextLocked(before)
 }
 
-// begin is next. mu is held.
-func (t *turns) begin(before rank) *place {
+// nextLocked does what next does. mu is held.
+func (t *turns) nextLocked(before rank) *place {
 	chosen := -1
 	for i := range t.queues[:before] {
 		if t.queues[i].length > 0 && (chosen < 0 || t.passed[i] >= passedBy) {
@@ -231,7 +231,7 @@ func (t *turns) begin(before rank) *place {
 	t.passed[chosen] = 0
 	p := t.queues[chosen].first
 	p.may = turnSize(p.lacks, int(t.total.Load()), t.scarce)
-	t.remove(p)
+	t.quitLocked(p)
 	t.taken = true
 	return p
 }
@@ -240,12 +240,12 @@ func (t *turns) begin(before rank) *place {
 func (t *turns) done(p *place, took int, waited bool) {
 	t.mu.Lock()
 	defer t.unlock()
-	t.end(p, took, waited)
+	t.doneLocked(p, took, waited)
 }
 
-// end is done. mu is held.
-func (t *turns) end(p *place, took int, waited bool) {
-	t.count(took, waited)
+// doneLocked does what done does. mu is held.
+func (t *turns) doneLocked(p *place, took int, waited bool) {
+	t.noteLocked(took, waited)
 	t.taken, p.may = false, 0
 	t.scarce = t.scarce && t.total.Load() > 0
 }
@@ -266,7 +266,7 @@ func (t *turns) acquire(ctx context.Context, p *place, woken signal, lacks int, 
 	p.owner = woken
 	t.mu.Lock()
 	defer t.unlock()
-	t.add(p, lacks, rankOf(lacks, halfClosed))
+	t.joinLocked(p, lacks, rankOf(lacks, halfClosed))
 	t.handOn()
 	for p.may == 0 {
 		t.unlock()
@@ -276,8 +276,8 @@ func (t *turns) acquire(ctx context.Context, p *place, woken signal, lacks int, 
 		}
 		t.mu.Lock()
 		if err := ctx.Err(); err != nil {
-			if t.remove(p); p.may > 0 {
-				t.end(p, 0, false)
+			if t.quitLocked(p); p.may > 0 {
+				t.doneLocked(p, 0, false)
 				t.handOn()
 			}
 			return err
@@ -290,7 +290,7 @@ func (t *turns) acquire(ctx context.Context, p *place, woken signal, lacks int, 
 func (t *turns) release(p *place, took int) {
 	t.mu.Lock()
 	defer t.unlock()
-	t.end(p, took, false)
+	t.doneLocked(p, took, false)
 	t.handOn()
 }
 
@@ -299,13 +299,13 @@ func (t *turns) handOn() {
 	if t.taken {
 		return
 	}
-	if p := t.begin(numRanks); p != nil {
+	if p := t.nextLocked(numRanks); p != nil {
 		p.owner.wake()
 	}
 }
 
-// add appends p to a queue, unless it is in one. mu is held.
-func (t *turns) add(p *place, lacks int, r rank) {
+// joinLocked appends p to the queue of a rank, unless p is in a queue. mu is held.
+func (t *turns) joinLocked(p *place, lacks int, r rank) {
 	if p.in != nil {
 		return
 	}
@@ -321,8 +321,8 @@ func (t *turns) add(p *place, lacks int, r rank) {
 	t.total.Add(1)
 }
 
-// remove takes p out of its queue, if it is in one. mu is held.
-func (t *turns) remove(p *place) {
+// quitLocked does what quit does. mu is held.
+func (t *turns) quitLocked(p *place) {
 	l := p.in
 	if l == nil {
 		return

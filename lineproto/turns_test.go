@@ -161,7 +161,7 @@ func TestTurnsKeepTheirOrder(t *testing.T) {
 				q.quit(places[who])
 				model.remove(who)
 			case 2:
-				if q.part(places[who]); slices.Contains(model[rankLarge], who) {
+				if q.moveToLeaving(places[who]); slices.Contains(model[rankLarge], who) {
 					model.remove(who)
 					model[rankLeaving] = append(model[rankLeaving], who)
 				}
@@ -406,7 +406,7 @@ func TestCancelledWaiterHandsOnTheTurn(t *testing.T) {
 		}
 		q.mu.Lock()
 		cancel()
-		q.end(&first, 0, false)
+		q.doneLocked(&first, 0, false)
 		q.handOn()
 		q.unlock()
 		synctest.Wait()
