@@ -16,7 +16,8 @@ import (
 // cluster is the cluster that all connections of a client want, and the comparison of its addresses.
 type cluster struct {
 	*dialog.Cluster
-	// asking is for askOthers, which sets compared. compared is closed when the other addresses have been compared.
+	// asking lets one connWorker begin the comparison. compared is nil before, and closed when the other addresses have
+	// been compared.
 	asking   sync.Once
 	compared chan struct{}
 	// split is the error of all calls, once two addresses belong to two clusters.

@@ -61,7 +61,7 @@ func (c *conn) close() {
 const window = 64
 
 // get appends want IDs or values to ids, in requests for at most batch each. After an error none
-// of them may be used. Each window of requests may take as long as share.
+// of them may be used. The node has the time share to answer each window of requests.
 func (c *conn) get(ids []worker.ID, q query, want, batch int, share time.Duration) ([]worker.ID, error) {
 	if q.oneLine {
 		return c.getOneLine(ids, q, want, share)

@@ -29,7 +29,8 @@ type connWorker struct {
 	job    job
 	// settling means that pool.settling counts the connWorker. Guarded by pool.mu.
 	settling bool
-	// late calls markStuck. stuck: the job takes long. retired: the connWorker must end. Guarded by pool.mu.
+	// late is the timer that calls markStuck, nil before the first job for an ordered sequence. stuck: the job takes
+	// long, so pool.stuck counts the connWorker. retired: the connWorker must end. Guarded by pool.mu.
 	late           *time.Timer
 	stuck, retired bool
 }
@@ -39,14 +40,14 @@ type connected struct {
 	err  error
 }
 
-// job is the calls that one exchange with a node must answer, within share.
+// job is the calls that one exchange with a node must answer.
 type job struct {
 	node  *node
 	calls []*call
-	query query // of all calls
-	want  int   // IDs in all
-	share time.Duration
-	look  bool // ask for the owner of the sequence first
+	query query         // of all calls
+	want  int           // IDs in all
+	share time.Duration // that the node has to answer: Config.Timeout, or less if a call's deadline is near
+	look  bool          // ask for the owner of the sequence first
 	// more are jobs that share the exchange: see pipeline.go. ids and err are the outcome of one of them.
 	more []*job
 	ids  []worker.ID

@@ -84,7 +84,7 @@ func (p *pool) nextJob(w *connWorker, now time.Time) (ready bool, wait time.Dura
 	case len(head.refused) > 0: // the nodes that have not refused it are down
 		p.queue = p.queue[1:]
 		p.retryLater(head, head.last)
-		return false, time.Microsecond
+		return false, time.Microsecond // then look at the next call
 	}
 	if p.giveUp(until); len(p.queue) > 0 {
 		wait = max(until.Sub(now), time.Microsecond)
@@ -142,7 +142,7 @@ func (p *pool) fill(j *job, n *node, others bool, now time.Time) {
 	})
 	p.fillMore(j, others, now)
 	j.share = max(j.share, min(minShare, p.cfg.Timeout))
-	j.look = p.owners.due(j.query.name, now)
+	j.look = p.owners.beginLook(j.query.name, now)
 }
 
 // limitShare limits the time of a job by the deadline of a call.
@@ -208,7 +208,7 @@ func (p *pool) settleJob(w *connWorker, j *job, ids []worker.ID, err error) {
 		w.settling = true
 		p.settling++
 	}
-	news := p.inUse(j.node)
+	news := p.markHealthy(j.node)
 	p.mu.Unlock()
 	for _, k := range j.calls {
 		mine := ids[:k.want]
@@ -227,7 +227,7 @@ func (p *pool) requeueOrFail(j *job, err error) (news func()) {
 		err = ids.ErrClosed
 	}
 	if reason(err) != "" && code(err) != ids.WRONGNODE && j.query.ofSequence() && !p.closed.Load() {
-		p.refusedOfSequence(j, err)
+		p.sequenceRefused(j, err)
 		return noNews
 	}
 	if p.closed.Load() || code(err) == "ERR" || p.cluster.split.Load() != nil {
@@ -241,5 +241,5 @@ func (p *pool) requeueOrFail(j *job, err error) (news func()) {
 	}
 	// These calls have waited longest, so they go to the head of the queue.
 	p.queue = slices.Insert(p.queue, 0, j.calls...)
-	return p.outOfUse(j.node, err, j.share < p.cfg.Timeout)
+	return p.markUnhealthy(j.node, err, j.share < p.cfg.Timeout)
 }

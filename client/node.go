@@ -104,11 +104,11 @@ func lasting(err error) bool {
 // Functions that change a node's state return what to log. Their callers log it without mu.
 func noNews() {}
 
-// outOfUse makes a node unhealthy after err, and returns what to log. hurried means
+// markUnhealthy makes a node unhealthy after err, and returns what to log. hurried means
 // that the node had less than Config.Timeout to answer. A timeout then makes it slow, not
-// failed. outOfUse ignores further errors until the node may be asked again, because their
+// failed. markUnhealthy ignores further errors until the node may be asked again, because their
 // requests were under way when the first one failed. Only a slow node may still fail.
-func (p *pool) outOfUse(n *node, err error, hurried bool) (news func()) {
+func (p *pool) markUnhealthy(n *node, err error, hurried bool) (news func()) {
 	now := time.Now()
 	if n.until.After(now) && (!n.slow || hurried && errors.Is(err, os.ErrDeadlineExceeded)) {
 		return noNews
@@ -125,8 +125,8 @@ func (p *pool) outOfUse(n *node, err error, hurried bool) (news func()) {
 	}
 }
 
-// inUse makes a node healthy, and returns what to log.
-func (p *pool) inUse(n *node) (news func()) {
+// markHealthy makes a node healthy, and returns what to log.
+func (p *pool) markHealthy(n *node) (news func()) {
 	if !n.restore() {
 		return noNews
 	}
@@ -162,9 +162,9 @@ func (p *pool) probed(n *node, err error) (news func()) {
 	case p.closed.Load():
 		return noNews
 	case err == nil:
-		return p.inUse(n)
+		return p.markHealthy(n)
 	}
-	return p.outOfUse(n, err, false)
+	return p.markUnhealthy(n, err, false)
 }
 
 // ready asks a node whether it would answer a GET, on a connection of its own.

@@ -58,9 +58,9 @@ func (o *owners) of(name string) *node { return o.known[o.place(name)].node }
 // ordered reports whether a sequence is known to be ordered.
 func (o *owners) ordered(name string) bool { return o.known[o.place(name)].ordered }
 
-// due reports whether the owner of a sequence must be looked at now, and counts that as done. An owner that fails is
-// looked at early.
-func (o *owners) due(name string, now time.Time) bool {
+// beginLook reports whether the caller must ask for the owner of a sequence now. If so, no look at any owner begins for
+// lookPause. The owner is looked at again after lookAgain, and sooner if it fails.
+func (o *owners) beginLook(name string, now time.Time) bool {
 	if name == "" || now.Before(o.next) {
 		return false
 	}

@@ -14,8 +14,9 @@ var sizeReasons = []string{"ceiling", "too-many", "exhausted"}
 // retryValues is the least time after which a call is tried again that all nodes have refused.
 const retryValues = 20 * time.Millisecond
 
-// refusedOfSequence handles a refusal that is about a sequence and not about the node. mu is held.
-func (p *pool) refusedOfSequence(j *job, err error) {
+// sequenceRefused handles a refusal that is about the sequence of a job and not about the node: it delivers the refusal
+// to the calls, or puts them into the queue again. final: the client does not ask again. mu is held.
+func (p *pool) sequenceRefused(j *job, err error) {
 	final := code(err) != ids.NOTREADY
 	if reason(err) == "unknown" && p.owners.ordered(j.query.name) { // the program decides whether it asks again
 		final, err = true, ids.Unavailable(nil, err)
