@@ -96,9 +96,9 @@ type Coordinator struct {
 	live        liveList
 	seen        PeersSeen // by the last call of Peers
 	met         met
-	// shown is the live lock of ours that Show has last seen in ZooKeeper.
-	shown   lock
-	horizon horizon
+	// seenLock is the live lock of ours that EnsureLiveLock has last seen in ZooKeeper, zero for none.
+	seenLock lock
+	horizon  horizon
 }
 
 // New returns a Coordinator. node.New has validated what is in cfg. New does no I/O.
@@ -126,11 +126,11 @@ func (c *Coordinator) Join(cl Cluster) {
 	}
 	c.mine = joined
 	c.met.join(cl)
-	c.saw(cl)
+	c.noteCluster(cl)
 }
 
-// saw takes over what a cluster's record says of the incarnation and the horizon.
-func (c *Coordinator) saw(cl Cluster) {
+// noteCluster notes what the cluster's record says of the incarnation, the horizon and the highest slot.
+func (c *Coordinator) noteCluster(cl Cluster) {
 	if cl.UUID != c.mine.UUID {
 		return
 	}

@@ -42,9 +42,12 @@ func (e evidence) hasPassed(bound, stamp int64) bool {
 	return max(stamp, ours) >= bound
 }
 
-// leader, earliest and agreedNow each say what time it is now, Unix ms. Whether registration is frozen goes by
-// earliest, and whether our own lease has ended by now. Only a heartbeat knows whether most voters agree with our
-// clock, and raises the horizon by agreedNow. leader is for earliest and the trace.
+// Four answers to "what time is it now", in Unix ms:
+//
+//   - now, our clock, decides whether our own lease has ended.
+//   - earliest decides whether registration is frozen.
+//   - agreedNow raises the horizon, in heartbeats: only these know whether most voters agree with our clock.
+//   - leader decides nothing by itself. earliest and the trace use it.
 
 // leader returns now by the leader's clock, as last compared, and by ours before that.
 func (e evidence) leader() int64 {

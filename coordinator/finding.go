@@ -139,7 +139,7 @@ func (p proof) finding(v recorded, mine Cluster) (Finding, string) {
 // by node, term and nonce. So both serve, and make the same IDs without end.
 func (p proof) isCloned(v recorded) bool {
 	//mutant:c33-clone-is-not-noticed by TestCloneOfAProcessIsFenced -> return false
-	return p.compared && v.stat.Version > p.maxVersion
+	return p.boundKnown && v.stat.Version > p.maxVersion
 }
 
 // wentBack reports whether ZooKeeper has lost our last acknowledged write of the slot. It has if the record has a lower

@@ -200,9 +200,9 @@ func (c *Coordinator) hearPeers(ctx context.Context) error {
 	return nil
 }
 
-// Waits returns the time until this node should send the next heartbeat because it waits for its peers, 0 if it does
-// not wait: they may say soon that they have compared their records, and wait for this node to say so.
-func (c *Coordinator) Waits() time.Duration {
+// HearAgainIn returns the time until this node should send the next heartbeat because it waits for its peers, 0 if it
+// does not wait. The peers may say soon that they have compared their records, and may wait for this node to say so.
+func (c *Coordinator) HearAgainIn() time.Duration {
 	w := &c.proof.hearing
 	if !w.begun() || w.over {
 		return 0

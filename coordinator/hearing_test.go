@@ -76,7 +76,7 @@ func TestHearingBeginsWithTheSession(t *testing.T) {
 	waits := func(want bool) {
 		t.Helper()
 		a.peers()
-		if got := a.co.Waits() > 0; got != want {
+		if got := a.co.HearAgainIn() > 0; got != want {
 			t.Errorf("waits: %t", got)
 		}
 	}
@@ -88,7 +88,7 @@ func TestHearingBeginsWithTheSession(t *testing.T) {
 	if _, err := a.co.Peers(a.ctx(), a.claim.Worker); err != nil {
 		t.Fatal(err)
 	}
-	if p := a.co.View().Peers; p.RelyIn != a.sess.SessionID() || p.RelyAfter != limits.DefaultHeartbeat/3 {
+	if p := a.co.View().Peers; p.Session != a.sess.SessionID() || p.HearAgainIn != limits.DefaultHeartbeat/3 {
 		t.Errorf("%+v", p)
 	}
 	b.mustBeat()
@@ -127,18 +127,18 @@ func TestManyPeersAreReadBitByBit(t *testing.T) {
 		return memzk.NoFault
 	}
 	a.must(a.co.hearPeers(t.Context()))
-	if read != mostRunning || !(a.co.Waits() > 0) || a.h.othersTake() {
+	if read != mostRunning || !(a.co.HearAgainIn() > 0) || a.h.othersTake() {
 		t.Errorf("read %d, others take: %t", read, a.h.othersTake())
 	}
 	for i := range peers {
 		l.put(i+1, Slot{Node: fmt.Sprint(i), Term: 1, Nonce: "n", LeaseUntil: 1 << 50})
 	}
 	for range 6 {
-		if a.co.Waits() > 0 {
+		if a.co.HearAgainIn() > 0 {
 			a.must(a.co.hearPeers(t.Context()))
 		}
 	}
-	if a.co.Waits() > 0 {
+	if a.co.HearAgainIn() > 0 {
 		t.Error("waits for peers that have compared their records")
 	}
 }

@@ -78,7 +78,7 @@ func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ err
 			beat, err = c.report(ctx, v, r)
 		case finding == FoundLost:
 			restored = true
-			c.shown = lock{} // ZooKeeper may have lost the live lock, too
+			c.seenLock = lock{} // ZooKeeper may have lost the live lock, too
 			beat, err = c.restore(ctx, v, r, why)
 		case finding == FoundFenced:
 			beat, err = Beat{}, c.fence(ctx, v, why)
@@ -115,7 +115,7 @@ func (c *Coordinator) readBeat(ctx context.Context) (recorded, error) {
 // report writes our slot again: the proof plans, and takes over what the acknowledgement shows.
 func (c *Coordinator) report(ctx context.Context, v recorded, r Report) (Beat, error) {
 	p := c.proof
-	c.saw(*v.cl)
+	c.noteCluster(*v.cl)
 	e := c.gather(r.Agreed)
 	d := p.plan(v, e, r)
 	switch d.action {
@@ -170,7 +170,7 @@ func (c *Coordinator) write(ctx context.Context, d decision, v recorded, worker 
 	if err := c.Store.Multi(ctx, clusterOp(v, d.cluster), set); err != nil {
 		return store.Stat{}, false, err
 	}
-	c.saw(d.cluster)
+	c.noteCluster(d.cluster)
 	after, err := c.readBack(ctx, worker)
 	return after, true, err
 }

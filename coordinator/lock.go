@@ -20,16 +20,16 @@ func (c *Coordinator) lockOf(worker int) lock {
 	return lock{worker, c.Store.SessionID(), c.live.present}
 }
 
-// Show makes the live lock of our slot one of the present session. It replaces the lock of another session: of an
-// earlier one of ours, or of a holder whose lease has run out. Once our confirmed lease has run out, Show deletes the
-// lock instead: while a lock exists, no other node acquires the slot. Whether this node still holds the slot, only the
-// slot's record says.
-func (c *Coordinator) Show(ctx context.Context) error {
+// EnsureLiveLock makes the live lock of our slot one of the present session. It replaces the lock of another session: of
+// an earlier one of ours, or of a holder whose lease has run out. Once our confirmed lease has run out, EnsureLiveLock
+// deletes the lock instead: while a lock exists, no other node acquires the slot. Whether this node still holds the
+// slot, only the slot's record says.
+func (c *Coordinator) EnsureLiveLock(ctx context.Context) error {
 	p := c.proof
 	if p.EverConfirmed && c.Now() >= p.LeaseUntil {
 		return c.deleteLiveLock(ctx, p.Worker, "")
 	}
-	if c.shown == c.lockOf(p.Worker) {
+	if c.seenLock == c.lockOf(p.Worker) {
 		return nil
 	}
 	path := lockPath(p.Worker)
@@ -39,7 +39,7 @@ func (c *Coordinator) Show(ctx context.Context) error {
 		_, stat, err := c.Store.Get(ctx, path)
 		switch {
 		case err == nil && stat.Owner == want.session:
-			c.shown = want
+			c.seenLock = want
 			return nil
 		// The lock is not noted in c.shown: it changes the list, and the next heartbeat looks at both again.
 		case err == nil: // in one transaction, so that the node counts as live all the time
@@ -70,7 +70,7 @@ func (c *Coordinator) dropStrayLock(ctx context.Context) error {
 // deleteLiveLock deletes the live lock if it belongs to the present session, or to an earlier one of the given node: a
 // killed process leaves its lock until its session expires.
 func (c *Coordinator) deleteLiveLock(ctx context.Context, worker int, node string) error {
-	c.shown = lock{}
+	c.seenLock = lock{}
 	path := lockPath(worker)
 	data, stat, err := c.Store.Get(ctx, path)
 	if err == nil && (stat.Owner == c.Store.SessionID() || node != "" && parseTicket(data).Node == node) {

@@ -30,8 +30,9 @@ type Loss struct {
 }
 
 // lossOf returns a finding of the holder. cl is the cluster's record that was read with what shows the loss, nil if it
-// is missing. A record of the holder that is lost or older shows a loss since the incarnation in which it was written,
-// and perhaps another node has noticed that.
+// is missing. If the holder's own record is lost or older, the loss came after the incarnation in which the holder last
+// wrote it. Another node may have raised the incarnation for that loss already, so Known is that of the claim. If the
+// cluster's record is lost or older itself, Known is the highest incarnation that the holder knew.
 func (c *Coordinator) lossOf(p *proof, cl *Cluster, found string) Loss {
 	l := Loss{Known: p.Incarnation, MayRecreate: p.EverConfirmed, LeaseUntil: p.LeaseUntil, Found: found}
 	if p.endedByBoot(c.Elapsed.Now().Boot) {
@@ -92,7 +93,7 @@ func (c *Coordinator) announce(ctx context.Context, l Loss) (Cluster, error) {
 		long := cl.FrozenUntil >= mine.FreezeEnd(stamp)
 		//mutant:c21-loss-freezes-nothing -> if _ = long; true {
 		if err != nil || stamp == 0 || long {
-			c.saw(cl)
+			c.noteCluster(cl)
 			if err == nil && cl.UUID != "" {
 				c.Trace.Step("loss", "known", l.Known, "inc", cl.Incarnation, "frozen", cl.FrozenUntil, "now", now,
 					"must", leased || stamp != 0)
@@ -188,7 +189,7 @@ func (c *Coordinator) PutClusterBack(ctx context.Context) (Cluster, error) {
 // run (C21). why says how the loss was noticed.
 func (c *Coordinator) restore(ctx context.Context, v recorded, r Report, why string) (Beat, error) {
 	p := c.proof
-	runs := c.Now() < p.LeaseUntil && !p.endedByBoot(c.Elapsed.Now().Boot)
+	leaseRuns := c.Now() < p.LeaseUntil && !p.endedByBoot(c.Elapsed.Now().Boot)
 	l, mine := c.lossOf(p, v.cl, why), c.ownCluster()
 	cl, err := c.announce(ctx, l)
 	switch {
@@ -196,7 +197,7 @@ func (c *Coordinator) restore(ctx context.Context, v recorded, r Report, why str
 		return Beat{}, err
 	case !p.EverConfirmed:
 		return Beat{}, c.giveUpWithTicket(ctx, why+", and this node had not confirmed the worker", true)
-	case !runs:
+	case !leaseRuns:
 		return Beat{}, c.giveUpWithTicket(ctx, why+", and the lease has expired", true)
 	}
 	// Another holder may have frozen long ago. By the leader's clock now, check whether that freeze is long enough.

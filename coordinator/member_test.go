@@ -237,7 +237,7 @@ func (m *member) beat() (Beat, error) {
 		m.judged = b.Clock
 	}
 	m.extend()
-	return b, m.co.Show(m.ctx())
+	return b, m.co.EnsureLiveLock(m.ctx())
 }
 
 // end returns the first timestamp that the tenure has not reached, Unix ms.
@@ -299,7 +299,7 @@ func (m *member) succeededBy(name string) *member {
 
 func (m *member) confirm() {
 	m.Helper()
-	m.must(m.co.Show(m.ctx()))
+	m.must(m.co.EnsureLiveLock(m.ctx()))
 	m.now = max(m.now, m.co.ConfirmAt()/1e6)
 	if b := m.mustBeat(); !b.Confirmed {
 		m.Fatalf("%s did not confirm: %+v", m.name, b)

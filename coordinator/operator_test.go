@@ -94,7 +94,7 @@ func taken(t *testing.T, st store.Store, cl Cluster, name string) (*Coordinator,
 	if _, _, err := c.Register(t.Context(), cl, shortLease, trust); err != nil {
 		return nil, err
 	}
-	if err := c.Show(t.Context()); err != nil {
+	if err := c.EnsureLiveLock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	beat, err := c.Heartbeat(t.Context(), Report{Lease: shortLease, Generation: 1, State: "serving"})

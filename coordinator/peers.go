@@ -62,7 +62,7 @@ type listVersion struct {
 // The records are then older by a round trip than the write that they are compared with. No rule rests on that: a
 // reading may be as old as three heartbeats.
 func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
-	if c.Waits() > 0 {
+	if c.HearAgainIn() > 0 {
 		if err := c.hearPeers(ctx); err != nil {
 			return nil, err
 		}
@@ -91,7 +91,7 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 	}
 	readings := c.readings(found.records)
 	c.live.fewReadings = 2*len(readings) < len(found.records)
-	c.seen = PeersSeen{Live: c.live.count, RelyIn: c.proof.hearing.first.Session, RelyAfter: c.Waits(),
+	c.seen = PeersSeen{Live: c.live.count, Session: c.proof.hearing.first.Session, HearAgainIn: c.HearAgainIn(),
 		OthersTake: c.proof.othersTake()}
 	return readings, nil
 }
@@ -100,10 +100,10 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 type PeersSeen struct {
 	// Live is the number of connected nodes of the cluster. 0: not known.
 	Live int
-	// RelyIn is the ZooKeeper session in which the node waits until its peers have compared their records: see Hearing.
-	// RelyAfter is the time until the node must ask again. 0: it relies on ZooKeeper's data in that session.
-	RelyIn    int64
-	RelyAfter time.Duration
+	// Session is the ZooKeeper session in which the node listens to its peers: see Hearing. HearAgainIn is the time until
+	// the node must ask them again. 0: the node waits for no peer any more, so it relies on ZooKeeper's data in Session.
+	Session     int64
+	HearAgainIn time.Duration
 	// OthersTake: a peer may take values of named sequences, as far as this node has read. Then this node may leave
 	// them to that peer for a while, before it says that it is ready. It is true until the node has read all slots in
 	// its session, and false if more than manyTake take values.

@@ -235,7 +235,7 @@ func TestManyNodesMeetTheLastOne(t *testing.T) {
 	beats(3)
 	last := l.node("last")
 	last.must(last.register())
-	last.must(last.co.Show(last.ctx()))
+	last.must(last.co.EnsureLiveLock(last.ctx()))
 	all = append(all, last)
 	known := func() bool {
 		return slices.ContainsFunc(all[:samplePeers+2], func(m *member) bool {

@@ -45,12 +45,12 @@ type proof struct {
 
 // sinceGrant has the facts that this process has proved since its present grant. Each new grant resets them.
 type sinceGrant struct {
-	// compared: the leader's stamp of a write was compared with the lease bound before that write. bound is the lease
-	// bound that the last such write has set, Unix ms.
-	compared bool
-	bound    int64
+	// boundKnown: a write under this grant was acknowledged, and counts. bound is the lease bound that the last such write
+	// has set, Unix ms. Without one, the lease bound is that of knownBound.
+	boundKnown bool
+	bound      int64
 	// maxVersion is the highest version of the slot that a write of this process can have made. It is valid if
-	// compared.
+	// boundKnown.
 	maxVersion int32
 	expiry     expiry
 	hearing    Hearing
@@ -110,7 +110,7 @@ func (p *proof) becomeHolder(w timeguard.Stamped, version int32, heartbeat time.
 	p.becomeGranted()
 	p.Incarnation = incarnation
 	p.Chain, p.Last = p.Chain.with(w, version, heartbeat), w
-	p.compared, p.bound, p.maxVersion = true, bound, version
+	p.boundKnown, p.bound, p.maxVersion = true, bound, version
 }
 
 // becomeRestored: ZooKeeper has a record again in the place of the one that it had lost. It was written confirmed, so
@@ -182,9 +182,10 @@ type decision struct {
 	slot     Slot
 	confirms bool
 	cluster  Cluster
-	// lapsed: the lease had run out, so the confirming time begins anew. confirmAt is its end from this write on, ns of
-	// AtLeast.
-	lapsed    bool
+	// reconfirm: the lease has expired by our clocks, or the record was confirmed too early. So the confirming time begins
+	// anew. confirmAt is its end from this write on, ns of AtLeast. Whether the lease has expired by the leader's clock,
+	// only the acknowledgement shows: see expiry.
+	reconfirm bool
 	confirmAt int64
 }
 
@@ -209,17 +210,17 @@ func (p proof) plan(v recorded, e evidence, r Report) decision {
 	unconfirm := found.Confirmed && e.at.Least < p.confirmAt
 	// The boot clock counts for a confirmed record only: an unconfirmed one would lapse at each heartbeat, and never
 	// confirm.
-	//mutant:c26-lapsed-lease-goes-on by TestPlan -> d.lapsed = unconfirm
-	d.lapsed = e.now >= found.LeaseUntil || unconfirm || found.Confirmed && p.endedByBoot(e.at.Boot)
-	if d.lapsed {
+	//mutant:c26-lapsed-lease-goes-on by TestPlan -> d.reconfirm = unconfirm
+	d.reconfirm = e.now >= found.LeaseUntil || unconfirm || found.Confirmed && p.endedByBoot(e.at.Boot)
+	if d.reconfirm {
 		d.confirmAt = e.confirmAt(*v.cl)
 	}
-	// A restart that goes on in its chain finds its record confirmed: it needs no write that confirms. A lapsed lease
+	// A restart that goes on in its chain finds its record confirmed: it needs no write that confirms. A record to reconfirm
 	// is confirmed by this same write only if the confirming time is 0: its wait begins now.
-	d.confirms = p.stage != Confirmed && (d.lapsed || !found.Confirmed) && p.mayConfirm(d.confirmAt, *v.cl, e) &&
+	d.confirms = p.stage != Confirmed && (d.reconfirm || !found.Confirmed) && p.mayConfirm(d.confirmAt, *v.cl, e) &&
 		!p.floorTooFarAhead(e)
 	d.cluster.InUse = v.cl.InUse || d.confirms
-	confirmed := found.Confirmed && !d.lapsed || d.confirms
+	confirmed := found.Confirmed && !d.reconfirm || d.confirms
 	d.slot = p.record(e, d.cluster, found, r.Lease, r.State, confirmed)
 	return d
 }
@@ -277,7 +278,7 @@ func (p *proof) acked(d decision, v recorded, w timeguard.Stamped, after store.S
 	p.Chain, p.Last = p.Chain.with(w, v.stat.Version+1, e.interval), w
 	p.maxVersion = max(p.maxVersion, v.stat.Version+1)
 	p.listens(after, e, v.cl.ConfirmTime())
-	lapsed := d.lapsed
+	reconfirm := d.reconfirm
 	// Scenario: by our clock the lease ran until this write, by the leader's it had ended. In between another node took
 	// the slot by the leader's clock, confirmed, and was cut off. ZooKeeper got older data back, so we find our record.
 	if v.cl.ConfirmMs > 0 && e.hasPassed(p.previousBound(*v.slot), after.Mtime) {
@@ -288,7 +289,7 @@ func (p *proof) acked(d decision, v recorded, w timeguard.Stamped, after store.S
 			// confirmed before that (C3). p.bound stays, so that the next heartbeat finds the same expiry.
 			return Beat{}, errUnconfirm
 		}
-		lapsed = true
+		reconfirm = true
 	}
 	// The leader's stamp shows that less has passed than our clocks have counted, so that we confirm too early (C31).
 	//mutant:c31-beat-not-judged-again by TestStampOfABeatThatConfirmsTooEarly -> early := false
@@ -298,9 +299,9 @@ func (p *proof) acked(d decision, v recorded, w timeguard.Stamped, after store.S
 		return Beat{}, errUnconfirm
 	}
 	p.Incarnation = v.cl.Incarnation
-	p.compared, p.bound = true, d.slot.LeaseUntil
+	p.boundKnown, p.bound = true, d.slot.LeaseUntil
 	beat := Beat{LeaseUntil: d.slot.LeaseUntil, Confirmed: d.slot.Confirmed, Floor: p.Floor}
-	if lapsed {
+	if reconfirm {
 		beat.Wait = v.cl.ConfirmTime()
 	}
 	if beat.Confirmed {
@@ -341,7 +342,7 @@ func (p proof) continuesChain(v recorded, e evidence) bool {
 
 // previousBound returns the lease bound before our write. A later write of ours whose answer was lost is ignored.
 func (p proof) previousBound(found Slot) int64 {
-	if p.compared {
+	if p.boundKnown {
 		return p.bound
 	}
 	return p.knownBound(found)

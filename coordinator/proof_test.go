@@ -28,7 +28,7 @@ func planned() (proof, recorded, evidence, Report) {
 	cl := Cluster{UUID: "c", Slots: 16, LeaseMs: planLease.Milliseconds(), ConfirmMs: planConfirm, InUse: true,
 		HighestSlot: 7, Horizon: planNow + 90_000}
 	slot := Slot{Node: "me", Term: 5, Nonce: "n", Confirmed: true, LeaseUntil: claim.LeaseUntil}
-	t := proof{Claim: claim, stage: Confirmed, sinceGrant: sinceGrant{compared: true, bound: claim.LeaseUntil}}
+	t := proof{Claim: claim, stage: Confirmed, sinceGrant: sinceGrant{boundKnown: true, bound: claim.LeaseUntil}}
 	v := recorded{cl: &cl, clStat: store.Stat{Version: 2}, slot: &slot, stat: store.Stat{Version: 8, Mzxid: 1 << 32}}
 	e := evidence{now: planNow, at: timeguard.Moment{Boot: 50e9, Least: 50e9, Most: 50e9},
 		horizon:  horizon{known: cl.Horizon, usable: cl.Horizon},
@@ -44,12 +44,12 @@ func frozen(v recorded) { v.cl.FrozenUntil = planNow + 1 }
 type planRow struct {
 	change func(t *proof, v recorded, e *evidence, r *Report)
 	// The wanted decision: to be fenced for this reason, to renew, or what to write.
-	fenced                      string
-	renew                       bool
-	confirmed, confirms, lapsed bool
-	raises                      bool  // the horizon
-	h                           int64 // after planNow
-	waits                       int64 // until it may confirm, ms; 0: any
+	fenced                         string
+	renew                          bool
+	confirmed, confirms, reconfirm bool
+	raises                         bool  // the horizon
+	h                              int64 // after planNow
+	waits                          int64 // until it may confirm, ms; 0: any
 }
 
 var plans = map[string]planRow{
@@ -117,13 +117,13 @@ var plans = map[string]planRow{
 	}, confirmed: true, confirms: true, h: 60_000},
 	"a lease that had run out": {change: func(t *proof, v recorded, _ *evidence, _ *Report) {
 		t.LeaseUntil, v.slot.LeaseUntil, t.stage = planNow, planNow, Confirming
-	}, lapsed: true, h: 60_000, waits: planConfirm},
+	}, reconfirm: true, h: 60_000, waits: planConfirm},
 	"and the clock is not trusted by then": {change: func(t *proof, v recorded, _ *evidence, r *Report) {
 		t.LeaseUntil, v.slot.LeaseUntil, t.stage, r.Lease = planNow-5, planNow-5, Confirming, 0
-	}, lapsed: true, h: -5, waits: planConfirm},
+	}, reconfirm: true, h: -5, waits: planConfirm},
 	"and that has not waited yet": {change: func(t *proof, _ recorded, e *evidence, _ *Report) {
 		t.confirmAt, t.stage = e.at.Least+1, Confirming
-	}, lapsed: true, h: 60_000, waits: planConfirm},
+	}, reconfirm: true, h: 60_000, waits: planConfirm},
 	"and that has": {change: func(t *proof, v recorded, e *evidence, _ *Report) {
 		t.confirmAt, v.slot.Confirmed, t.stage = e.at.Least, false, Confirming
 	}, confirmed: true, confirms: true, h: 60_000},
@@ -163,9 +163,9 @@ func TestPlan(t *testing.T) {
 			p.slot.Name != e.self.Name || p.slot.ClockWrong != (r.Lease == 0) || p.slot.ReportedClock != planNow {
 			t.Errorf("%s: writes %+v", name, p.slot)
 		}
-		if p.slot.Confirmed != row.confirmed || p.confirms != row.confirms || p.lapsed != row.lapsed ||
+		if p.slot.Confirmed != row.confirmed || p.confirms != row.confirms || p.reconfirm != row.reconfirm ||
 			p.slot.LeaseUntil != planNow+row.h {
-			t.Errorf("%s: confirmed %t, confirms %t, lapsed %t, H %d", name, p.slot.Confirmed, p.confirms, p.lapsed,
+			t.Errorf("%s: confirmed %t, confirms %t, lapsed %t, H %d", name, p.slot.Confirmed, p.confirms, p.reconfirm,
 				p.slot.LeaseUntil-planNow)
 		}
 		if raises := p.cluster.Horizon != v.cl.Horizon; raises != row.raises ||
@@ -310,7 +310,7 @@ func TestPlanProperties(t *testing.T) {
 		v.cl.FrozenUntil = planNow + small("frozen until")
 		hold.confirmAt = e.at.Least + small("not before")*1e6
 		if !yes("compared") {
-			hold.compared = false
+			hold.boundKnown = false
 		}
 		if yes("expired") {
 			hold.becomeExpired(planNow+small("noticed at"), planNow+small("leader's time then"))
@@ -337,7 +337,7 @@ func TestPlanProperties(t *testing.T) {
 			t.Fatal("confirms in a freeze")
 		case p.slot.Confirmed && !v.slot.Confirmed && !p.confirms:
 			t.Fatal("is confirmed without the proof")
-		case p.slot.Confirmed && p.lapsed && !p.confirms:
+		case p.slot.Confirmed && p.reconfirm && !p.confirms:
 			t.Fatal("a lease that had run out stays confirmed")
 		}
 		after := store.Stat{Version: 9, Mzxid: 1, Mtime: planNow + small("written at")}

@@ -61,14 +61,14 @@ func (c *Coordinator) Register(ctx context.Context, cl Cluster, lease time.Durat
 	}
 	c.reading = clock
 	// A node that changes its worker has the ticket of the slot that it still holds, if ZooKeeper has not lost that.
-	holds, own := left.proof != nil && p.Ticket == left.proof.Ticket, -1
-	if holds {
+	sharesTicket, own := left.proof != nil && p.Ticket == left.proof.Ticket, -1
+	if sharesTicket {
 		own = left.proof.Worker // else the node's own record would vote for the node's clock
 	}
 	if err = c.checkClocks(ctx, own, check); err == nil {
 		err = c.acquireFree(ctx, p, lease)
 	}
-	if err != nil && !errors.Is(err, store.ErrUnreachable) && !holds {
+	if err != nil && !errors.Is(err, store.ErrUnreachable) && !sharesTicket {
 		c.dropTicket(ctx, p.Ticket, p.Node)
 		p.Ticket = ""
 	}
@@ -90,7 +90,7 @@ func (c *Coordinator) checkRegister(ctx context.Context, cl Cluster) error {
 	if cl.UUID != c.mine.UUID {
 		return &OtherClusterError{Found: cl.UUID, Ours: c.mine.UUID}
 	}
-	c.saw(cl)
+	c.noteCluster(cl)
 	if cl.Frozen(c.Now()) { // an early look: acquireIfFree decides by both clocks (C21)
 		return &FrozenError{Until: cl.FrozenUntil, By: cl.FrozenBy}
 	}
@@ -132,7 +132,7 @@ func (c *Coordinator) acquireIfFree(ctx context.Context, p *proof, worker int, l
 		if err != nil {
 			return false, err
 		}
-		c.saw(*v.cl)
+		c.noteCluster(*v.cl)
 		if worker > v.cl.HighestSlot {
 			if err := c.grow(ctx, v, worker); err != nil {
 				return false, err
@@ -220,7 +220,7 @@ func (c *Coordinator) writeAcquired(ctx context.Context, p *proof, worker int, v
 	p.becomeHolder(w, v.stat.Version+1, c.Interval, cl.Incarnation, slot.LeaseUntil)
 	c.proof = p
 	c.traceGrant("acquired", cl, e, old, slot)
-	c.saw(cl)
+	c.noteCluster(cl)
 	if old.Ticket != "" && old.Ticket != p.Ticket {
 		c.dropTicket(ctx, old.Ticket, old.Node)
 	}

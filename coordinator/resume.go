@@ -76,7 +76,7 @@ func (c *Coordinator) writeResumed(ctx context.Context, lease time.Duration) (ti
 			return 0, err
 		}
 		finding, why := p.finding(v, c.mine)
-		c.saw(*v.cl)
+		c.noteCluster(*v.cl)
 		if finding == FoundLost {
 			cl, err := c.announce(ctx, c.lossOf(p, v.cl, why))
 			switch {

@@ -48,7 +48,7 @@ func register(t *testing.T, st store.Store, cl coordinator.Cluster, name string)
 	if _, _, err := c.Register(ctx, cl, time.Hour, fine); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Show(ctx); err != nil {
+	if err := c.EnsureLiveLock(ctx); err != nil {
 		t.Fatal(err)
 	}
 	later = time.Minute

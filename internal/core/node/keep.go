@@ -115,7 +115,7 @@ func (k *keeper) beat(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := k.coord.Show(callCtx); err != nil {
+	if err := k.coord.EnsureLiveLock(callCtx); err != nil {
 		return err
 	}
 	return k.judgeClock(callCtx, beat.Clock)
@@ -219,7 +219,7 @@ func (k *keeper) untilNext() time.Duration {
 	if left := time.Duration(k.coord.ConfirmAt() - k.elapsed.AtLeast()); s.Stage != coordinator.Confirmed && left > 0 {
 		next = min(next, left)
 	}
-	if wait := k.coord.Waits(); wait > 0 {
+	if wait := k.coord.HearAgainIn(); wait > 0 {
 		next = min(next, wait)
 	}
 	if s.store.err != nil {

@@ -23,8 +23,8 @@ func (t seqTenure) Slot(session int64) seq.Slot {
 		Path: coordinator.SlotPath(s.tenure.Worker), Version: s.Claim.Chain.Version, Incarnation: s.Claim.Incarnation,
 	}
 	h.Wait = max(0, s.cluster.ConfirmTime()-s.Claim.Chain.Unbroken(n.elapsed.Now(), n.cfg.Heartbeat))
-	h.Wait = max(h.Wait, s.Peers.RelyAfter) // any heartbeat may end it
-	if s.Stage != coordinator.Confirmed || s.phase == Stopping || s.Peers.RelyIn != session {
+	h.Wait = max(h.Wait, s.Peers.HearAgainIn) // any heartbeat may end it
+	if s.Stage != coordinator.Confirmed || s.phase == Stopping || s.Peers.Session != session {
 		h.Wait = max(h.Wait, seq.StartsIn)
 	}
 	return h

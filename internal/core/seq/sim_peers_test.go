@@ -62,7 +62,7 @@ func (n *simNode) show(ctx context.Context) {
 	owner := coordinator.Owner{Node: n.disk.self, Worker: n.id}
 	co := coordinator.New(coordinator.Config{Store: n.store})
 	co.Recall(coordinator.Claim{Owner: owner})
-	if co.Show(ctx) == nil {
+	if co.EnsureLiveLock(ctx) == nil {
 		n.shownIn = session
 		n.h.note("node %d shows that it is live", n.id)
 	}
