@@ -39,10 +39,12 @@ if [[ $1 != --inside && $1 != --node ]]; then
     rm -rf "$home/disks"
     find /sys/fs/cgroup/*/flaked-n? -depth -type d -exec rmdir {} + 2>/dev/null || true
   }
-  trap clean EXIT
   clean
   mkdir -p "$home/disks"
-  unshare --net --mount --pid --fork --kill-child --mount-proc "$0" --inside "$@" 9>&-
+  # unshare ends with this script, and all of the cluster with unshare.
+  setpriv --pdeathsig KILL unshare --net --mount --pid --fork --kill-child --mount-proc "$0" --inside "$@" 9>&- &
+  trap 'kill -KILL $! 2>/dev/null || true; wait || true; sleep 1; clean' EXIT
+  wait $!
   exit
 fi
 
