@@ -180,7 +180,7 @@ func (r Record) Raised(next int64) Record {
 // Of two writes with one write count, either one will do if it has the higher next position. If they are of two lives
 // of the name, the one whose values go further comes back. The write count then grows above both.
 func PutBack(found *Record, known Record, highest int64) (next Record, due bool) {
-	//mutant:s8-lower-put-back by seqsim -> known = known.Raised(known.Next)
+	//mutant:s8-lower-put-back by TestPutBack -> known = known.Raised(known.Next)
 	known = known.Raised(max(known.Next, highest))
 	if found == nil {
 		return known, true
