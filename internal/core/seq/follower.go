@@ -44,9 +44,9 @@ type follower struct {
 	// seen has /cluster and /seq with their versions, as a round or a renewal last read them. Only renewals go by seen:
 	// if this node has written /seq since, the next one fails once, and reads both again. All else goes by known.
 	seen record.Found
-	// unmet are the buckets of records whose names this node has yet to meet: see meetAll.
-	unmet  []string
-	spread time.Duration // see the function spread
+	// unmarked are the buckets of records whose names are not marked for reading yet: see markAllNames.
+	unmarked []string
+	spread   time.Duration // see the function spread
 	// restored has the records that this node has put back, and that the others have not heard of yet: see tellInTime.
 	restored restored
 }
@@ -79,7 +79,7 @@ func (fo *follower) follow(ctx context.Context) (v view, followed bool, err erro
 		fo.forgetCluster()
 	}
 	young := fo.issuer.now()-fo.stateReadAt < int64(fo.issuer.cfg.Pulse.Apart(fo.issuer.cfg.Follow))
-	if fo.current && young && !fo.losses.mustMeet(fo.issuer.cfg.Elapsed.Now(), fo.cluster.ConfirmTime) {
+	if fo.current && young && !fo.losses.maySettle(fo.issuer.cfg.Elapsed.Now(), fo.cluster.ConfirmTime) {
 		return view{}, false, nil
 	}
 	for range maxConflicts {
@@ -126,24 +126,24 @@ func (fo *follower) compare(
 	return r.kind == follows, false, nil
 }
 
-// meetAll makes the next rounds meet all names that there are, so that the node learns each record. An operator may
-// have raised its next value, or created it again, and after a loss of data this node may be the only one left that
-// could know.
-func (fo *follower) meetAll(ctx context.Context) (err error) {
-	fo.unmet, err = fo.issuer.cfg.Store.Children(ctx, record.RecordsDir)
+// markAllNames makes the next rounds mark each name in ZooKeeper for reading, also names that the node does not know. So
+// the node reads each record. An operator may have raised its next value, or created it again, and after a loss of data
+// this node may be the only one left that could know.
+func (fo *follower) markAllNames(ctx context.Context) (err error) {
+	fo.unmarked, err = fo.issuer.cfg.Store.Children(ctx, record.RecordsDir)
 	if err != nil && !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
 	fo.issuer.series.markAll()
-	fo.losses.meet()
+	fo.losses.settle()
 	return nil
 }
 
-// meetMore marks the names in some of the buckets that meetAll has found, and reports whether that were all. It begins
-// none after this time, because requests must not wait long for it.
-func (fo *follower) meetMore(ctx context.Context, most time.Duration) (all bool, err error) {
-	for began := fo.issuer.now(); len(fo.unmet) > 0 && fo.issuer.now()-began < int64(most); {
-		some := fo.unmet[:min(len(fo.unmet), fo.issuer.cfg.Parallel)]
+// markBuckets marks the names in the buckets that markAllNames has found, and reports whether all are marked. After most
+// it begins no more buckets, because requests must not wait long. The next round goes on.
+func (fo *follower) markBuckets(ctx context.Context, most time.Duration) (all bool, err error) {
+	for began := fo.issuer.now(); len(fo.unmarked) > 0 && fo.issuer.now()-began < int64(most); {
+		some := fo.unmarked[:min(len(fo.unmarked), fo.issuer.cfg.Parallel)]
 		group, ctx := errgroup.WithContext(ctx)
 		for _, bucket := range some {
 			group.Go(func() error {
@@ -161,12 +161,12 @@ func (fo *follower) meetMore(ctx context.Context, most time.Duration) (all bool,
 		if err := group.Wait(); err != nil {
 			return false, err
 		}
-		fo.unmet = fo.unmet[len(some):]
+		fo.unmarked = fo.unmarked[len(some):]
 	}
-	if len(fo.unmet) > 0 {
+	if len(fo.unmarked) > 0 {
 		fo.issuer.Wake()
 	}
-	return len(fo.unmet) == 0, nil
+	return len(fo.unmarked) == 0, nil
 }
 
 // toPutBack returns the number of records that the node knows and has not compared in this incarnation. Those that it
@@ -245,7 +245,7 @@ func (fo *follower) forgetCluster() {
 		s.change(func() { s.vanish(longAgoNs); s.forgotten.Store(true) })
 		return true
 	})
-	fo.losses, fo.unmet, fo.current, fo.seen = knowsNothing(), nil, false, record.Found{}
+	fo.losses, fo.unmarked, fo.current, fo.seen = knowsNothing(), nil, false, record.Found{}
 	fo.restored.drop(len(fo.restored.all()))
 	fo.issuer.publish(func(p *progress) { *p = noProgress() })
 }

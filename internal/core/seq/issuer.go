@@ -9,7 +9,8 @@
 // Three types to read:
 //
 //   - Issuer is all sequences of a node. Take issues values, or makes a request wait. Rounds keep it: all I/O of
-//     ZooKeeper happens in Rounds.Round, and at the end in Rounds.giveBack. For each series, work reads what a decision needs, decides, and makes one write.
+//     ZooKeeper happens in Rounds.Round, and at the end in Rounds.giveBack. For each series, work reads what a
+//     decision needs, decides, and makes one write.
 //   - series is one sequence on the node: its record as last known, and the requests that wait. Its mode issues the
 //     values: segment from a stock of positions, strict after each write, ordered while this node is the owner. decide
 //     returns the step that is due, without I/O.
@@ -195,8 +196,8 @@ func New(cfg Config) (*Issuer, *Rounds) {
 
 // Take appends n values of a sequence to to, in ascending order, n >= 1. whole means that no other value of the
 // sequence may lie between them. Take does no I/O. It returns a *record.Refusal, the *ids.ReplyError of an owner that
-// refused, or sequence.ErrPending if the node has to fetch positions first. Then it calls wake once, later, and the caller calls
-// Take again with the same w.
+// refused, or sequence.ErrPending if the node has to fetch positions first. After ErrPending, wake is called once, later,
+// and the caller must call Take again with the same w.
 func (i *Issuer) Take(
 	w *sequence.Wait, name []byte, n int, whole bool, wake func(), to []worker.Run,
 ) ([]worker.Run, error) {

@@ -37,10 +37,10 @@ type journal struct {
 
 	found journalFound // as the process before left it, until resume has taken it over or dropped it
 
-	mu    sync.Mutex // guards these, never held during I/O
-	begun bool       // resume has done that
-	node  string     // the identity of the node, "" before it has a worker
-	due   []*series  // whose entry may have to change. Each is in it once: see series.due
+	mu      sync.Mutex // guards these, never held during I/O
+	resumed bool       // resume has taken over found, or dropped it
+	node    string     // the identity of the node, "" before it has a worker
+	due     []*series  // whose entry may have to change. Each is in it once: see series.due
 
 	// Only the goroutine that writes the file uses these.
 	writtenBy string // journalHead.Node as the file has it
@@ -154,7 +154,7 @@ func (rs *Rounds) resume(cluster ClusterInfo) (dropped bool) {
 		j.node = cluster.Self
 		signal(j.woken) // the next process has this identity
 	}
-	begun := j.begun
+	begun := j.resumed
 	j.mu.Unlock()
 	if begun {
 		return false
@@ -172,7 +172,7 @@ func (rs *Rounds) resume(cluster ClusterInfo) (dropped bool) {
 		rs.goOnWith(found)
 	}
 	j.mu.Lock()
-	j.begun = true
+	j.resumed = true
 	j.mu.Unlock()
 	return dropped
 }
@@ -291,7 +291,7 @@ func (i *Issuer) saveJournal() (again bool) {
 func (j *journal) popDue() (due []*series, node string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if !j.begun || j.node == "" {
+	if !j.resumed || j.node == "" {
 		return nil, ""
 	}
 	due, j.due = j.due, nil
@@ -301,14 +301,14 @@ func (j *journal) popDue() (due []*series, node string) {
 // planBounds returns the entries that the journal must have of some sequences, and the bounds that count then. again: some
 // must be looked at again in a second.
 func (i *Issuer) planBounds(some []*series) (changes entries, bounds []planned, again bool) {
-	now, few := i.now(), leastMargin(i.journal.sequences())
+	now, minMargin := i.now(), leastMargin(i.journal.sequences())
 	changes = make(entries, len(some))
 	for _, s := range some {
 		s.due.Store(false) // before anything is looked at: a change from now on makes it due again
 		s.Mu.Lock()
 		h := s.kept
 		if m := s.stocked(); m != nil && h == nil {
-			bound, busy := m.planBound(now, few)
+			bound, busy := m.planBound(now, minMargin)
 			if again = again || busy; busy {
 				i.journal.add(s)
 			}
@@ -383,12 +383,13 @@ func (i *Issuer) keepJournal(ctx context.Context) {
 	}
 }
 
-// planBound returns the bound that should count next, and lowers the present one if it should be lower. It lies above
-// what the requests that wait need, and what the node issues in a second, or few. A lower bound counts at once. busy:
-// the bound should go down when the sequence has been quiet for a second.
-func (s *segment) planBound(now, few int64) (bound int64, busy bool) {
+// planBound returns the bound that should count next. Below it, the stock has the positions that the waiting requests
+// need, and a margin: what the node issues in a second and a quarter, but at least minMargin. If the bound must fall,
+// planBound lowers it at once, in memory. busy: the margin is above minMargin, so the bound must fall when the sequence
+// has been quiet for a second.
+func (s *segment) planBound(now, minMargin int64) (bound int64, busy bool) {
 	second := s.pace.second(s.Issued, now)
-	margin := max(few, second+second/4)
+	margin := max(minMargin, second+second/4)
 	s.wakeBelow = margin / 5
 	bound = s.stock.Bound()
 	need := s.needs().all
@@ -400,7 +401,7 @@ func (s *segment) planBound(now, few int64) (bound int64, busy bool) {
 		//mutant:s30-lowered-on-the-disk-first by seqsim ->
 		s.stock.SetBound(bound)
 	}
-	return bound, margin > few
+	return bound, margin > minMargin
 }
 
 // boundFor returns a bound below which requests for need positions find theirs, and margin more.

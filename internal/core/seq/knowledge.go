@@ -20,7 +20,7 @@ import (
 //	             confirming time has passed since entered and since heard (S9).
 //	settled      The node has begun to read all records again since then (S36). It may take positions.
 //
-//	unread, puttingBack ── learn ──► counting ── meet ──► settled
+//	unread, puttingBack ── learn ──► counting ── settle ──► settled
 //	settled ── lostCount, or learn that another one still puts back ──► counting
 //	all but unread ── enter ──► behind ── fixTime ──► puttingBack
 //
@@ -120,9 +120,10 @@ func (k knowledge) putBackLeft(now timeguard.Moment, confirm time.Duration) (lef
 	return left
 }
 
-// mustMeet reports whether the node must read all records now: others have put back what they know better, and it has
-// not read them again since (S36). A record that this node has put back itself may be another one by now.
-func (k knowledge) mustMeet(now timeguard.Moment, confirm time.Duration) bool {
+// maySettle reports whether the node must begin to read all records again now, and so settles: it is counting, and the
+// time is over in which others put back what they know better (S36). A record that this node has put back itself may be
+// another one by now.
+func (k knowledge) maySettle(now timeguard.Moment, confirm time.Duration) bool {
 	_, counts := k.phase.(counting)
 	return counts && k.putBackLeft(now, confirm) == 0
 }
@@ -276,8 +277,8 @@ const putsBackFor = time.Minute
 // lostCount notes that there were more changes than /seq has names of, so that all records must be read again (S28).
 func (k *knowledge) lostCount() { k.phase = counting{k.seq()} }
 
-// meet notes that the node begins to read all records again (S36).
-func (k *knowledge) meet() { k.phase = settled{k.seq()} }
+// settle notes that the node begins to read all records again (S36).
+func (k *knowledge) settle() { k.phase = settled{k.seq()} }
 
 // putBackUnknown returns the state that a node writes when the confirming time is over and nobody has put the state
 // back. It knows none of its own. The data may be older by what has passed on the clock of ZooKeeper's leader since the
@@ -407,10 +408,10 @@ func (p *progress) followed(session int64) coordinator.Change {
 	return coordinator.Change{}
 }
 
-// isIn reports whether a witness file that was written after saved has what f reports: the changes, and the
-// last jump of the sequence time (S24).
-func (f following) isIn(saved *following) bool {
-	return saved != nil && f.Change == saved.Change && f.jumpedWith(saved.state)
+// isCoveredBy reports whether the witness file has what operators may hear of f: the same changes, and the last jump of
+// the sequence time (S24). covered is saver.covered, nil if there is no file.
+func (f following) isCoveredBy(covered *following) bool {
+	return covered != nil && f.Change == covered.Change && f.jumpedWith(covered.state)
 }
 
 // jumpedWith reports whether f is of the cluster of st, and has its last jump of the sequence time.

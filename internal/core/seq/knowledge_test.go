@@ -124,7 +124,7 @@ func TestPhases(t *testing.T) {
 			}
 			c := ClusterInfo{UUID: "c", ConfirmTime: 10 * s}
 			r := k.observe(v, now, now, hold, c)
-			due := k.mustMeet(now, c.ConfirmTime)
+			due := k.maySettle(now, c.ConfirmTime)
 			if r.kind != l.want || kind(k.phase) != l.phase || due != l.due {
 				t.Errorf("%s, look %d: reaction %d in phase %T, must read all: %v", title, n, r.kind, k.phase, due)
 			}
@@ -133,7 +133,7 @@ func TestPhases(t *testing.T) {
 					known.state.Incarnation, k.phase, k.incarnation)
 			}
 			if due {
-				k.meet()
+				k.settle()
 			}
 		}
 	}

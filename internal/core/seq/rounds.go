@@ -38,11 +38,11 @@ func newRounds(of *Issuer) *Rounds {
 	rs := &Rounds{issuer: of, follower: follower{issuer: of}}
 	rs.follower.losses, rs.agenda.roundTime = knowsNothing(), longestRound
 	rs.issuer.progress.Store(new(noProgress()))
-	rs.saver.beside = rs.writing.Go
-	rs.saver.keep = func(Witness) error { return nil }
+	rs.saver.inBackground = rs.writing.Go
+	rs.saver.write = func(Witness) error { return nil }
 	if of.cfg.Dir != nil {
 		rs.saver.file.log = entryLog{dir: of.cfg.Dir, name: witnessName}
-		rs.saver.keep = rs.saver.file.save
+		rs.saver.write = rs.saver.file.save
 	}
 	return rs
 }
@@ -162,7 +162,7 @@ func (rs *Rounds) Round(ctx context.Context) (err error) {
 	}
 	current := followed // v has /seq as it is
 	if followed {       // at each heartbeat only: it looks at all series
-		told, err := rs.tellAndMeet(ctx, v)
+		told, err := rs.tellAndSettle(ctx, v)
 		if err != nil {
 			return err
 		}
@@ -171,7 +171,7 @@ func (rs *Rounds) Round(ctx context.Context) (err error) {
 	if err := rs.keepPlace(ctx, followed); err != nil {
 		return err
 	}
-	met, err := rs.follower.meetMore(ctx, rs.agenda.roundTime/2)
+	allMarked, err := rs.follower.markBuckets(ctx, rs.agenda.roundTime/2)
 	if err != nil {
 		return err
 	}
@@ -191,7 +191,7 @@ func (rs *Rounds) Round(ctx context.Context) (err error) {
 		rs.agenda.unfinished = true
 		rs.issuer.Wake()
 	}
-	if met && complete && !slices.ContainsFunc(rs.issuer.series.list(), (*series).isStale) {
+	if allMarked && complete && !slices.ContainsFunc(rs.issuer.series.list(), (*series).isStale) {
 		rs.hasFollowed(sent)
 	}
 	return rs.follower.raiseTime(ctx, v)
@@ -244,14 +244,14 @@ func (rs *Rounds) waitForState(ctx context.Context, v view) (err error) {
 	return err
 }
 
-// tellAndMeet tells the others what the node still puts back, and begins to read all records again when nobody puts any
-// back any more. told: /seq is no longer as v has it.
-func (rs *Rounds) tellAndMeet(ctx context.Context, v view) (told bool, err error) {
+// tellAndSettle tells the others what the node still puts back, and settles when nobody puts back anything any more: it
+// begins to read all records again. told: /seq is no longer as v has it.
+func (rs *Rounds) tellAndSettle(ctx context.Context, v view) (told bool, err error) {
 	lost := rs.follower.toPutBack()
 	rs.agenda.bound(rs.issuer.owners.Used(), lost, rs.follower.cluster.ConfirmTime)
 	told, err = rs.follower.tellInTime(ctx, v, lost)
-	if err == nil && rs.follower.losses.mustMeet(rs.issuer.cfg.Elapsed.Now(), rs.follower.cluster.ConfirmTime) {
-		err = rs.follower.meetAll(ctx)
+	if err == nil && rs.follower.losses.maySettle(rs.issuer.cfg.Elapsed.Now(), rs.follower.cluster.ConfirmTime) {
+		err = rs.follower.markAllNames(ctx)
 	}
 	return told, err
 }
@@ -281,7 +281,7 @@ func (rs *Rounds) hasFollowed(sent int64) {
 	}
 	rs.saveWitnessIfDue(f)
 	//mutant:s25-before-the-disk by TestWitnessOnADiskThatHangs -> if true {
-	if f.isIn(rs.saver.savedAs) { // the disk has it (S25)
+	if f.isCoveredBy(rs.saver.covered) { // the disk has it (S25)
 		rs.issuer.publish(func(p *progress) { p.saved = &f })
 	}
 }

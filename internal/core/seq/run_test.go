@@ -71,9 +71,9 @@ func TestWaitReturnsAfterTheLastWrite(t *testing.T) {
 		a := s.node()
 		is := a.is
 		dir := &hangingDir{hangs: make(chan struct{}, 1), goOn: make(chan struct{})}
-		is.saver.beside = is.writing.Go
-		is.saver.keep = witnessIn(dir).save
-		is.saver.savedAs, is.saver.saveBeganAt = nil, 0
+		is.saver.inBackground = is.writing.Go
+		is.saver.write = witnessIn(dir).save
+		is.saver.covered, is.saver.saveBeganAt = nil, 0
 		s.run(time.Second)
 		if is.saveWitnessIfDue(following{state: record.State{Jumped: 1}}); is.saver.saving == nil {
 			t.Fatal("nothing is written")

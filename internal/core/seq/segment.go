@@ -22,7 +22,8 @@ type segment struct {
 	// lastBlock is the last block that the node took, in the incarnation lastIncarnation of the sequence.
 	lastBlock       positions.Block
 	lastIncarnation int64
-	// target is the number of positions that the node issues in the supply, when it last took a block.
+	// target is the number of positions that the node would issue in the supply time (positions.Demand.Supply), at the
+	// rate that it had when it last took a block.
 	target int64
 	// attempts are the writes with unknown outcome. All were made at the version tried.
 	attempts []mode.Write

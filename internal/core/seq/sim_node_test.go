@@ -136,9 +136,9 @@ func (n *simNode) start(resumes bool) {
 	n.is.issuer.owners.Beside = func(f func()) { n.flights = append(n.flights, f) }
 	n.is.issuer.owners.Each = oneByOne
 	n.is.issuer.journal = n.openJournal()
-	n.is.saver.keep = func(w Witness) error { n.disk.witness = &w; return nil }
+	n.is.saver.write = func(w Witness) error { n.disk.witness = &w; return nil }
 	n.saving, n.journaling, n.dueAgain = nil, false, false
-	n.is.saver.beside = func(f func()) {
+	n.is.saver.inBackground = func(f func()) {
 		if n.saving = f; n.h.now%4 != 0 { // else the disk is slow
 			n.endSaving()
 		}

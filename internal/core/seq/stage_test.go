@@ -132,7 +132,7 @@ func (a *actor) restart() {
 		Elapsed:  timeguard.NewElapsed(a.Machine),
 		Parallel: 1, Address: a.address, Pass: a.pass,
 	})
-	a.is.saver.beside = func(f func()) { f() }
+	a.is.saver.inBackground = func(f func()) { f() }
 	a.goes = a.is.issuer.owners.Beside
 	a.is.issuer.owners.Beside = func(f func()) { a.flights = append(a.flights, f) }
 	a.is.issuer.owners.Each = oneByOne

@@ -29,7 +29,7 @@ func (rs *Rounds) giveBackRests(ctx context.Context) error {
 	views, err := rs.lookAtRests(ctx, rests)
 	if err != nil && rs.issuer.outlasts() { // nothing goes back: all of it stays in the journal
 		for k := range rests {
-			rests[k].returns = nil
+			rests[k].giveStep = nil
 		}
 	}
 	if saved := rs.saveRests(rests); saved != nil {
@@ -37,15 +37,15 @@ func (rs *Rounds) giveBackRests(ctx context.Context) error {
 	}
 	for k, r := range rests {
 		if ctx.Err() != nil { // the time is over: the journal keeps the rest
-			rests[k].returns = nil
+			rests[k].giveStep = nil
 		}
-		if rests[k].returns == nil {
+		if rests[k].giveStep == nil {
 			continue
 		}
-		again, failed := rs.follower.round().commit(ctx, r.s, views[k], *r.returns)
+		again, failed := rs.follower.round().commit(ctx, r.s, views[k], *r.giveStep)
 		err = errors.Join(err, failed)
 		if again || failed != nil && !errors.Is(failed, store.ErrUnreachable) { // nothing was written
-			rests[k].returns = nil
+			rests[k].giveStep = nil
 		}
 	}
 	return errors.Join(err, rs.saveRests(rests)) // it has again what could not be given back
@@ -56,9 +56,9 @@ type rest struct {
 	s    *series
 	keep held
 	give record.Remainder
-	// may: the node could give that back. returns is the step that does so. nil: the journal keeps it.
-	may     bool
-	returns *step
+	// canGive: the node could give that back. giveStep is the step that does so. nil: the journal keeps it.
+	canGive  bool
+	giveStep *step
 }
 
 // outlasts reports whether what the node holds outlasts the process.
@@ -88,7 +88,7 @@ func (rs *Rounds) collectRests() (all []rest) {
 			give, may := m.takeRest()
 			give.Block.First = max(give.Block.First, split)
 			if any {
-				all = append(all, rest{s: s, keep: keep, give: give, may: may && give.Block.Len() > 0})
+				all = append(all, rest{s: s, keep: keep, give: give, canGive: may && give.Block.Len() > 0})
 			}
 		}
 		s.Mu.Unlock()
@@ -99,7 +99,7 @@ func (rs *Rounds) collectRests() (all []rest) {
 // lookAtRests reads the records, and decides which rests can be given back.
 func (rs *Rounds) lookAtRests(ctx context.Context, rests []rest) (views []view, err error) {
 	views = make([]view, len(rests))
-	if !slices.ContainsFunc(rests, func(r rest) bool { return r.may }) {
+	if !slices.ContainsFunc(rests, func(r rest) bool { return r.canGive }) {
 		return views, nil
 	}
 	rs.follower.noteConnection()
@@ -111,7 +111,7 @@ func (rs *Rounds) lookAtRests(ctx context.Context, rests []rest) (views []view, 
 		return views, errors.New("this node may not write now")
 	}
 	for k, r := range rests {
-		if !r.may {
+		if !r.canGive {
 			continue
 		}
 		v, err := rd.look(ctx, r.s, true)
@@ -124,7 +124,7 @@ func (rs *Rounds) lookAtRests(ctx context.Context, rests []rest) (views []view, 
 		if after, possible := v.Record.ReturnOf(r.give, v.Incarnation()); possible {
 			w := mode.Write{Write: record.Write{Record: after}}
 			st := stepOf(w, r.s.Name, v.View, rs.issuer.cfg.Nonce(), rs.issuer.cfg.By)
-			rests[k].returns, views[k] = &st, v
+			rests[k].giveStep, views[k] = &st, v
 		}
 	}
 	return views, nil
@@ -150,7 +150,7 @@ func (rs *Rounds) saveRests(rests []rest) error {
 		}
 		for _, r := range rests {
 			//mutant:s33-given-back-and-kept by seqsim -> if false {
-			if r.returns != nil { // out of the journal before it is returned (S33)
+			if r.giveStep != nil { // out of the journal before it is returned (S33)
 				r.keep = r.keep.below(r.give.Block.First)
 			}
 			changes[r.s.Name] = r.keep.entry()

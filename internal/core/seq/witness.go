@@ -78,26 +78,27 @@ const saveEvery = time.Minute
 
 // saver has the state of the writes of the witness file.
 type saver struct {
-	// keep writes the witness file. Without a state directory it does nothing. beside calls it in another goroutine.
-	file   witnessFile
-	keep   func(Witness) error
-	beside func(func())
+	// write writes the witness file, or nothing without a state directory. inBackground calls it in another goroutine.
+	file         witnessFile
+	write        func(Witness) error
+	inBackground func(func())
 	// saving is the write that runs now, nil for none. saveBeganAt is the time at which the last write began, ns of
-	// AtMost. savedAs says how far the node had followed the changes before the last successful write, nil for none.
+	// AtMost. covered says how far the node had followed the changes that the file has, nil if no write has succeeded.
 	saving      *saving
 	saveBeganAt int64
-	savedAs     *following
+	covered     *following
 }
 
 // saving is a write of the witness file. It runs beside the rounds, so that a disk that hangs delays no values.
 type saving struct {
-	as    following // what operators may hear of when it is written
-	ended chan error
+	covers following // saver.covered when the write has succeeded: operators may hear of these changes then
+	ended  chan error
 }
 
 // saveWitnessIfDue begins to write the witness file, unless it has f and is young, or is being written.
 func (rs *Rounds) saveWitnessIfDue(f following) {
-	if rs.saver.saving != nil || f.isIn(rs.saver.savedAs) && rs.issuer.now()-rs.saver.saveBeganAt < int64(saveEvery) {
+	young := rs.issuer.now()-rs.saver.saveBeganAt < int64(saveEvery)
+	if rs.saver.saving != nil || f.isCoveredBy(rs.saver.covered) && young {
 		return
 	}
 	w, ok := rs.witness()
@@ -106,8 +107,8 @@ func (rs *Rounds) saveWitnessIfDue(f following) {
 	}
 	s := &saving{f, make(chan error, 1)}
 	rs.saver.saving, rs.saver.saveBeganAt = s, rs.issuer.now()
-	rs.saver.beside(func() {
-		s.ended <- rs.saver.keep(w)
+	rs.saver.inBackground(func() {
+		s.ended <- rs.saver.write(w)
 		rs.issuer.Wake()
 	})
 	rs.endSave()
@@ -125,11 +126,11 @@ func (rs *Rounds) endSave() {
 			"so it does not report the changes that it has followed", "error", err)
 		return
 	}
-	rs.saver.savedAs = &s.as
-	fo, as := &rs.follower, s.as
+	rs.saver.covered = &s.covers
+	fo, as := &rs.follower, s.covers
 	k := fo.losses.seq() // nil: the node has joined another cluster meanwhile
 	if k != nil && as.session == fo.session && as.Incarnation == fo.losses.incarnation && as.jumpedWith(k.state) {
-		rs.issuer.publish(func(p *progress) { p.saved = &s.as })
+		rs.issuer.publish(func(p *progress) { p.saved = &s.covers })
 	}
 }
 
@@ -145,7 +146,7 @@ func (rs *Rounds) saveLast() {
 		if !ok {
 			return rs.saveMet()
 		}
-		return rs.saver.keep(w)
+		return rs.saver.write(w)
 	})
 	if err != nil {
 		rs.issuer.cfg.Log.Warn("sequences: could not save what this node knows of the records", "error", err)
@@ -163,7 +164,7 @@ func (rs *Rounds) saveMet() error {
 		return nil
 	}
 	w.Met = rs.issuer.cfg.Met()
-	return rs.saver.keep(w)
+	return rs.saver.write(w)
 }
 
 // remember takes over what an earlier process of this node has saved. It must be called before Round.

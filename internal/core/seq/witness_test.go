@@ -79,7 +79,7 @@ func TestWitnessOnADiskThatHangs(t *testing.T) {
 	s := newStage(t)
 	a := s.node()
 	var hang []func()
-	a.is.saver.beside = func(f func()) { hang = append(hang, f) }
+	a.is.saver.inBackground = func(f func()) { hang = append(hang, f) }
 	s.create("orders", plain(), settings(1000))
 	s.run(5 * time.Second)
 	if got := a.ask("orders", 1, false).first(); got != 1 {
@@ -101,7 +101,7 @@ func TestFirstWitnessOnADiskThatHangs(t *testing.T) {
 	a := s.newNode()
 	a.restart()
 	var hang []func()
-	a.is.saver.beside = func(f func()) { hang = append(hang, f) }
+	a.is.saver.inBackground = func(f func()) { hang = append(hang, f) }
 	s.run(stageConfirm + time.Second)
 	if r := a.is.issuer.Report(); r.State.Cluster != "" || len(hang) != 1 {
 		t.Fatalf("followed %+v, and %d writes have begun", r.State, len(hang))
@@ -118,7 +118,7 @@ func TestWitnessOfAnotherCluster(t *testing.T) {
 	s, a := newOrder(t)
 	s.run(5 * time.Second)
 	var hang []func()
-	a.is.saver.beside = func(f func()) { hang = append(hang, f) }
+	a.is.saver.inBackground = func(f func()) { hang = append(hang, f) }
 	s.set("order", operator.Change{Settings: func(set *record.Settings) { set.SupplyMs++ }})
 	s.run(4 * time.Second)
 	a.cluster.UUID = "d"
@@ -163,7 +163,7 @@ func TestJumpOfTheTimeIsKeptAtOnce(t *testing.T) {
 	a.noteLoss()
 	s.run(stageConfirm + 5*time.Second)
 	var kept int64
-	a.is.saver.keep = func(w Witness) error { kept = w.Last.Time; return nil }
+	a.is.saver.write = func(w Witness) error { kept = w.Last.Time; return nil }
 	v := s.view("order")
 	st := *v.State
 	st.Time += 40_000
@@ -185,7 +185,7 @@ func TestWitnessOfAnotherClusterBeforeItsState(t *testing.T) {
 	s.create("order", plain(), settings(1000))
 	s.run(5 * time.Second)
 	var hang []func()
-	a.is.saver.beside = func(f func()) { hang = append(hang, f) }
+	a.is.saver.inBackground = func(f func()) { hang = append(hang, f) }
 	s.set("order", operator.Change{Settings: func(set *record.Settings) { set.SupplyMs++ }})
 	s.run(4 * time.Second)
 	if len(hang) != 1 {
