@@ -113,19 +113,19 @@ func (c *conn) ended(err error) {
 // whether the connection goes on.
 func (c *conn) answer(ctx context.Context, eof bool) bool {
 	then := needFlush
-	for may := c.atOnce(); then >= needFlush; {
+	for allowed := c.atOnce(); then >= needFlush; {
 		ok := false
-		if then, ok = c.step(ctx, eof, may); !ok {
+		if then, ok = c.step(ctx, eof, allowed); !ok {
 			return false
 		}
 		if then == needWake && !c.awaitSequence(ctx) {
 			return false
 		}
 		if c.s.order.n == 0 {
-			may = c.atOnce()
+			allowed = c.atOnce()
 			continue
 		}
-		if may, ok = c.awaitTurn(ctx); !ok {
+		if allowed, ok = c.awaitTurn(ctx); !ok {
 			return false
 		}
 	}
@@ -151,7 +151,7 @@ func (c *conn) atOnce() int {
 // awaitTurn waits for the turn and returns how many IDs may be taken in it. It returns
 // false if the client is gone or the server cuts its connections. The connection has no
 // output buffer while it waits.
-func (c *conn) awaitTurn(ctx context.Context) (may int, ok bool) {
+func (c *conn) awaitTurn(ctx context.Context) (allowed int, ok bool) {
 	o, turns := &c.s.order, &c.l.srv.turns
 	if turns.acquire(ctx, &c.place, c.woken, o.lacks(), c.s.halfClosed) != nil {
 		return 0, false
@@ -163,7 +163,7 @@ func (c *conn) awaitTurn(ctx context.Context) (may int, ok bool) {
 			return 0, false
 		}
 	}
-	return c.place.may, true
+	return c.place.allowed, true
 }
 
 // awaitSequence waits until the session is woken, or must no longer wait for a sequence. It returns
@@ -186,11 +186,11 @@ func (c *conn) awaitSequence(ctx context.Context) bool {
 
 // step answers up to one flush of output, and passes the turn on if the connection has
 // it. It reports whether the connection goes on.
-func (c *conn) step(ctx context.Context, eof bool, may int) (then after, ok bool) {
+func (c *conn) step(ctx context.Context, eof bool, allowed int) (then after, ok bool) {
 	c.s.takeBuffer()
-	used, then := c.s.consume(ctx, c.in[c.r:c.w], eof, may)
+	used, then := c.s.consume(ctx, c.in[c.r:c.w], eof, allowed)
 	c.r += used
-	if c.place.may > 0 {
+	if c.place.allowed > 0 {
 		c.l.srv.turns.release(&c.place, c.s.took)
 	}
 	if then == failed || !c.flush() {

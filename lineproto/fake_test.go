@@ -331,14 +331,14 @@ func talk(s *Server, parts ...string) (out string, closed bool) {
 	return talkInTurns(s, maxSlice, parts...)
 }
 
-// talkInTurns does what talk does, with may IDs in each turn.
-func talkInTurns(s *Server, may int, parts ...string) (out string, closed bool) {
+// talkInTurns does what talk does, with allowed IDs in each turn.
+func talkInTurns(s *Server, allowed int, parts ...string) (out string, closed bool) {
 	woken := make(wakeSignal, 1)
 	ss := &session{srv: s, waker: woken}
 	var all, in []byte
 	step := func(eof bool) after {
 		for {
-			used, then := ss.consume(context.Background(), in, eof, may)
+			used, then := ss.consume(context.Background(), in, eof, allowed)
 			in = in[used:]
 			all = append(all, ss.out...)
 			ss.out = ss.out[:0]

@@ -169,11 +169,11 @@ func (l *loop) giveTurns(ctx context.Context) {
 			}
 			return
 		}
-		c, may := p.owner.(*loopConn), p.may
+		c, allowed := p.owner.(*loopConn), p.allowed
 		if l.paused {
-			may = 0 // it has had other work: its next order joins the wait
+			allowed = 0 // it has had other work: its next order joins the wait
 		}
-		l.answer(ctx, c, c.rest, may)
+		l.answer(ctx, c, c.rest, allowed)
 		l.turns.done(p, c.s.took, l.paused)
 		left -= max(l.worked, leastWork)
 	}
@@ -340,12 +340,12 @@ func (l *loop) atOnce() int {
 	return l.turns.atOnce()
 }
 
-// answer executes the requests in in, up to one flush of output and up to may IDs. Then
+// answer executes the requests in in, up to one flush of output and up to allowed IDs. Then
 // other connections have their turn.
-func (l *loop) answer(ctx context.Context, c *loopConn, in []byte, may int) {
+func (l *loop) answer(ctx context.Context, c *loopConn, in []byte, allowed int) {
 	c.s.takeBuffer()
 	c.s.waited = l.waited
-	used, then := c.s.consume(ctx, in, c.eof, may)
+	used, then := c.s.consume(ctx, in, c.eof, allowed)
 	if c.s.took > 0 {
 		l.waited = 0
 	}

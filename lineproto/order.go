@@ -140,18 +140,18 @@ func (s *session) stretch(count int) {
 func (s *session) issue(ctx context.Context) (done bool) {
 	o := &s.order
 	switch {
-	case !o.waits && o.n > s.may:
-		s.may = 0 // not at once: all of it waits for a turn
-	case o.waits && !o.accepted && s.may > 0:
+	case !o.waits && o.n > s.allowed:
+		s.allowed = 0 // not at once: all of it waits for a turn
+	case o.waits && !o.accepted && s.allowed > 0:
 		if e := s.acceptOrder(); e != nil {
 			s.failOrder(e)
 			return true
 		}
 	}
-	for s.may > 0 {
+	for s.allowed > 0 {
 		var r worker.Run
 		var err error
-		n := min(o.lacks(), s.may)
+		n := min(o.lacks(), s.allowed)
 		if s.mustNotBlock {
 			r, s.pause, err = s.srv.cfg.Backend.Try(n, s.waited)
 		} else {
@@ -162,7 +162,7 @@ func (s *session) issue(ctx context.Context) (done bool) {
 			s.failOrder(replies.Of(err))
 			return true
 		case r.Len == 0 && s.pause.For > 0:
-			s.may = 0
+			s.allowed = 0
 			continue
 		case r.Len < 1 || r.Len > n:
 			s.failOrder(errReserved(r.Len, n))
@@ -170,8 +170,8 @@ func (s *session) issue(ctx context.Context) (done bool) {
 		}
 		o.got += r.Len
 		s.took += r.Len
-		if s.may -= r.Len; r.Len < n && !s.mustNotBlock {
-			s.may = 0 // the next reservation would wait
+		if s.allowed -= r.Len; r.Len < n && !s.mustNotBlock {
+			s.allowed = 0 // the next reservation would wait
 		}
 		if o.accepted {
 			s.srv.backlog.Add(-int64(r.Len))

@@ -27,11 +27,11 @@ func asking(t *testing.T, s *Server, in string) *asked {
 }
 
 // turn gives the session a turn of may IDs, and returns its output.
-func (a *asked) turn(may int) string {
+func (a *asked) turn(allowed int) string {
 	a.t.Helper()
-	used, then := a.consume(a.t.Context(), a.in, false, may)
-	if a.in = a.in[used:]; then == finished || a.took > may {
-		a.t.Fatalf("status %d after %d IDs in a turn of %d", then, a.took, may)
+	used, then := a.consume(a.t.Context(), a.in, false, allowed)
+	if a.in = a.in[used:]; then == finished || a.took > allowed {
+		a.t.Fatalf("status %d after %d IDs in a turn of %d", then, a.took, allowed)
 	}
 	out := string(a.out)
 	a.out = a.out[:0]

@@ -184,7 +184,7 @@ func (s *Server) Reserve(ctx context.Context, n int) (worker.Run, error) {
 	}
 	var run worker.Run
 	defer func() { s.turns.release(&p, run.Len) }() // even after a panic, which net/http survives
-	run, err := s.cfg.Backend.Reserve(ctx, min(n, p.may))
+	run, err := s.cfg.Backend.Reserve(ctx, min(n, p.allowed))
 	return run, err
 }
 

@@ -74,9 +74,9 @@ type session struct {
 	uuid  string
 	owner *sequence.Ownership
 
-	// order is the order under way. may is how many IDs the session may still take in this turn.
-	order order
-	may   int
+	// order is the order under way. allowed is how many IDs the session may still take in this turn.
+	order   order
+	allowed int
 	// multi is nil outside of MULTI and EXEC.
 	multi *transaction
 	// took is how many IDs the turn took.
@@ -103,10 +103,10 @@ type session struct {
 // consume executes the requests in in, in order. used is how many bytes of in are
 // consumed: the next call must get in without them. eof means that nothing follows in.
 // consume stops when out holds outBound bytes, so it never waits for the client. It
-// takes up to may IDs, and stops at an order that needs more. A panic ends the connection and nothing else.
-func (s *session) consume(ctx context.Context, in []byte, eof bool, may int) (used int, then after) {
+// takes up to allowed IDs, and stops at an order that needs more. A panic ends the connection and nothing else.
+func (s *session) consume(ctx context.Context, in []byte, eof bool, allowed int) (used int, then after) {
 	defer s.closeOnPanic(in, &used, &then)
-	s.may, s.took, s.pause = may, 0, worker.Pause{}
+	s.allowed, s.took, s.pause = allowed, 0, worker.Pause{}
 	for {
 		if s.order.n > 0 && !s.issue(ctx) {
 			return used, needFlush

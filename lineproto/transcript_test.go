@@ -202,11 +202,11 @@ const hint = "the HTTP admin port is 127.0.0.1:7610"
 func TestTranscripts(t *testing.T) {
 	for _, tc := range allTranscripts() {
 		t.Run(tc.name, func(t *testing.T) {
-			check := func(what string, may int, parts ...string) {
+			check := func(what string, allowed int, parts ...string) {
 				t.Helper()
 				b := &fakeBackend{}
 				s := newTestServer(t, Config{Backend: b, AdminHint: hint, Sequences: newFakeSequences()})
-				out, closed := talkInTurns(s, may, parts...)
+				out, closed := talkInTurns(s, allowed, parts...)
 				if out != tc.out || closed != tc.closed {
 					t.Fatalf("%s: got %q, closed %v\nwant %q, closed %v", what, out, closed, tc.out, tc.closed)
 				}

@@ -111,10 +111,10 @@ type turns struct {
 
 // place is a waiter's place among turns. The zero value is in no queue.
 type place struct {
-	owner waker
-	lacks int
-	may   int // IDs that the owner may take in its turn. 0: it does not have the turn
-	in    *queue
+	owner   waker
+	lacks   int
+	allowed int // IDs that the owner may take in its turn. 0: it does not have the turn
+	in      *queue
 
 	prev, next *place
 }
@@ -230,7 +230,7 @@ func (t *turns) nextLocked(before rank) *place {
 	}
 	t.passed[chosen] = 0
 	p := t.queues[chosen].first
-	p.may = turnSize(p.lacks, int(t.total.Load()), t.scarce)
+	p.allowed = turnSize(p.lacks, int(t.total.Load()), t.scarce)
 	t.quitLocked(p)
 	t.taken = true
 	return p
@@ -246,7 +246,7 @@ func (t *turns) done(p *place, took int, waited bool) {
 // doneLocked does what done does. mu is held.
 func (t *turns) doneLocked(p *place, took int, waited bool) {
 	t.noteLocked(took, waited)
-	t.taken, p.may = false, 0
+	t.taken, p.allowed = false, 0
 	t.scarce = t.scarce && t.total.Load() > 0
 }
 
@@ -260,15 +260,15 @@ func (s signal) wake() {
 	}
 }
 
-// acquire waits for the turn of p, and sets p.may. If it returns an error, it is that of ctx. Otherwise the caller must
-// call release. woken may get more signals than that of the turn.
+// acquire waits for the turn of p, and sets p.allowed. If it returns an error, it is that of ctx. Otherwise the caller
+// must call release. woken may get more signals than that of the turn.
 func (t *turns) acquire(ctx context.Context, p *place, woken signal, lacks int, halfClosed bool) error {
 	p.owner = woken
 	t.mu.Lock()
 	defer t.unlock()
 	t.joinLocked(p, lacks, rankOf(lacks, halfClosed))
 	t.handOn()
-	for p.may == 0 {
+	for p.allowed == 0 {
 		t.unlock()
 		select {
 		case <-woken:
@@ -276,7 +276,7 @@ func (t *turns) acquire(ctx context.Context, p *place, woken signal, lacks int, 
 		}
 		t.mu.Lock()
 		if err := ctx.Err(); err != nil {
-			if t.quitLocked(p); p.may > 0 {
+			if t.quitLocked(p); p.allowed > 0 {
 				t.doneLocked(p, 0, false)
 				t.handOn()
 			}

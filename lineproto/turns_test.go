@@ -277,7 +277,7 @@ func play(lacks []int, last int) []played {
 		p := q.next(numRanks)
 		mine := &all[p.owner.(member)]
 		lack := p.lacks
-		k := min(lack, p.may, roundOfIDs-made%roundOfIDs) // a tick runs out
+		k := min(lack, p.allowed, roundOfIDs-made%roundOfIDs) // a tick runs out
 		made += k
 		mine.got += k
 		most = max(most, mine.got)
@@ -334,8 +334,8 @@ func TestGoroutinesHandOnTheTurnInOrder(t *testing.T) {
 		}
 		wait("the first", 5000)
 		had := <-order
-		if had.p.may != maxSlice || q.atOnce() != 0 {
-			t.Errorf("%d IDs in the turn; while it lasts, %d at once", had.p.may, q.atOnce())
+		if had.p.allowed != maxSlice || q.atOnce() != 0 {
+			t.Errorf("%d IDs in the turn; while it lasts, %d at once", had.p.allowed, q.atOnce())
 		}
 		wait("a large order", 5000)
 		wait("another", 5000)
@@ -416,8 +416,8 @@ func TestCancelledWaiterHandsOnTheTurn(t *testing.T) {
 		if a, b := <-done, <-done; a == b || a != nil && b != nil {
 			t.Errorf("%v and %v, want that one has the turn", a, b)
 		}
-		if gone.may != 0 || last.may == 0 || gone.in != nil {
-			t.Errorf("the cancelled one may take %d IDs, the other %d", gone.may, last.may)
+		if gone.allowed != 0 || last.allowed == 0 || gone.in != nil {
+			t.Errorf("the cancelled one may take %d IDs, the other %d", gone.allowed, last.allowed)
 		}
 	})
 }
