@@ -92,8 +92,8 @@ func (c Claim) ByClocks(e *timeguard.Elapsed, sameBoot bool) Claim {
 	return c
 }
 
-// Recall makes a claim the node's: that of its state directory, or that of a new node, which has an identity and no
-// slot.
+// Recall sets the claim of the node: that of its state directory, or that of a new node, which has an identity and no
+// slot. The proof begins anew.
 func (c *Coordinator) Recall(claim Claim) {
 	c.proof = new(seek(claim))
 	if claim.Last.Stamp != 0 {

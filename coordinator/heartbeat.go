@@ -125,7 +125,7 @@ func (c *Coordinator) report(ctx context.Context, v recorded, r Report) (Beat, e
 		confirm, err := c.writeNextTerm(ctx, v, r.Lease)
 		return Beat{Floor: p.Floor, Clock: c.reading, Wait: confirm}.frozenBy(v, e), err
 	}
-	// From here on, because the write may arrive whether or not it is acknowledged.
+	// The confirming time ends at d.confirmAt from here on: the write may arrive even if it is not acknowledged.
 	//mutant:c4-unacknowledged-bound by sim -> p.confirmAt, p.LeaseUntil = d.confirmAt, d.slot.LeaseUntil
 	p.confirmAt = d.confirmAt
 	// The record says what this node has compared in its session, so it must not be written in the next one.

@@ -20,8 +20,8 @@ type Peer struct {
 	SeenMs  int64  `json:"seen_ms"` // when its record was last read, Unix ms
 }
 
-// A process remembers maxMet peers at most: twice the workers of the largest layout that people use. One whose texts
-// are longer than maxMetText is too odd to be remembered. So all of them fit into a reply.
+// A process remembers maxMet peers at most: twice the workers of the largest layout that people use. It remembers no
+// peer whose texts are longer than maxMetText together. So all peers fit into one reply to STATUS.
 const (
 	maxMet     = 2048
 	maxMetText = 1500

@@ -43,6 +43,7 @@ func (c *Coordinator) Register(ctx context.Context, cl Cluster, lease time.Durat
 ) {
 	p := c.proof
 	if p.stage != Seeking {
+		// From here on p is about the next slot, and left about the one that the node still holds.
 		left.proof, p = p, new(seek(Claim{Owner: Owner{Node: p.Node}, Ticket: p.Ticket}))
 	}
 	err := c.AnnounceDue(ctx)

@@ -121,8 +121,7 @@ func (c *Coordinator) writeNextTerm(ctx context.Context, v recorded, lease time.
 	stamped := c.correctClocks(e.at, written.Mtime)
 	before := e
 	before.at = stamped.Sent
-	// Again, with the reading that this write has given.
-	e = c.gather(Reading{})
+	e = c.gather(Reading{}) // again, with the comparison of clocks that this write has given
 	// Scenario: the process stands still between its look at the clock and its write, as by SIGSTOP. Others act
 	// meanwhile, and ZooKeeper gets data back in which the record has the version that the late write expects (C13).
 	inTime := confirmed && p.continuesChain(v, e)

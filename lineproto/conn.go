@@ -25,8 +25,8 @@ type conn struct {
 	nc net.Conn
 	s  session
 
-	// due is the tick at which the sweeper interrupts a read or write that is under
-	// way.
+	// due is the tick at which the sweeper interrupts a read or write that is under way. At unlimited or above, the
+	// connection ends only to make room.
 	due   atomic.Int64
 	until int64 // the greatest due before the client has authenticated
 	late  bool  // draining had begun before the last read

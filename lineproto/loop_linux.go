@@ -78,7 +78,7 @@ type loopConn struct {
 	want   uint32 // events epoll looks for
 	// began is when its last input was noticed, in ns of Server.elapsed.
 	began int64
-	due   int64 // the tick at which it is closed
+	due   int64 // the tick at which it is closed: see conn.due
 	until int64 // the greatest due before the client has authenticated
 
 	rest  []byte // received and not consumed

@@ -92,8 +92,9 @@ func (s *Server) round() {
 	}
 }
 
-// unlimited is the number of ticks of a connection that may be idle for as long as there is
-// room. Its due tick is unlimited plus the tick since which it is idle, and never comes.
+// unlimited is the number of ticks of a connection that may be idle for as long as there is room. Its due tick is
+// unlimited plus the tick since which it is idle. The due tick never comes, but shows how long the connection is idle:
+// see mayEnd.
 const unlimited = math.MaxInt64 / 2
 
 // crowded reports whether more than half of the connections, or of the memory for unfinished

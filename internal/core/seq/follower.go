@@ -42,7 +42,8 @@ type follower struct {
 	current     bool
 	stateReadAt int64
 	// seen has /cluster and /seq with their versions, as a round or a renewal last read them. Only renewals go by seen:
-	// if this node has written /seq since, the next one fails once, and reads both again. All else goes by known.
+	// if this node has written /seq since, the next renewal fails once, and reads both again. All else goes by
+	// losses.seq().
 	seen record.Found
 	// unmarked are the buckets of records whose names are not marked for reading yet: see markAllNames.
 	unmarked []string

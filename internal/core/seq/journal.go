@@ -28,7 +28,7 @@ type journal struct {
 	// woken and hurried have capacity 1: some sequences are due, and requests of one wait for the disk.
 	woken, hurried chan struct{}
 
-	// count is that of the last write that succeeded. The state file repeats it (S31). read is
+	// count is journalHead.Count of the last write that succeeded. The state file repeats it (S31). read is
 	// progress.knewAllAt as the file has it.
 	count atomic.Uint64
 	read  atomic.Int64

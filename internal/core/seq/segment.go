@@ -29,10 +29,11 @@ type segment struct {
 	attempts []mode.Write
 	tried    int32
 
-	// unread: the stock is from an earlier process, and ZooKeeper may have the record. It must be read before.
+	// unread: the stock is from an earlier process, and the node has not read the record since. If ZooKeeper answers,
+	// the node must read the record before it issues (S32).
 	unread bool
-	// wakeBelow is the number of positions below the bound of the stock at which the journal must move it on. pace is
-	// for that.
+	// wakeBelow: when only so many positions are left below the bound of the stock, the journal must raise the bound.
+	// pace counts what is issued in a second, which decides how far.
 	wakeBelow int64
 	pace      pace
 }
