@@ -40,8 +40,12 @@ func Compare(found, known *Record, purged int64) Finding {
 	return Good
 }
 
-// IsPurged reports whether the tombstone r is missing because an operator has purged it.
-func (r Record) IsPurged(purged int64) bool { return r.Kind() == Tombstone && r.Gen <= purged }
+// IsPurged reports whether the tombstone r is missing because an operator has purged it, as far as State.Purged shows.
+// One that waits forever cannot be purged, so it was lost.
+func (r Record) IsPurged(purged int64) bool {
+	//mutant:s18-forever-is-purged by internal/core/seq:TestTombstoneOfForeverComesBack -> return r.Kind() == Tombstone && r.Gen <= purged
+	return r.Kind() == Tombstone && r.Gen <= purged && r.WaitMs < Forever.Milliseconds()
+}
 
 // savedParts divides the ceiling: while less than this part of a second's positions may be taken, nobody takes a
 // block. Else clients that ask for more than the ceiling make a node write as fast as ZooKeeper answers.
