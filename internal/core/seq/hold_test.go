@@ -98,3 +98,35 @@ func TestTombstoneOfForeverComesBack(t *testing.T) {
 		t.Errorf("after the loss, bill is %+v", r)
 	}
 }
+
+// ZooKeeper goes back to a copy from before the hold was Forever, and an operator changes the sequence in that copy. A
+// node that knows of Forever keeps it, because a node that is cut off goes on with it.
+func TestForeverIsPutBack(t *testing.T) {
+	change := operator.Change{Settings: func(set *record.Settings) { set.Block++ }}
+	for name, changed := range map[string]func(s *stage){
+		"nothing": func(*stage) {}, "its block": func(s *stage) { s.set("order", change) },
+		"its block, twice": func(s *stage) { s.set("order", change); s.set("order", change) },
+		"deleted":          func(s *stage) { s.remove("order") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, a := newOrder(t)
+			a.ask("order", 1, false).first()
+			s.run(5 * time.Second)
+			earlier := s.Mem.Snapshot()
+			s.set("order", operator.Change{Settings: func(set *record.Settings) { set.HoldMs = record.Forever.Milliseconds() }})
+			s.run(5 * time.Second)
+			s.lose(earlier, 2)
+			changed(s)
+			a.noteLoss()
+			s.run(2 * stageConfirm)
+			r := s.view("order").Record
+			if r.Kind() == record.Sequence {
+				s.remove("order")
+			}
+			s.run(20 * time.Minute)
+			if err := s.operator().Purge(t.Context(), "order"); err == nil {
+				t.Errorf("%+v was purged", r)
+			}
+		})
+	}
+}

@@ -52,15 +52,17 @@ func (r Record) Create(name string, st State) (template, created Record, refusal
 // Deleted returns the tombstone of r. now is Unix ms.
 func (r Record) Deleted(st State, now int64) Record {
 	if r.Kind() == Sequence && (r.Next > 0 || r.Incarnation < st.Incarnation) {
-		// One MostRaise, because the next raise of the sequence time may add what had passed before the deletion.
-		// Another one, because clocks may run too fast.
-		r.WaitMs = max(r.IssuableFor(st).Milliseconds(), r.LongestHoldMs()+2*MostRaise.Milliseconds())
+		r.WaitMs = max(r.IssuableFor(st).Milliseconds(), waitAfter(r.LongestHoldMs()))
 		r.WaitFrom = st.Time
 	}
 	r.DeletedAt, r.Gen = max(1, now), max(r.Gen, st.Purged)
 	r.Owner, r.Address, r.OwnedAt = "", "", 0
 	return r
 }
+
+// waitAfter returns the WaitMs of a deletion after a hold. One MostRaise, because the next raise of the sequence time may
+// add what had passed before the deletion. Another one, because clocks may run too fast.
+func waitAfter(holdMs int64) int64 { return holdMs + 2*MostRaise.Milliseconds() }
 
 // IssuableFor returns the sequence time for which nodes that are cut off may still issue values of a name that was
 // deleted. 0: they issue none.

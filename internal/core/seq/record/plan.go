@@ -194,10 +194,25 @@ func PutBack(found *Record, known Record, highest int64) (next Record, due bool)
 		next = known
 	}
 	if found.ID == known.ID { // else it is another life of the name, with positions of its own
-		next = next.Raised(max(found.Next, known.Next))
+		next = next.Raised(max(found.Next, known.Next)).afterHoldsOf(known).afterHoldsOf(*found)
 	}
 	next.Gen = max(found.Gen, known.Gen)
-	return next, older || rivals || next.Next > found.Next
+	return next, older || rivals || next.Next > found.Next || next.EarlierHoldMs > found.EarlierHoldMs ||
+		next.WaitMs > found.WaitMs
+}
+
+// afterHoldsOf returns the record with a purge that waits at least as long as that of known, another record of this life.
+// An operator may have changed an old copy of it, from before its hold was longer.
+func (r Record) afterHoldsOf(known Record) Record {
+	//mutant:s18-shorter-hold-put-back by TestPutBackKeepsTheLongestHold -> return r
+	r.EarlierHoldMs = max(r.EarlierHoldMs, known.EarlierHoldMs)
+	if known.HoldMs > r.LongestHoldMs() {
+		r.EarlierHoldMs = known.HoldMs
+	}
+	if r.Kind() == Tombstone && r.Next > 0 {
+		r.WaitMs = max(r.WaitMs, known.WaitMs, waitAfter(r.LongestHoldMs()))
+	}
+	return r
 }
 
 // Written returns the record as it is written: every write raises the write count and has a fresh nonce.

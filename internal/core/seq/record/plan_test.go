@@ -330,6 +330,40 @@ func TestPutBack(t *testing.T) {
 	}
 }
 
+// An operator has changed an old copy of the record, from before its hold was longer. The node keeps his change, and the
+// longer hold.
+func TestPutBackKeepsTheLongestHold(t *testing.T) {
+	const hour, forever = 3_600_000, int64(Forever / time.Millisecond)
+	hold := func(ms, earlier int64) Record {
+		return usual(func(r *Record) { r.HoldMs, r.EarlierHoldMs = ms, earlier })
+	}
+	for name, c := range map[string]struct {
+		found, known  Record
+		due           bool
+		hold, longest int64
+	}{
+		"a longer hold was lost":          {hold(1000, 0), hold(hour, 0), true, 1000, hour},
+		"forever was lost":                {hold(1000, 0), hold(forever, 0), true, 1000, forever},
+		"an earlier hold was lost":        {hold(1000, 0), hold(1000, hour), true, 1000, hour},
+		"it is longer than before":        {hold(hour, 0), hold(1000, 0), false, hour, hour},
+		"it was as long before the other": {hold(1000, hour), hold(hour, 0), false, 1000, hour},
+	} {
+		c.found.Gen = c.known.Gen + 2
+		r, due := PutBack(&c.found, c.known, c.known.Next)
+		if due != c.due || r.HoldMs != c.hold || r.LongestHoldMs() != c.longest {
+			t.Errorf("%s: %v, hold %d, longest %d", name, due, r.HoldMs, r.LongestHoldMs())
+		}
+		if again, due := PutBack(&r, c.known, c.known.Next); due {
+			t.Errorf("%s: put back again: %+v", name, again)
+		}
+		tombstone := c.found.Deleted(State{}, 5)
+		r, due = PutBack(&tombstone, c.known, c.known.Next)
+		if due != c.due || r.WaitMs != waitAfter(c.longest) {
+			t.Errorf("%s, then deleted: %v, %+v", name, due, r)
+		}
+	}
+}
+
 // A node puts back what it knows of /seq, and lowers nothing.
 func TestPutBackState(t *testing.T) {
 	known := State{Cluster: "c", Changes: 5, Changed: []string{"a"}, Purged: 7, Time: 1000}
