@@ -68,34 +68,36 @@ func TestHoldOverABoot(t *testing.T) {
 	}
 }
 
-// The tombstone of a name whose hold was Forever stays for good. ZooKeeper is wiped, and another name with more writes
-// was purged before, so the write count alone would say that the tombstone was purged, too. Then an operator could create
-// the name, delete and purge it, and a node that is cut off would issue values of the first life.
-func TestTombstoneOfForeverComesBack(t *testing.T) {
-	s, a := newOrder(t)
-	s.set("order", operator.Change{Settings: func(set *record.Settings) { set.HoldMs = record.Forever.Milliseconds() }})
-	a.ask("order", 1, false).first()
-	s.remove("order")
-	s.create("bill", plain(), settings(1000))
-	for range 20 {
-		s.set("bill", operator.Change{Settings: func(set *record.Settings) { set.SupplyMs++ }})
-	}
-	s.remove("bill")
-	s.run(2 * time.Minute)
-	if err := s.operator().Purge(t.Context(), "bill"); err != nil {
-		t.Fatal(err)
-	}
-	s.run(5 * time.Second)
-	s.Mem.Wipe()
-	createCluster(s.Mem.Session(), 0)
-	a.store.Expire()
-	a.noteLoss()
-	s.run(2 * stageConfirm)
-	if r := s.view("order").Record; r.Kind() != record.Tombstone || r.IssuableFor(*s.view("order").State) != record.Forever {
-		t.Errorf("after the loss, order is %+v", r)
-	}
-	if r := s.view("bill").Record; r != nil {
-		t.Errorf("after the loss, bill is %+v", r)
+// ZooKeeper is wiped after a deletion, and another name with more writes was purged before. So the write count alone would
+// say that the tombstone was purged, too. Then an operator could create the name, delete and purge it, and a node that is
+// cut off would issue values of the first life.
+func TestTombstoneThatWaitsComesBack(t *testing.T) {
+	for _, hold := range []time.Duration{24 * time.Hour, record.Forever} {
+		s, a := newOrder(t)
+		s.set("order", operator.Change{Settings: func(set *record.Settings) { set.HoldMs = hold.Milliseconds() }})
+		a.ask("order", 1, false).first()
+		s.remove("order")
+		s.create("bill", plain(), settings(1000))
+		for range 20 {
+			s.set("bill", operator.Change{Settings: func(set *record.Settings) { set.SupplyMs++ }})
+		}
+		s.remove("bill")
+		s.run(2 * time.Minute)
+		if err := s.operator().Purge(t.Context(), "bill"); err != nil {
+			t.Fatal(err)
+		}
+		s.run(5 * time.Second)
+		s.Mem.Wipe()
+		createCluster(s.Mem.Session(), 0)
+		a.store.Expire()
+		a.noteLoss()
+		s.run(2 * stageConfirm)
+		if r := s.view("order").Record; r.Kind() != record.Tombstone || r.IssuableFor(*s.view("order").State) < hold {
+			t.Errorf("hold %s: after the loss, order is %+v", hold, r)
+		}
+		if r := s.view("bill").Record; r != nil {
+			t.Errorf("hold %s: after the loss, bill is %+v", hold, r)
+		}
 	}
 }
 

@@ -40,11 +40,12 @@ func Compare(found, known *Record, purged int64) Finding {
 	return Good
 }
 
-// IsPurged reports whether the tombstone r is missing because an operator has purged it, as far as State.Purged shows.
-// One that waits forever cannot be purged, so it was lost.
+// IsPurged reports whether a node takes it that the tombstone r, which is missing, was purged: State.Purged, which
+// another name may have raised, allows that, and nothing is lost if it was not. One with a wait comes back in any case,
+// because nodes that are cut off may issue its values. If it was purged, it can be purged again.
 func (r Record) IsPurged(purged int64) bool {
-	//mutant:s18-forever-is-purged by internal/core/seq:TestTombstoneOfForeverComesBack -> return r.Kind() == Tombstone && r.Gen <= purged
-	return r.Kind() == Tombstone && r.Gen <= purged && r.WaitMs < Forever.Milliseconds()
+	//mutant:s18-wait-is-purged by internal/core/seq:TestTombstoneThatWaitsComesBack -> return r.Kind() == Tombstone && r.Gen <= purged
+	return r.Kind() == Tombstone && r.Gen <= purged && r.WaitMs == 0
 }
 
 // savedParts divides the ceiling: while less than this part of a second's positions may be taken, nobody takes a
@@ -201,8 +202,8 @@ func PutBack(found *Record, known Record, highest int64) (next Record, due bool)
 		next.WaitMs > found.WaitMs
 }
 
-// afterHoldsOf returns the record with a purge that waits at least as long as that of known, another record of this life.
-// An operator may have changed an old copy of it, from before its hold was longer.
+// afterHoldsOf returns the record with a purge that waits at least as long as that of known, another record of this
+// life. An operator may have changed an old copy of it, from before its hold was longer.
 func (r Record) afterHoldsOf(known Record) Record {
 	//mutant:s18-shorter-hold-put-back by TestPutBackKeepsTheLongestHold -> return r
 	r.EarlierHoldMs = max(r.EarlierHoldMs, known.EarlierHoldMs)
