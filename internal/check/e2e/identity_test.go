@@ -6,12 +6,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	goclient "github.com/flaked/flaked/client"
+	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
@@ -38,6 +40,9 @@ func newTwins(t *testing.T) *twins {
 		one: harness.NewSite(t, connect, append(slow, "--cluster", "one")...),
 		two: harness.NewSite(t, connect, append(slow, "--cluster", "two")...)}
 	nodes := w.one.OnPorts(2)
+	if ordered.Place([]string{nodes[0].Listen, nodes[1].Listen}, harness.Plain) != nodes[0].Listen {
+		slices.Reverse(nodes) // else a gives the sequence to b as soon as it hears of b
+	}
 	w.a, w.b, w.x = nodes[0], nodes[1], w.two.OnPorts(1)[0]
 	w.a.Flags = append(w.a.Flags, "--admin", w.admin)
 	w.a.Start().Ready() // before b, so that it has the lower worker

@@ -95,13 +95,18 @@ func (n *Node) Join(uuid string) {
 // section. It has no part in safety.
 
 // place returns the address of the node that should own a section: this one if there is no other.
-func (n *Node) place(section string) (best string) {
+func (n *Node) place(section string) string {
 	nodes := n.nodes.Load()
 	if nodes == nil || len(*nodes) == 0 {
 		return n.own
 	}
+	return Place(*nodes, section)
+}
+
+// Place returns the address, of those that are listed, of the node that should own a section. "": there is none.
+func Place(addresses []string, section string) (best string) {
 	var most uint64
-	for _, address := range *nodes {
+	for _, address := range addresses {
 		h := fnv.New64a()
 		h.Write([]byte(address + " " + section)) // never fails
 		// The last bytes of the section change only the lower bits, which must count, too.
