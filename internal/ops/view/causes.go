@@ -194,7 +194,8 @@ var (
 		beyond5s, "Check the clock of ZooKeeper's leader first.", ""}
 	clockLeap = Problem{node.TroubleLeap, Warning,
 		"The machine's clock leapt%s ahead, unconfirmed by ZooKeeper and peers. IDs do not follow the leap", unnoticed,
-		checkClock, ""}
+		"Check its time synchronisation (chronyc tracking). Up to 5 s, let it slew the clock back, else step it: " +
+			"IDs have not followed.", ""}
 	coasting = Problem{node.TroubleCoasting, Warning,
 		"The machine's clock went back%s, and the node coasts: IDs continue from the monotonic clock", unnoticed,
 		checkClock, ""}
