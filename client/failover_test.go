@@ -59,6 +59,7 @@ func TestNoCallFailsWhileOneNodeWorks(t *testing.T) {
 			}
 			stop := make(chan struct{})
 			var wg sync.WaitGroup
+			var rounds atomic.Int64 // of three calls
 			all, values := make([][]worker.ID, 16), make([][]worker.ID, 16)
 			for i := range all {
 				wg.Go(func() {
@@ -75,6 +76,7 @@ func TestNoCallFailsWhileOneNodeWorks(t *testing.T) {
 							t.Errorf("call %d: %v", n, err)
 							return
 						}
+						rounds.Add(1)
 						all[i], values[i] = append(append(all[i], ids...), id), append(values[i], worker.ID(v))
 						if len(all[i]) > 20_000 {
 							return
@@ -97,7 +99,8 @@ func TestNoCallFailsWhileOneNodeWorks(t *testing.T) {
 				case 4:
 					s.Refuse(20, "NOTREADY", "reason=confirming retry_after_ms=5000 wait")
 				}
-				time.Sleep(time.Duration(rng.IntN(20)) * time.Millisecond)
+				enough := rounds.Load() + rng.Int64N(100)
+				until(t, "calls go on during the fault", func() bool { return rounds.Load() >= enough })
 				s.Serve()
 				s.Start()
 			}

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/testkit/certtest"
-
+	"github.com/flaked/flaked/internal/testkit/harness"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
@@ -120,7 +120,7 @@ func ms(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 func (s *scene) act(step string, do action) {
 	switch {
 	case do.PauseMs > 0:
-		time.Sleep(ms(do.PauseMs))
+		harness.Pass(s.t.Context(), ms(do.PauseMs))
 	case do.Stop != "":
 		s.nodes[do.Stop].stop()
 	case do.Start != "":

@@ -11,6 +11,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
+	"github.com/flaked/flaked/internal/testkit/harness"
 )
 
 const (
@@ -43,31 +44,29 @@ func TestRealNodes(t *testing.T) {
 		}
 	}
 	j.warm()
-	j.during("before all faults", func() { time.Sleep(3 * time.Second) })
-	j.during("kill -9 of the node that is used", func() { a.signal(syscall.SIGKILL); time.Sleep(2 * time.Second) })
-	j.during("its restart", func() { restart(a); time.Sleep(2 * time.Second) })
-	j.during("SIGSTOP of the node that is used", func() { a.signal(syscall.SIGSTOP); time.Sleep(4 * time.Second) })
-	j.during("SIGCONT", func() { a.signal(syscall.SIGCONT); a.ready(token); time.Sleep(2 * time.Second) })
-	j.during("drain of the node that is used", func() { a.signal(syscall.SIGTERM); time.Sleep(2 * time.Second) })
-	j.during("kill -9 of the second node, too", func() { b.signal(syscall.SIGKILL); time.Sleep(2 * time.Second) })
-	j.during("the restart of both", func() { restart(a, b); time.Sleep(2 * time.Second) })
-	j.during("SIGSTOP of both", func() {
+	j.during("before all faults", 3*time.Second, func() {})
+	j.during("kill -9 of the node that is used", 2*time.Second, func() { a.signal(syscall.SIGKILL) })
+	j.during("its restart", 2*time.Second, func() { restart(a) })
+	j.during("SIGSTOP of the node that is used", 4*time.Second, func() { a.signal(syscall.SIGSTOP) })
+	j.during("SIGCONT", 2*time.Second, func() { a.signal(syscall.SIGCONT); a.ready(token) })
+	j.during("drain of the node that is used", 2*time.Second, func() { a.signal(syscall.SIGTERM) })
+	j.during("kill -9 of the second node, too", 2*time.Second, func() { b.signal(syscall.SIGKILL) })
+	j.during("the restart of both", 2*time.Second, func() { restart(a, b) })
+	j.during("SIGSTOP of both", 4*time.Second, func() {
 		a.signal(syscall.SIGSTOP)
 		b.signal(syscall.SIGSTOP)
-		time.Sleep(4 * time.Second)
 	})
-	j.during("SIGCONT of both", func() {
+	j.during("SIGCONT of both", 2*time.Second, func() {
 		a.signal(syscall.SIGCONT)
 		b.signal(syscall.SIGCONT)
 		a.ready(token)
 		b.ready(token)
-		time.Sleep(2 * time.Second)
 	})
-	j.during("a crash loop of the node that is used", func() {
+	j.during("a crash loop of the node that is used", 0, func() {
 		for range 5 {
 			a.signal(syscall.SIGKILL)
 			a.start()
-			time.Sleep(400 * time.Millisecond)
+			harness.Pass(t.Context(), 400*time.Millisecond)
 		}
 		a.ready(token)
 	})
@@ -121,19 +120,17 @@ func (j *judge) watch(name string, d *driver, addrs []string) {
 // warm blocks until each client has made some calls of each kind. A virtual machine starts slowly.
 func (j *judge) warm() {
 	j.t.Helper()
-	for began := time.Now(); ; time.Sleep(20 * time.Millisecond) {
+	cold := 0
+	if !harness.Within(patience, func() bool {
 		j.mu.Lock()
-		cold := slices.IndexFunc(j.watched, func(w *watched) bool { return w.calls["seq_key"] < 100 })
+		defer j.mu.Unlock()
+		cold = slices.IndexFunc(j.watched, func(w *watched) bool { return w.calls["seq_key"] < 100 })
 		for _, w := range j.watched {
 			clear(w.gap)
 		}
-		j.mu.Unlock()
-		if cold < 0 {
-			return
-		}
-		if time.Since(began) > patience {
-			j.t.Fatalf("%s has not made 100 calls of each kind within %s", j.watched[cold].name, patience)
-		}
+		return cold < 0
+	}) {
+		j.t.Fatalf("%s has not made 100 calls of each kind within %s", j.watched[cold].name, patience)
 	}
 }
 
@@ -174,10 +171,12 @@ func (j *judge) line(w *watched, a answer) {
 	}
 }
 
-// during makes a fault, and checks that each client had success within the promised time again and again.
-func (j *judge) during(what string, fault func()) {
+// during makes a fault and lets time pass. It checks that each client had success within the promised time again and
+// again.
+func (j *judge) during(what string, lasts time.Duration, fault func()) {
 	j.t.Helper()
 	fault()
+	harness.Pass(j.t.Context(), lasts)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	now := time.Now()
