@@ -34,7 +34,7 @@ type clients struct {
 	kindsIn []string
 }
 
-// tally is what the clients of one kind saw since the last scenario.
+// tally counts the answers to the clients of one kind since the last scenario.
 type tally struct {
 	answered int
 	again    int // tries that failed
@@ -42,7 +42,8 @@ type tally struct {
 	refused  []string
 }
 
-// ask starts a client. next returns when it has an ID or value, or after patience, with the number of tries that failed.
+// ask starts a client. next returns when it has an ID or value, or after patience, with the number of tries that
+// failed.
 func (c *clients) ask(kind string, next func(context.Context) (int, error)) {
 	ctx := c.ctx
 	c.mu.Lock()

@@ -28,16 +28,11 @@ func TestDeployment(t *testing.T) {
 			all, began := r.pods(t), time.Now()
 			name := names(all)[0]
 			row.event(t, name, all[name])
-			took := r.await(t, began, name+" is replaced", 5*time.Minute, func(now map[string]pod) bool {
-				return now[name].container != all[name].container && r.whole(now)
-			})
-			return "ready after " + seconds(took)
+			return "ready after " + seconds(r.again(t, began, name, all[name]))
 		})
 	}
 	r.play(t, "Deployment, helm upgrade --set flags.log-level=debug", func(t *testing.T) string {
-		began := time.Now()
-		r.upgrade(t, "flags.log-level=debug")
-		return "all replaced after " + seconds(r.settled(t, began, "upgraded"))
+		return r.upgraded(t, "flags.log-level=debug")
 	})
 	r.play(t, "Deployment, scaled to 5 and to 3", func(t *testing.T) string { return r.scaled(t) })
 	r.play(t, "Deployment, workers released", func(t *testing.T) string {

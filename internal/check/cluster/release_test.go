@@ -66,6 +66,22 @@ func (r *release) upgrade(t testing.TB, value string) {
 	must(t, r.helm("upgrade", "--wait", "--timeout", "9m"))
 }
 
+// upgraded upgrades the release, and waits until all pods have other containers and are ready.
+func (r *release) upgraded(t testing.TB, value string) string {
+	t.Helper()
+	before, began := r.pods(t), time.Now()
+	r.upgrade(t, value)
+	took := r.await(t, began, "upgraded, and all ready", 8*time.Minute, func(all map[string]pod) bool {
+		for name, p := range before {
+			if all[name].container == p.container {
+				return false
+			}
+		}
+		return r.whole(all)
+	})
+	return "all replaced after " + seconds(took)
+}
+
 // remove uninstalls the release at the end of a test, with its disks. A failed test shows what there was.
 func (r *release) remove() {
 	if r.t.Failed() {
@@ -113,7 +129,7 @@ func (r *release) whole(all map[string]pod) bool {
 // again waits until a pod has another container, which is ready, and all others are ready.
 func (r *release) again(t testing.TB, began time.Time, name string, before pod) time.Duration {
 	t.Helper()
-	return r.await(t, began, name+" is back", 8*time.Minute, func(all map[string]pod) bool {
+	return r.await(t, began, name+" is back", 5*time.Minute, func(all map[string]pod) bool {
 		return all[name].container != before.container && r.whole(all)
 	})
 }

@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -15,12 +16,17 @@ func TestLittleProcessor(t *testing.T) {
 	r.kubectl(t, "exec", "flaked-slow-0", "--", "/usr/local/bin/flaked", "seq", "create", numbers)
 	r.ask()
 	r.play(t, "100m of CPU, a minute", func(t *testing.T) string {
-		harness.Pass(t.Context(), time.Minute)
-		return "all the time ready"
+		before, looks := r.pods(t), 0
+		for began := time.Now(); time.Since(began) < time.Minute; looks++ {
+			now := r.pods(t)
+			for name, p := range before {
+				if !now[name].ready || now[name].container != p.container {
+					t.Fatalf("%s is not ready, or was started again: %+v", name, now[name])
+				}
+			}
+			harness.Pass(t.Context(), 200*time.Millisecond)
+		}
+		return fmt.Sprintf("ready at each of %d looks", looks)
 	})
-	r.play(t, "100m of CPU, helm upgrade", func(t *testing.T) string {
-		began := time.Now()
-		r.upgrade(t, "flags.log-level=debug")
-		return "all replaced after " + seconds(r.settled(t, began, "upgraded"))
-	})
+	r.play(t, "100m of CPU, helm upgrade", func(t *testing.T) string { return r.upgraded(t, "flags.log-level=debug") })
 }

@@ -58,9 +58,7 @@ func TestSidecar(t *testing.T) {
 		return "ready after " + seconds(r.again(t, began, name, all[name]))
 	})
 	r.play(t, "sidecar, helm upgrade --set flaked.flags.log-level=debug", func(t *testing.T) string {
-		began := time.Now()
-		r.upgrade(t, "flaked.flags.log-level=debug")
-		return "all replaced after " + seconds(r.settled(t, began, "upgraded"))
+		return r.upgraded(t, "flaked.flags.log-level=debug")
 	})
 }
 

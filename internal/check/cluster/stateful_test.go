@@ -89,11 +89,9 @@ func TestStatefulSet(t *testing.T) {
 	}
 	for _, value := range []string{"flags.log-level=debug", "image.tag=two"} {
 		r.play(t, "helm upgrade --set "+value, func(t *testing.T) string {
-			began := time.Now()
-			r.upgrade(t, value)
-			took := r.settled(t, began, "upgraded")
+			seen := r.upgraded(t, value)
 			r.same(t, workers)
-			return "all replaced after " + seconds(took)
+			return seen
 		})
 	}
 	r.play(t, "scaled to 5 and to 3", r.scaled)
@@ -189,7 +187,8 @@ func (r *release) drained(t *testing.T) string {
 		seconds(r.settled(t, began, "uncordoned")))
 }
 
-// twins starts a second pod on the volume of flaked-0, and deletes flaked-0 without grace, so that both want the volume.
+// twins starts a second pod on the volume of flaked-0, and deletes flaked-0 without grace, so that both want the
+// volume.
 func (r *release) twins(t *testing.T, workers []int) string {
 	var twin map[string]any
 	must(t, json.Unmarshal([]byte(r.kubectl(t, "get", "pod", "flaked-0", "-o", "json")), &twin))
@@ -231,7 +230,7 @@ func (r *release) unhealthy(t *testing.T, workers []int) string {
 	all := r.pods(t)
 	maps.DeleteFunc(all, func(_ string, p pod) bool { return p.ready })
 	if len(all) != 1 || r.replicas != 3 {
-		t.Errorf("%d of %d nodes are not ready: %+v", len(all), r.replicas, all)
+		t.Fatalf("%d of %d nodes are not ready: %+v", len(all), r.replicas, all)
 	}
 	began := time.Now()
 	run(t, "helm", "rollback", r.name, "--namespace", ids)
@@ -254,7 +253,8 @@ func (r *release) reinstalled(t *testing.T, workers []int) string {
 	return "ready after " + seconds(took)
 }
 
-// gone ends a machine with all that runs on it, and does what docs/deploy.md says. Then an empty machine takes its place.
+// gone ends a machine with all that runs on it, and does what docs/deploy.md says. Then an empty machine takes its
+// place.
 func (r *release) gone(t *testing.T, workers []int) string {
 	node := r.pods(t)["flaked-1"].node
 	run(t, "ip", "link", "set", node, "down")
