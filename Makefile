@@ -189,17 +189,22 @@ containers: ## the image, the Compose file, the manifests, and the files of a re
 	flock --close "$${CONTAINERS_STORAGE_CONF%/*}/tests.lock" \
 	  env FLAKED_TEST_ZK=require FLAKED_TEST_CONTAINERS=require $(GO) test -vet=off -count=1 -timeout 20m -v ./internal/check/deploy
 
+# $(call prepared,NAME) evaluates what scripts/get-NAME.sh prints. The target ends well on a machine that cannot run it.
+define prepared
+settings=$$(scripts/get-$(1).sh) || {
+  (( $$? == 3 )) || exit 1
+  echo 'make $@: NOT RUN: see above' >&2
+  exit
+}
+eval "$$settings"
+endef
+
 # As root on Debian the first run installs QEMU and unpacks a kernel.
 .PHONY: machines
 machines: ## virtual machines: power cuts, standing still, a resumed snapshot, a clone (20 minutes). CUTS=20 on each filesystem, ONLY='PowerCuts'
 	@zk=$$(scripts/zk-dev.sh install)
 	eval "$$zk"
-	machines=$$(scripts/get-machines.sh) || {
-	  (( $$? == 3 )) || exit 1
-	  echo 'make machines: NOT RUN: see above' >&2
-	  exit
-	}
-	eval "$$machines"
+	$(call prepared,machines)
 	set -x
 	FLAKED_TEST_ZK=require $(GO) test -vet=off -count=1 -timeout 90m -v ./internal/check/machines -run '$(ONLY)' -cuts $(CUTS)
 
@@ -208,12 +213,7 @@ machines: ## virtual machines: power cuts, standing still, a resumed snapshot, a
 cluster: ## the Helm charts in a Kubernetes cluster of three nodes (40 minutes, once 15 more). ONLY=pattern for some tests
 	@zk=$$(scripts/zk-dev.sh install)
 	eval "$$zk"
-	programs=$$(scripts/get-cluster.sh) || {
-	  (( $$? == 3 )) || exit 1
-	  echo 'make cluster: NOT RUN: see above' >&2
-	  exit
-	}
-	eval "$$programs"
+	$(call prepared,cluster)
 	mkdir -p bin
 	$(GO) test -vet=off -c -o bin/cluster.test ./internal/check/cluster
 	cd internal/check/cluster
