@@ -27,13 +27,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/flaked/flaked/bench/nodes"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 )
 
 var (
-	binary = flag.String("flaked", "bin/flaked", "the program to measure")
-	zk     = flag.String("zk", os.Getenv("FLAKED_ZK"), "a ZooKeeper, host:port")
 	counts = flag.String("names", "1,1000,10000,100000", "numbers of names. 1: what the requests themselves cost")
 	rate   = flag.Int("rate", 10_000, "the most requests a second")
 	settle = flag.Duration("settle", 3*time.Minute, "how long to ask before it is measured: blocks grow meanwhile")
@@ -52,7 +51,7 @@ func main() {
 	flag.Parse()
 	runtime.LockOSThread() // the nodes end with this thread
 	parent, err := os.MkdirTemp("", "flaked-bench")
-	check(err)
+	nodes.Check(err)
 	defer os.RemoveAll(parent)
 	fmt.Printf("%8s %7s %9s %8s %8s %8s %8s %8s %9s %9s %9s %9s %8s %7s\n", "names", "asked/s", "written/s", "cpu", "p50",
 		"p99.9", "max", "memory", "files", "first", "stop,", "start", "start", "gap")
@@ -60,7 +59,7 @@ func main() {
 		"all, s", "s", "s", "killed,s", "killed")
 	for field := range strings.SplitSeq(*counts, ",") {
 		n, err := strconv.Atoi(field)
-		check(err)
+		nodes.Check(err)
 		b := &bench{cluster: fmt.Sprintf("names-%s-%d", field, os.Getpid()), dir: filepath.Join(parent, field), last: make([]int64, n)}
 		late := time.AfterFunc(*limit, func() { log.Fatalf("%d names: not ready after %v", n, *limit) })
 		b.run()
@@ -94,15 +93,15 @@ func (b *bench) run() {
 	took := time.Since(began).Seconds()
 	kB, busy := float64(written.since())/1000/took, cpu.since().Seconds()/took*100
 	asked := float64(len(times)) / took
-	memory, files := memory(b.pid()), b.files()
+	memory, files := nodes.Memory(b.pid()), b.files()
 	stopping := time.Now()
-	check(b.node.Process.Signal(syscall.SIGTERM))
+	nodes.Check(b.node.Process.Signal(syscall.SIGTERM))
 	_ = b.node.Wait()
 	stop := time.Since(stopping).Seconds()
 	again := b.start()
 	b.askAll()
 	b.load(perSecond, 10*time.Second)
-	check(b.node.Process.Kill())
+	nodes.Check(b.node.Process.Kill())
 	_ = b.node.Wait()
 	before := slices.Clone(b.last)
 	killed := b.start()
@@ -117,7 +116,7 @@ func (b *bench) run() {
 	if n := b.refused.Load(); n > 0 {
 		fmt.Printf("%8s %d requests were refused\n", "", n)
 	}
-	check(b.node.Process.Kill())
+	nodes.Check(b.node.Process.Kill())
 	_ = b.node.Wait()
 }
 
@@ -130,17 +129,15 @@ func (b *bench) pid() int { return b.node.Process.Pid }
 // start starts the node, and returns how long it takes until it gives a value, or says that there is no such sequence.
 func (b *bench) start() (seconds float64) {
 	began := time.Now()
-	b.node = exec.Command(*binary, "serve", "--zk", *zk, "--cluster", b.cluster, "--bootstrap", "--confirm-time", "6s",
-		"--admin", "127.0.0.1:7791", "--log-level", "warn", "--listen", address, "--state-dir", b.dir)
-	b.node.Stdout, b.node.Stderr, b.node.SysProcAttr = os.Stderr, os.Stderr, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	check(b.node.Start())
+	b.node = nodes.Start("", b.cluster, "--admin", "127.0.0.1:7791", "--log-level", "warn", "--listen", address,
+		"--state-dir", b.dir)
 	for ; ; time.Sleep(5 * time.Millisecond) {
 		c, err := net.Dial("tcp", address)
 		if err != nil {
 			continue
 		}
 		_, err = c.Write([]byte("NEXT " + name(0) + "\n"))
-		check(err)
+		nodes.Check(err)
 		line, _ := bufio.NewReader(c).ReadString('\n')
 		c.Close()
 		if v, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64); err == nil {
@@ -161,28 +158,28 @@ func (b *bench) saw(k int, v int64) {
 
 // create creates one sequence as an operator, and writes the records of the others, as if it were done so often.
 func (b *bench) create() {
-	out, err := exec.Command(*binary, "seq", "create", "--zk", *zk, "--cluster", b.cluster, name(0)).CombinedOutput()
+	out, err := exec.Command(*nodes.Binary, "seq", "create", "--zk", *nodes.ZK, "--cluster", b.cluster, name(0)).CombinedOutput()
 	if err != nil {
 		log.Fatalf("%s", out)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
-	z, err := store.NewZK(store.ZKConfig{Connect: *zk, Cluster: b.cluster})
-	check(err)
+	z, err := store.NewZK(store.ZKConfig{Connect: *nodes.ZK, Cluster: b.cluster})
+	nodes.Check(err)
 	go func() { _ = z.Run(ctx) }()
 	for z.SessionID() == 0 {
 		time.Sleep(time.Millisecond)
 	}
 	data, _, err := z.Get(ctx, record.Path(name(0)))
-	check(err)
+	nodes.Check(err)
 	r, err := record.Parse(data)
-	check(err)
+	nodes.Check(err)
 	dirs := map[string]bool{}
 	for k := 1; k < len(b.last); k++ {
 		dirs[record.BucketPath(name(k))] = true
 	}
 	for dir := range dirs {
-		check(z.EnsureRoot(ctx, record.RecordsDir, dir))
+		nodes.Check(z.EnsureRoot(ctx, record.RecordsDir, dir))
 	}
 	var ops []store.Op
 	for k := 1; k < len(b.last); k++ {
@@ -190,13 +187,13 @@ func (b *bench) create() {
 		ops = append(ops, record.CreateOp(name(k), r))
 	}
 	for some := range slices.Chunk(ops, together) {
-		check(z.Multi(ctx, some...))
+		nodes.Check(z.Multi(ctx, some...))
 	}
 	for len(ops) > 0 { // the nodes must hear of it
 		data, stat, err := z.Get(ctx, record.StatePath)
-		check(err)
+		nodes.Check(err)
 		var st record.State
-		check(json.Unmarshal(data, &st))
+		nodes.Check(json.Unmarshal(data, &st))
 		for k := 1; k < len(b.last); k++ {
 			st = st.After(name(k))
 		}
@@ -228,10 +225,10 @@ func (b *bench) askAll() (seconds float64) {
 						out = append(append(append(out, "NEXT "...), name(k)...), '\n')
 					}
 					_, err := conn.Write(out)
-					check(err)
+					nodes.Check(err)
 					for _, k := range some {
 						line, err := in.ReadString('\n')
-						check(err)
+						nodes.Check(err)
 						if v, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64); err == nil {
 							b.saw(k, v)
 						} else {
@@ -251,7 +248,7 @@ func (b *bench) askAll() (seconds float64) {
 
 func dial() net.Conn {
 	c, err := net.Dial("tcp", address)
-	check(err)
+	nodes.Check(err)
 	return c
 }
 
@@ -304,7 +301,7 @@ func (b *bench) drive(c int, perSecond float64, began time.Time, d time.Duration
 	in := bufio.NewReader(conn)
 	for s := range flying {
 		line, err := in.ReadString('\n')
-		check(err)
+		nodes.Check(err)
 		v, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
 		if err != nil {
 			if b.refused.Add(1) == 1 {
@@ -331,7 +328,7 @@ func written(pid int) meter { return meter{pid, bytesWritten, bytesWritten(pid)}
 func cpu(pid int) meter     { return meter{pid, nanoseconds, nanoseconds(pid)} }
 
 // bytesWritten returns what a process has had written to disks.
-func bytesWritten(pid int) int64 { return field(fmt.Sprintf("/proc/%d/io", pid), "write_bytes:") }
+func bytesWritten(pid int) int64 { return nodes.Field(fmt.Sprintf("/proc/%d/io", pid), "write_bytes:") }
 
 // nanoseconds returns the processor time of a process.
 func nanoseconds(pid int) (sum int64) {
@@ -344,20 +341,6 @@ func nanoseconds(pid int) (sum int64) {
 	return sum
 }
 
-func memory(pid int) float64 {
-	return float64(field(fmt.Sprintf("/proc/%d/status", pid), "VmRSS:")) / 1024
-}
-
-func field(file, key string) (n int64) {
-	data, _ := os.ReadFile(file)
-	for line := range strings.Lines(string(data)) {
-		if rest, ok := strings.CutPrefix(line, key); ok {
-			_, _ = fmt.Sscan(rest, &n)
-		}
-	}
-	return n
-}
-
 // files returns the size of what sequences have in the state directory, in MB.
 func (b *bench) files() float64 {
 	var sum int64
@@ -368,10 +351,4 @@ func (b *bench) files() float64 {
 		}
 	}
 	return float64(sum) / 1e6
-}
-
-func check(err error) {
-	if err != nil {
-		log.Panic(err)
-	}
 }

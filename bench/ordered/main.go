@@ -18,21 +18,19 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
+	"github.com/flaked/flaked/bench/nodes"
 	"github.com/flaked/flaked/internal/core/positions"
 )
 
 var (
-	binary = flag.String("flaked", "bin/flaked", "the program to measure")
-	zk     = flag.String("zk", os.Getenv("FLAKED_ZK"), "a ZooKeeper, host:port")
 	rounds = flag.Int("rounds", 5, "how often to measure each row")
 	long   = flag.Duration("for", 2*time.Second, "how long to measure a row")
 )
 
 const (
-	nodes    = 3
+	size     = 3 // nodes
 	conns    = 50
 	sections = 64
 	names    = 10_000_000
@@ -46,7 +44,7 @@ func main() {
 	flag.Parse()
 	runtime.LockOSThread() // the nodes end with this thread
 	dir, err := os.MkdirTemp("", "flaked-bench")
-	check(err)
+	nodes.Check(err)
 	defer os.RemoveAll(dir)
 	var running []*exec.Cmd
 	defer func() {
@@ -55,14 +53,10 @@ func main() {
 			_ = c.Wait()
 		}
 	}()
-	check(exec.Command("taskset", "-a", "-cp", loadCore, strconv.Itoa(os.Getpid())).Run())
-	for k := range nodes {
-		c := exec.Command("taskset", "-c", serverCore, *binary, "serve", "--zk", *zk, "--cluster", "bench",
-			"--bootstrap",
-			"--confirm-time", "6s", "--admin", "off", "--log-level", "error", "--listen", address(k), "--state-dir",
-			fmt.Sprintf("%s/%d", dir, k))
-		c.Stderr, c.SysProcAttr = os.Stderr, &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-		check(c.Start())
+	nodes.Check(exec.Command("taskset", "-a", "-cp", loadCore, strconv.Itoa(os.Getpid())).Run())
+	for k := range size {
+		c := nodes.Start(serverCore, "bench", "--admin", "off", "--log-level", "error", "--listen", address(k),
+			"--state-dir", fmt.Sprintf("%s/%d", dir, k))
 		running = append(running, c)
 	}
 	create("segment")
@@ -70,7 +64,7 @@ func main() {
 	create("msg:*", "--mode", "ordered", "--sections", strconv.Itoa(sections))
 	settle()
 	owner := ownerOf("ordered")
-	other := (owner + 1) % nodes
+	other := (owner + 1) % size
 	one := func(at int, name string) load { return load{at, func(int) string { return name }} }
 	rows := []struct {
 		name     string
@@ -98,16 +92,16 @@ func main() {
 		fmt.Printf("%-32s %8d %12.0f %9.3f\n", row.name, row.pipeline, r.rate, r.p99.Seconds()*1000)
 	}
 	for k, c := range running {
-		fmt.Printf("memory of node %d: %s\n", k, memory(c.Process.Pid))
+		fmt.Printf("memory of node %d: %.0f MiB\n", k, nodes.Memory(c.Process.Pid))
 	}
 }
 
 // create creates a sequence, when a node is ready.
 func create(name string, more ...string) {
-	args := append([]string{"seq", "create", "--zk", *zk, "--cluster", "bench", "--ceiling", "100000000", name},
+	args := append([]string{"seq", "create", "--zk", *nodes.ZK, "--cluster", "bench", "--ceiling", "100000000", name},
 		more...)
 	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		out, err := exec.Command(*binary, args...).CombinedOutput()
+		out, err := exec.Command(*nodes.Binary, args...).CombinedOutput()
 		if err == nil {
 			return
 		}
@@ -120,7 +114,7 @@ func create(name string, more ...string) {
 // settle asks all nodes for values until the sections have had the time to move to their places.
 func settle() {
 	for range 40 {
-		for node := range nodes {
+		for node := range size {
 			lines(node, "NEXT segment\nNEXT ordered\n", 2)
 			for k := range 8 * sections {
 				lines(node, fmt.Sprintf("NEXT msg:%d\n", k), 1)
@@ -133,10 +127,10 @@ func settle() {
 // lines sends a request, and returns the lines of the reply.
 func lines(node int, request string, n int) (out []string) {
 	c, err := net.Dial("tcp", address(node))
-	check(err)
+	nodes.Check(err)
 	defer c.Close()
 	_, err = c.Write([]byte(request))
-	check(err)
+	nodes.Check(err)
 	for in := bufio.NewScanner(c); len(out) < n && in.Scan(); {
 		out = append(out, in.Text())
 	}
@@ -147,7 +141,7 @@ func ownerOf(name string) int {
 	for range 100 {
 		lines(0, "NEXT "+name+"\n", 1) // a node takes the section
 		line := lines(0, "SEQ "+name+"\n", 1)[0]
-		for k := range nodes {
+		for k := range size {
 			if strings.Contains(line, "owner="+address(k)+" ") {
 				return k
 			}
@@ -173,7 +167,7 @@ func family() (all []load) {
 			found++
 		}
 	}
-	for node := range nodes {
+	for node := range size {
 		var mine []string
 		for k := 0; len(mine) < 300_000; k += 7 {
 			name := fmt.Sprintf("msg:%d", k%names)
@@ -218,7 +212,7 @@ func measure(pipeline int, loads []load) result {
 // drive sends pipelines on one connection, and returns how long each took.
 func drive(l load, c, pipeline int, end time.Time) (took []time.Duration) {
 	conn, err := net.Dial("tcp", address(l.node))
-	check(err)
+	nodes.Check(err)
 	defer conn.Close()
 	in := make([]byte, 1<<16)
 	var out []byte
@@ -230,10 +224,10 @@ func drive(l load, c, pipeline int, end time.Time) (took []time.Duration) {
 		}
 		sent := time.Now()
 		_, err := conn.Write(out)
-		check(err)
+		nodes.Check(err)
 		for got := 0; got < pipeline; {
 			n, err := conn.Read(in)
-			check(err)
+			nodes.Check(err)
 			if in[0] == '-' {
 				log.Fatalf("%s", in[:n])
 			}
@@ -248,20 +242,4 @@ func drive(l load, c, pipeline int, end time.Time) (took []time.Duration) {
 func median(all []result) result {
 	slices.SortFunc(all, func(a, b result) int { return int(a.rate - b.rate) })
 	return all[len(all)/2]
-}
-
-func memory(pid int) string {
-	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	for line := range strings.Lines(string(status)) {
-		if kb, ok := strings.CutPrefix(line, "VmRSS:"); ok {
-			return strings.TrimSpace(kb)
-		}
-	}
-	return "unknown"
-}
-
-func check(err error) {
-	if err != nil {
-		log.Fatal(err)
-	}
 }
