@@ -17,7 +17,8 @@ import (
 )
 
 // clients/cases.jsonl says what each client must do, in every language. The tests in internal/check/clients play these
-// cases with this package, too. The tests here have the rest: what is in this package alone, and many goroutines at once.
+// cases with this package, too. The tests here have the rest: what is in this package alone, and many goroutines at
+// once.
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 

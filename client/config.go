@@ -52,8 +52,9 @@ type Config struct {
 	// Conns is the most connections to one node for IDs, and the most for values of sequences, 1 to 64. Each has up to
 	// 64 requests under way. A probe of a failed node uses one more for a moment. Requests for ordered
 	// sequences that wait for more than 50 ms, such as for another owner, do not count up to 64.
-	// 0 means 2: a second connection serves short calls while a long Take uses the first. A call for a sequence may wait
-	// for ZooKeeper on its connection: a program with strict sequences and others needs more, or a client for each kind.
+	// 0 means 2: a second connection serves short calls while a long Take uses the first. A call for a sequence may
+	// wait for ZooKeeper on its connection: a program with strict sequences and others needs more, or a client for each
+	// kind.
 	Conns int
 	// Timeout is how long one node has to answer before the next is asked. While another
 	// node is healthy, a node has at most half of the time that a call has left. If there

@@ -63,7 +63,8 @@ func (p *pool) assign(w *connWorker) (ready bool, wait time.Duration) {
 // nextJob gives connWorker w a job for the call at the head of the queue. It returns false if there is none. If wait is
 // not 0, calls are queued that can be tried again after it. mu is held.
 func (p *pool) nextJob(w *connWorker, now time.Time) (ready bool, wait time.Duration) {
-	// pick chooses the node for the head. fill must not drop the head, and give the next call to a node that refused it.
+	// pick chooses the node for the head. fill must not drop the head, and give the next call to a node that refused
+	// it.
 	for len(p.queue) > 0 && p.queue[0].endsInQueue(now) {
 		p.queue = p.queue[1:]
 	}

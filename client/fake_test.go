@@ -14,8 +14,8 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// FakeNode is a node without a cluster, which answers the requests of a client. Its methods may be called at any time by
-// any goroutine.
+// FakeNode is a node without a cluster, which answers the requests of a client. Its methods may be called at any time
+// by any goroutine.
 type FakeNode struct {
 	// Addr is the address of the node, for client.Config.Addrs. Stop and Start do not
 	// change it.

@@ -50,8 +50,8 @@ func TestNamesOfTheSameOwnerGoTogether(t *testing.T) {
 	}
 }
 
-// Names whose requests are sent at once get values of their own, also if the node refuses one of them, or the connection
-// breaks.
+// Names whose requests are sent at once get values of their own, also if the node refuses one of them, or the
+// connection breaks.
 func TestNamesThatGoTogetherEndAlone(t *testing.T) {
 	all, addrs := nodes(t, 1)
 	all[0].SetShown(func(string) string { return "owner=" + addrs[0] + " family=msg:* section=0 sections=1" })

@@ -116,9 +116,9 @@ func (p *pool) refill(q query, s *stock, more int) *call {
 	return &call{query: q, want: more, deadline: time.Now().Add(p.cfg.Patience), stock: s}
 }
 
-// fetch submits a call for n IDs or values, and waits for its answer. refill is a call for a stock, or nil. fetch submits
-// both together, so that the IDs of the stock come after those of the call. It submits refill also if ctx has just
-// ended, because the stock makes no other one before.
+// fetch submits a call for n IDs or values, and waits for its answer. refill is a call for a stock, or nil. fetch
+// submits both together, so that the IDs of the stock come after those of the call. It submits refill also if ctx has
+// just ended, because the stock makes no other one before.
 func (p *pool) fetch(ctx context.Context, q query, n int, refill *call) (*call, error) {
 	deadline, ok := ctx.Deadline()
 	if !ok {

@@ -18,8 +18,8 @@ const (
 	Disconnected              // its holder is not connected, and keeps it until the lease bound
 )
 
-// cooldown is how far ahead the lease bound of a released slot may be when it is taken. Its next holder waits for that
-// bound.
+// cooldown bounds the wait for a released slot: it may be taken when its lease bound is less than cooldown ahead. Its
+// next holder waits for that bound.
 const cooldown = limits.Cooldown
 
 // graceMs returns how long a slot stays with its holder after the lease bound, in ms (C7, C26). After a loss of data an

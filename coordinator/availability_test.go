@@ -11,7 +11,7 @@ func TestAvailability(t *testing.T) {
 	for name, tc := range map[string]struct {
 		slot Slot
 		live bool
-		// leader is how far the leader's clock is ahead of ours, in milliseconds.
+		// leader is the offset of the leader's clock from ours, in milliseconds.
 		leader int64
 		want   Availability
 	}{

@@ -20,10 +20,10 @@ func (c *Coordinator) lockOf(worker int) lock {
 	return lock{worker, c.Store.SessionID(), c.live.present}
 }
 
-// EnsureLiveLock makes the live lock of our slot one of the present session. It replaces the lock of another session: of
-// an earlier one of ours, or of a holder whose lease has run out. Once our confirmed lease has run out, EnsureLiveLock
-// deletes the lock instead: while a lock exists, no other node acquires the slot. Whether this node still holds the
-// slot, only the slot's record says.
+// EnsureLiveLock makes the live lock of our slot one of the present session. It replaces the lock of another session:
+// of an earlier one of ours, or of a holder whose lease has run out. Once our confirmed lease has run out,
+// EnsureLiveLock deletes the lock instead: while a lock exists, no other node acquires the slot. Whether this node
+// still holds the slot, only the slot's record says.
 func (c *Coordinator) EnsureLiveLock(ctx context.Context) error {
 	p := c.proof
 	if p.EverConfirmed && c.Now() >= p.LeaseUntil {

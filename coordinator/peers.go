@@ -100,8 +100,9 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 type PeersSeen struct {
 	// Live is the number of connected nodes of the cluster. 0: not known.
 	Live int
-	// Session is the ZooKeeper session in which the node listens to its peers: see Hearing. HearAgainIn is the time until
-	// the node must ask them again. 0: the node waits for no peer any more, so it relies on ZooKeeper's data in Session.
+	// Session is the ZooKeeper session in which the node listens to its peers: see Hearing. HearAgainIn is the time
+	// until the node must ask them again. 0: the node waits for no peer any more, so it relies on ZooKeeper's data in
+	// Session.
 	Session     int64
 	HearAgainIn time.Duration
 	// OthersTake: a peer may take values of named sequences, as far as this node has read. Then this node may leave

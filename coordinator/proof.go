@@ -45,8 +45,8 @@ type proof struct {
 
 // sinceGrant has the facts that this process has proved since its present grant. Each new grant resets them.
 type sinceGrant struct {
-	// boundKnown: a write under this grant was acknowledged, and counts. bound is the lease bound that the last such write
-	// has set, Unix ms. Without one, the lease bound is that of knownBound.
+	// boundKnown: a write under this grant was acknowledged, and counts. bound is the lease bound that the last such
+	// write has set, Unix ms. Without one, the lease bound is that of knownBound.
 	boundKnown bool
 	bound      int64
 	// maxVersion is the highest version of the slot that a write of this process can have made. It is valid if
@@ -182,9 +182,9 @@ type decision struct {
 	slot     Slot
 	confirms bool
 	cluster  Cluster
-	// reconfirm: the lease has expired by our clocks, or the record was confirmed too early. So the confirming time begins
-	// anew. confirmAt is its end from this write on, ns of AtLeast. Whether the lease has expired by the leader's clock,
-	// only the acknowledgement shows: see expiry.
+	// reconfirm: the lease has expired by our clocks, or the record was confirmed too early. So the confirming time
+	// begins anew. confirmAt is its end from this write on, ns of AtLeast. Whether the lease has expired by the
+	// leader's clock, only the acknowledgement shows: see expiry.
 	reconfirm bool
 	confirmAt int64
 }
@@ -215,8 +215,8 @@ func (p proof) plan(v recorded, e evidence, r Report) decision {
 	if d.reconfirm {
 		d.confirmAt = e.confirmAt(*v.cl)
 	}
-	// A restart that goes on in its chain finds its record confirmed: it needs no write that confirms. A record to reconfirm
-	// is confirmed by this same write only if the confirming time is 0: its wait begins now.
+	// A restart that goes on in its chain finds its record confirmed: it needs no write that confirms. A record to
+	// reconfirm is confirmed by this same write only if the confirming time is 0: its wait begins now.
 	d.confirms = p.stage != Confirmed && (d.reconfirm || !found.Confirmed) && p.mayConfirm(d.confirmAt, *v.cl, e) &&
 		!p.floorTooFarAhead(e)
 	d.cluster.InUse = v.cl.InUse || d.confirms

@@ -14,10 +14,10 @@ import (
 // Sequences.Take for them. They are answered in order all the same.
 
 const (
-	// maxPassAhead and maxNextAhead are how many requests are executed before their turn.
+	// maxPassAhead and maxNextAhead are the most requests that are executed before their turn.
 	maxPassAhead, maxNextAhead = 1024, 128
-	// aheadSize is about how many bytes such a request takes. All of them, with all that sessions gather, take at most
-	// half of maxMemory.
+	// aheadSize is the approximate size of such a request in bytes. All of them, with all that sessions gather, take at
+	// most half of maxMemory.
 	aheadSize = 512
 )
 
@@ -90,8 +90,8 @@ func wordsOf(in []byte) (words [][]byte, size int) {
 // maxAheadWords is the most words of a request that is executed before its turn.
 const maxAheadWords = 1 + passWords
 
-// aheadOf returns the request of these words, or nil if it must wait for its turn. That is any request but PASS, and NEXT
-// or INCR for one value of a name that no earlier request waits for.
+// aheadOf returns the request of these words, or nil if it must wait for its turn. That is any request but PASS, and
+// NEXT or INCR for one value of a name that no earlier request waits for.
 func (s *session) aheadOf(words [][]byte) *seqRequest {
 	if len(words) < 2 || len(words) > maxAheadWords {
 		return nil

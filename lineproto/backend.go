@@ -20,7 +20,7 @@ type Backend interface {
 	// client gets NOTREADY.
 	Reserve(ctx context.Context, n int) (worker.Run, error)
 	// Try does the same and never blocks. Where Reserve would wait, it returns an empty Run
-	// and the Pause after which the caller may try again. waited is how long requests have
+	// and the Pause after which the caller may try again. waited is the time for which requests have
 	// waited for a clock that went back.
 	Try(n int, waited time.Duration) (worker.Run, worker.Pause, error)
 	// Ceiling returns how many IDs the node can make in a second, or in one tick if a

@@ -35,8 +35,8 @@ type command struct {
 	// inRESP replaces the row in RESP if the command means something else there.
 	// Requests of both are counted under this row. nil means one row for both framings.
 	inRESP *command
-	// run is a method of session whose name begins with do, or comes from asks. It appends the reply to s.out, or begins
-	// an order, or sets s.task. If it returns an error, it does none of this.
+	// run is a method of session whose name begins with do, or comes from asks. It appends the reply to s.out, or
+	// begins an order, or sets s.task. If it returns an error, it does none of this.
 	run func(s *session, ctx context.Context, args [][]byte) *ids.ReplyError
 }
 

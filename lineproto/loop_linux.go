@@ -41,8 +41,8 @@ type loop struct {
 	stage   stage       // of draining
 
 	turns turns // of connections with more work than a turn
-	// paused is set while no IDs can be made. waited is how long requests have waited for a
-	// clock that went back, since the last ID.
+	// paused is set while no IDs can be made. waited is the time for which requests have waited for
+	// a clock that went back, since the last ID.
 	paused bool
 	waited time.Duration
 	// worked is the work of the last turn, in the units of roundOfWork.
@@ -216,13 +216,14 @@ func (l *loop) wait() int {
 
 // yields decides when a loop yields to Go's scheduler, which begins a new turn of the loop's goroutine.
 //
-// For Go a turn of 10 ms is a long one. Its monitor thread then takes the processor away in each wait, and looks for the
-// next wait every 20 us. At 5,000 requests a second that is a quarter of the processor time of a request.
+// For Go a turn of 10 ms is a long one. Its monitor thread then takes the processor away in each wait, and looks for
+// the next wait every 20 us. At 5,000 requests a second that is a quarter of the processor time of a request.
 //
-// A loop with long waits must not yield. Go takes the processor away in a wait of 10 ms in any turn. In a new turn it does
-// so after the 10 ms only, and until then its monitor thread looks sixty times.
+// A loop with long waits must not yield. Go takes the processor away in a wait of 10 ms in any turn. In a new turn it
+// does so after the 10 ms only, and until then its monitor thread looks sixty times.
 type yields struct {
-	// since is when the loop last yielded, or could have. last is when it last waited, both in ns of Server.elapsed.
+	// since is the time of the last yield, or of the last decision not to yield. last is the time of the last wait.
+	// Both are in ns of Server.elapsed.
 	since, last int64
 	mean        int64 // from one wait to the next, over about 16 of them
 }
@@ -230,12 +231,12 @@ type yields struct {
 const (
 	// yieldEvery is less than half of a long turn: a wait before the next yield may be that long, too.
 	yieldEvery = int64(4 * time.Millisecond)
-	// longWait is the mean from which a loop does not yield. longestWait is what a longer wait counts as.
+	// A loop with a mean of longWait or more does not yield. A longer wait than longestWait counts as longestWait.
 	longWait, longestWait = int64(4 * time.Millisecond), int64(10 * time.Millisecond)
 )
 
-// due reports whether the loop must yield before it waits. now is when the loop last woke. With one processor for Go, any
-// wait of 20 us costs the loop its processor, and a yield would gain nothing.
+// due reports whether the loop must yield before it waits. now is the time at which the loop last woke. With one
+// processor for Go, any wait of 20 us costs the loop its processor, and a yield would gain nothing.
 func (y *yields) due(now int64) bool {
 	y.mean += (min(now-y.last, longestWait) - y.mean) / 16
 	y.last = now

@@ -17,8 +17,8 @@ const (
 
 var errTerm = replies.New(ids.ERR, "a term must be a number, digits only")
 
-// passed returns how many values a PASS asks for, and of which ownership: it is a RANGE that another node has passed on.
-// A node of another cluster refuses.
+// passed returns how many values a PASS asks for, and of which ownership: it is a RANGE that another node has passed
+// on. A node of another cluster refuses.
 func (s *session) passed(args [][]byte) (n int64, of *sequence.Ownership, e *ids.ReplyError) {
 	n, ok := number(args[1])
 	term, err := strconv.ParseInt(string(args[4]), 10, 64)

@@ -46,7 +46,7 @@ func (a *arrayParser) unfinished() bool { return a.held != nil }
 
 // next takes a request off in and appends its arguments to args. in must begin with
 // '*', unless the request is unfinished. The arguments are parts of in or of the memory
-// that was held. used is how many bytes of in are consumed. If the request is not
+// that was held. used is the number of bytes of in that are consumed. If the request is not
 // whole, ok is false and there is no error. After an error the rest of the input must
 // not be parsed.
 func (a *arrayParser) next(in []byte, args [][]byte) (all [][]byte, used int, ok bool, e *ids.ReplyError) {

@@ -78,8 +78,8 @@ func asks(kind seqKind) func(*session, context.Context, [][]byte) *ids.ReplyErro
 	return func(s *session, _ context.Context, args [][]byte) *ids.ReplyError { return s.ask(kind, args) }
 }
 
-// ask makes a request for the sequence args[0] the session's task. If the request was executed before its turn, the task
-// is that one.
+// ask makes a request for the sequence args[0] the session's task. If the request was executed before its turn, the
+// task is that one.
 func (s *session) ask(kind seqKind, args [][]byte) (e *ids.ReplyError) {
 	name, n, w := args[0], int64(1), sequence.Wait{}
 	switch {
@@ -221,9 +221,9 @@ func (s *session) answerSequence(in []byte, used int) (consumed int, done bool) 
 	return used, true
 }
 
-// repeats adds the requests at in[used:] that are the same as this one. used is how many bytes of in are consumed before
-// the call, and consumed how many after it. So a pipeline of NEXT costs one call, and one commit if the sequence is
-// strict.
+// repeats adds the requests at in[used:] that are the same as this one. used is the number of bytes of in that are
+// consumed before the call, and consumed the number after it. So a pipeline of NEXT costs one call, and one commit if
+// the sequence is strict.
 func (q *seqRequest) repeats(in []byte, used int) (consumed int) {
 	if q.kind != seqNext && q.kind != seqIncr || q.early != nil {
 		return used
@@ -289,8 +289,8 @@ func (s *session) attempt(k int) error {
 	return nil
 }
 
-// answerBounds answers a request for consecutive values with the first of them, which is first, and the last, which is that
-// of final.
+// answerBounds answers a request for consecutive values with the first of them, which is first, and the last, which is
+// that of final.
 func (s *session) answerBounds(first worker.ID, final worker.Run) {
 	last := final.At(final.Len - 1)
 	switch s.seq.kind {

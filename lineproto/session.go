@@ -19,7 +19,7 @@ const outBound = 32 << 10
 // idLine is the most bytes of an ID in a reply: $19 and 19 digits, each with a CRLF.
 const idLine = 5 + 19 + 2
 
-// after is what the engine must do after consume. The order counts: from needFlush on, the session has more to do
+// after is the action of the engine after consume. The order counts: from needFlush on, the session has more to do
 // without more input. failed is the last one, and an engine handles it first.
 type after uint8
 
@@ -58,7 +58,7 @@ type session struct {
 	args [][]byte
 	// seq is the last request for a sequence. It is nil before the first one.
 	seq *seqRequest
-	// ahead are requests that were executed before their turn: see ahead.go. looked is how many bytes they have at the
+	// ahead are requests that were executed before their turn: see ahead.go. looked is their length, at the
 	// beginning of the input that is not consumed.
 	ahead  []*seqRequest
 	looked int
@@ -74,14 +74,14 @@ type session struct {
 	uuid  string
 	owner *sequence.Ownership
 
-	// order is the order under way. allowed is how many IDs the session may still take in this turn.
+	// order is the order under way. allowed is the number of IDs that the session may still take in this turn.
 	order   order
 	allowed int
 	// multi is nil outside of MULTI and EXEC.
 	multi *transaction
 	// took is how many IDs the turn took.
 	took int
-	// mustNotBlock is set if the engine is an event loop. waited is how long its
+	// mustNotBlock is set if the engine is an event loop. waited is the time for which its
 	// requests have waited for a clock that went back. pause is set when the turn has ended
 	// because there are no IDs for so long.
 	mustNotBlock bool
@@ -100,7 +100,7 @@ type session struct {
 	counted int64 // its share of Server.memory
 }
 
-// consume executes the requests in in, in order. used is how many bytes of in are
+// consume executes the requests in in, in order. used is the number of bytes of in that are
 // consumed: the next call must get in without them. eof means that nothing follows in.
 // consume stops when out holds outBound bytes, so it never waits for the client. It
 // takes up to allowed IDs, and stops at an order that needs more. A panic ends the connection and nothing else.
@@ -238,8 +238,8 @@ func (s *session) executed(index int, e *ids.ReplyError, size int) {
 	}
 }
 
-// takeArray answers a RESP request, or a stretch of GETs, if in holds one. used is how many
-// bytes of in are consumed. more means that the request needs more input.
+// takeArray answers a RESP request, or a stretch of GETs, if in holds one. used is the number of
+// bytes of in that are consumed. more means that the request needs more input.
 func (s *session) takeArray(ctx context.Context, in []byte) (used int, more bool) {
 	s.fr = s.who.framing()
 	if count, n := s.arrays.gets(in); count > 0 && !s.queueing() {

@@ -9,8 +9,8 @@ const (
 	telDO   = 253
 	telDONT = 254
 	telIAC  = 255
-	// telTimingMark is an option. A client sends DO TIMING-MARK after Ctrl-C (RFC 860), and shows nothing more until the
-	// answer.
+	// telTimingMark is an option. A client sends DO TIMING-MARK after Ctrl-C (RFC 860), and shows nothing more until
+	// the answer.
 	telTimingMark = 6
 )
 

@@ -93,9 +93,10 @@ func admits(backlog, n, ceiling int64, halfClosed bool) bool {
 }
 
 // turns gives the turn to one waiter after the other. It belongs to an event loop, or all goroutines of a Server share
-// it. Go's scheduler alone would give the IDs of a new tick to goroutines that have just had some. The zero value is ready.
+// it. Go's scheduler alone would give the IDs of a new tick to goroutines that have just had some. The zero value is
+// ready.
 type turns struct {
-	// heldBack is how many of maxSlice IDs a request may not take at once, when it is read. 0: IDs are plenty.
+	// heldBack is the part of maxSlice IDs that a request may not take at once, when it is read. 0: IDs are plenty.
 	heldBack atomic.Int64
 	total    atomic.Int64 // waiters
 

@@ -27,8 +27,8 @@ func withAdvice(err error) string {
 	return strings.Replace(err.Error(), about.Error(), view.InPlainWords(about.Error())+advice, 1)
 }
 
-// advise returns advice, and the error that it is about: err itself, or one that err wraps. The text of that error is in
-// the text of err, and the advice belongs behind it.
+// advise returns advice, and the error that it is about: err itself, or one that err wraps. The text of that error is
+// in the text of err, and the advice belongs behind it.
 func advise(err error) (advice string, about error) {
 	if e, ok := errors.AsType[*node.StateOfOtherClusterError](err); ok {
 		return adviceOf(view.OtherCluster), e
@@ -129,7 +129,8 @@ func codeAdvice(code ids.Code) string {
 	return ""
 }
 
-// replyAdvice returns what an error reply means and what to do, after a full stop, "" for one that needs no explanation.
+// replyAdvice returns what an error reply means and what to do, after a full stop, "" for one that needs no
+// explanation.
 func replyAdvice(reply *ids.ReplyError) string {
 	return cmp.Or(codeAdvice(reply.Code), accessAdvice(reply))
 }

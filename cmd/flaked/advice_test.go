@@ -12,8 +12,8 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Packages name no flags. withAdvice adds advice to their errors, even if another error wraps them. The transcripts have
-// the errors that a command line can cause.
+// Packages name no flags. withAdvice adds advice to their errors, even if another error wraps them. The transcripts
+// have the errors that a command line can cause.
 func TestAdviceGolden(t *testing.T) {
 	random := worker.SegmentRandom
 	_, noSegment := node.Settings{SegmentStart: &random}.Record("u", 0)

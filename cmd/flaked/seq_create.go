@@ -134,8 +134,8 @@ func createWithout(c *cli.Context, o operator.Sequences, d operator.Definition) 
 	return o.Create(c.Context, d)
 }
 
-// namesAndSections returns how many sequences a template creates, and how many sections a family has. Both are 0 for a plain
-// sequence.
+// namesAndSections returns how many sequences a template creates, and how many sections a family has. Both are 0 for a
+// plain sequence.
 func namesAndSections(c *cli.Context, name string, m record.Mode) (most int64, sections int, err error) {
 	switch {
 	case c.IsSet("max-names") && !positions.IsTemplate(name):

@@ -53,7 +53,7 @@ func printOwners(d view.SequenceReport, w io.Writer, now time.Time) error {
 	t.add("OWNER", "COUNT", "OWNED FOR", "OWNERS SO FAR", "SECTIONS")
 	for _, owner := range slices.Sorted(maps.Keys(byOwner)) {
 		some := byOwner[owner]
-		since, term := int64(0), int64(0) // since is when the owner got the last of its sections, Unix ms
+		since, term := int64(0), int64(0) // since: the time at which it got its last section, Unix ms
 		var numbers []int
 		for _, s := range some {
 			since, term = max(since, s.OwnedSinceMs), term+s.Term

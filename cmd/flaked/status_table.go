@@ -53,9 +53,9 @@ func statusCells(w view.WorkerReport) []string {
 	return cells
 }
 
-// mergeIntoLast adds the worker's number to the last row if that is of workers that are lost like this one: after a loss
-// of data there may be a thousand. A row of several workers has FIRST-LAST as their number. mergeIntoLast returns false
-// if the worker needs a row of its own.
+// mergeIntoLast adds the worker's number to the last row if that is of workers that are lost like this one: after a
+// loss of data there may be a thousand. A row of several workers has FIRST-LAST as their number. mergeIntoLast returns
+// false if the worker needs a row of its own.
 func (t textTable) mergeIntoLast(w view.WorkerReport) bool {
 	last, cells := t[len(t)-1], statusCells(w)
 	first, before, several := strings.Cut(last[0], "-")

@@ -21,8 +21,9 @@ type Client struct {
 }
 
 // Dial returns a connection on which requests may be sent: it has connected to an address as of SplitAddr, completed
-// the TLS handshake, sent the token and compared the cluster. The end of ctx stops Dial, but does not close a connection
-// that Dial has returned. If the node refuses the token, the error is an *ids.ReplyError. InWords words all errors.
+// the TLS handshake, sent the token and compared the cluster. The end of ctx stops Dial, but does not close a
+// connection that Dial has returned. If the node refuses the token, the error is an *ids.ReplyError. InWords words all
+// errors.
 func (c Client) Dial(ctx context.Context, addr string) (net.Conn, error) {
 	network, address, err := SplitAddr(addr)
 	if err != nil {

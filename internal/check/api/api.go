@@ -1,5 +1,5 @@
-// Package api lists the exported names of the packages that docs/clients.md promises to keep. Its tests compare them with
-// those of releases: docs/operate.md. The list is text, because the export data that apidiff compares can only be
+// Package api lists the exported names of the packages that docs/clients.md promises to keep. Its tests compare them
+// with those of releases: docs/operate.md. The list is text, because the export data that apidiff compares can only be
 // read by the Go release that wrote it, and a change of a line shows in a review.
 package api
 

@@ -18,15 +18,15 @@ import (
 )
 
 // A soak is a campaign that shows what only time shows: its nodes have long leases, their clocks drift, faults come one
-// at a time, and what the nodes use is measured. The last machine gets only faults that its process survives, so that one
-// process lives as long as the run. ZooKeeper loses no data: registration would be frozen for as long as a lease.
+// at a time, and what the nodes use is measured. The last machine gets only faults that its process survives, so that
+// one process lives as long as the run. ZooKeeper loses no data: registration would be frozen for as long as a lease.
 func soaks() bool { return *chaosSoak > 0 }
 
 const (
-	// unhurried is how many times more slowly the clients of a soak ask: all answers stay in memory until the end.
+	// unhurried divides the pace of clients in a soak, because all answers stay in memory until the end.
 	unhurried = 5
-	// driftRate is how much a clock of a soak gains or loses. It turns at driftMost, because nodes do not believe in
-	// clocks that differ by agreed.
+	// driftRate is the part of true time that a clock of a soak gains or loses. It turns at driftMost, because nodes do
+	// not believe in clocks that differ by agreed.
 	driftRate, driftMost = 200e-6, 2 * time.Second
 )
 
@@ -92,7 +92,7 @@ func (c *campaign) drift() {
 	})
 }
 
-// usage is what a node uses at a moment, by the order of resources. Sizes are in KiB.
+// usage has the amounts that a node uses at a moment, in the order of resources. Sizes are in KiB.
 type usage [4]int64
 
 // resource is something that a node uses.

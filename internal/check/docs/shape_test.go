@@ -19,7 +19,8 @@ const (
 
 var (
 	generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
-	// A comment that begins with one lower-case word and a verb of the third person documents the function of that name.
+	// A comment that begins with one lower-case word and a verb of the third person documents the function of that
+	// name.
 	summary = regexp.MustCompile(`^([a-z][A-Za-z0-9]*) (returns|reports|blocks|writes|reads|sets|adds|removes|makes|takes|gives|puts|deletes|creates|checks|says|waits)\b`)
 )
 

@@ -47,8 +47,8 @@ func TestRestartedNodeGoesOnWithItsValues(t *testing.T) {
 				t.Logf("clean stop: %v, ZooKeeper away: %v", clean, away)
 				most := [2]int64{use(n, order, ticket), few}
 				if away {
-					// A burst may use up all that is below the bound, and without ZooKeeper there is nothing else. After
-					// a quiet second the bound is lower.
+					// A burst may use up all that is below the bound, and without ZooKeeper there is nothing else.
+					// After a quiet second the bound is lower.
 					harness.Pass(t.Context(), 2500*time.Millisecond)
 					zk.Freeze(0)
 				}

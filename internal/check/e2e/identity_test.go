@@ -18,7 +18,8 @@ import (
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
-// twins are two clusters with a sequence of the same name. An address of the first one goes to a node of the second one.
+// twins are two clusters with a sequence of the same name. An address of the first one goes to a node of the second
+// one.
 type twins struct {
 	t        *testing.T
 	one, two *harness.Site

@@ -1,8 +1,8 @@
 // Package e2e tests the binary as its users run it, in named scenarios: see internal/testkit/harness.
 //
 // A scenario is here only if nothing below can show it: a limit or a promise with the shipped binary, the commands of
-// the documents, and what needs real sockets, disks, clocks or signals. A fleet is a cluster of three nodes that are all
-// asked for values of ordered sequences.
+// the documents, and what needs real sockets, disks, clocks or signals. A fleet is a cluster of three nodes that are
+// all asked for values of ordered sequences.
 //
 // Like all tests that use zktest, they run with FLAKED_TEST_ZK=require and are skipped without it.
 package e2e

@@ -11,14 +11,16 @@ import (
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
-// Others serve harness.OwnerLease and a second after the owner has ended. A second more is for a machine that runs other tests.
+// Others serve harness.OwnerLease and a second after the owner has ended. A second more is for a machine that runs
+// other tests.
 const (
 	takenOver    = 5 * time.Second
 	drainSilence = time.Second // 100 ms on a machine that is idle
 )
 
 // The owner of an ordered sequence ends, stands still, or is cut off from ZooKeeper, and comes back. Another node takes
-// over. An owner that goes on finds requests that were sent meanwhile, and must not answer them with values that it held.
+// over. An owner that goes on finds requests that were sent meanwhile, and must not answer them with values that it
+// held.
 func TestOrderedSequencesSurviveFaultsOfTheOwner(t *testing.T) {
 	t.Parallel()
 	f := newFleet(t, zktest.Chroot(t, zktest.Shared(t)), "--drain-time", "500ms").program() // clients do not hang up

@@ -42,8 +42,8 @@ func (f *fleet) outages(what string, from int64, strict time.Duration) (now int6
 }
 
 // Nodes restart one after the other, each when the one before is ready. A client that asks the next node on a refusal
-// gets IDs and values at all times. A node says READY when it takes values of sequences. It waits neither for nodes that
-// have ended, nor for those that start like itself.
+// gets IDs and values at all times. A node says READY when it takes values of sequences. It waits neither for nodes
+// that have ended, nor for those that start like itself.
 func TestRollingRestartRefusesNothing(t *testing.T) {
 	t.Parallel()
 	f := newMixed(t, harness.Clocked, zktest.Chroot(t, zktest.Shared(t)), slowBeats("2s", "8s")...)

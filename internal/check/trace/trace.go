@@ -103,8 +103,8 @@ type world struct {
 	putBack map[string]*Line      // by file: an old state was put there, and no process has started since
 }
 
-// Cluster has what the rules need of a cluster: the longest lease, the confirming time, how long a worker stays with its holder after the
-// lease bound, and how far ahead the bound of a worker that was given up may be.
+// Cluster has what the rules need of a cluster: the longest lease, the confirming time, how long a worker stays with
+// its holder after the lease bound, and how far ahead the bound of a worker that was given up may be.
 type Cluster struct{ Lease, Confirm, Grace, Cooldown time.Duration }
 
 // Judge judges the traces of all nodes of a cluster, on one machine, by name.

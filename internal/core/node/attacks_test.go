@@ -190,8 +190,8 @@ func TestUnansweredWorkerChangesTakeFewSlots(t *testing.T) {
 	}
 }
 
-// While a worker is exchanged, the old tenure serves. What the node says and decides is about that tenure, and not about
-// the claim on the other worker that the local record has: that has no lease yet.
+// While a worker is exchanged, the old tenure serves. What the node says and decides is about that tenure, and not
+// about the claim on the other worker that the local record has: that has no lease yet.
 func TestOldTenureIsReportedDuringWorkerChange(t *testing.T) {
 	n := newRig(t).start().untilReady()
 	n.until("confirmed", n.isConfirmed)

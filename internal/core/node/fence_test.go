@@ -166,8 +166,8 @@ func TestAnotherConfirmedClusterDisablesOfflineStart(t *testing.T) {
 	}
 }
 
-// While a node is cut off, another cluster takes the place of its own. Clients have its connections, and do not look again
-// which cluster answers.
+// While a node is cut off, another cluster takes the place of its own. Clients have its connections, and do not look
+// again which cluster answers.
 func TestRunningNodeJoinsNoOtherCluster(t *testing.T) {
 	r := newRig(t)
 	n := r.start().untilReady()

@@ -4,10 +4,10 @@ import "time"
 
 // Scenarios about machines that a hypervisor pauses.
 
-// playPausedPeer: the machine of a holder is paused just after a heartbeat, and its boot clock stands still. Meanwhile a
-// node takes a worker and confirms. Then data from before that is put back, which has the record of the paused holder as
-// that holder's next heartbeat expects it, and its machine goes on. A new node takes the worker. The other holder is cut
-// off, and comes back in time.
+// playPausedPeer: the machine of a holder is paused just after a heartbeat, and its boot clock stands still. Meanwhile
+// a node takes a worker and confirms. Then data from before that is put back, which has the record of the paused holder
+// as that holder's next heartbeat expects it, and its machine goes on. A new node takes the worker. The other holder is
+// cut off, and comes back in time.
 func (s *sim) playPausedPeer() bool {
 	s.mend()
 	p := s.holder()

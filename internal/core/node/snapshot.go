@@ -34,7 +34,7 @@ type Snapshot struct {
 	ServedMs int64 `json:"served_ms"`
 	// FromCache: the node started from its state directory alone, and ZooKeeper does not know of the restart yet.
 	FromCache bool `json:"from_cache"`
-	// LeaseLeftMs is how long the node may serve without ZooKeeper. It is negative once the lease has ended.
+	// LeaseLeftMs is the time for which the node may serve without ZooKeeper. It is negative once the lease has ended.
 	// LeaseEndsMs is the end of the lease. Both are null before a worker is confirmed.
 	LeaseLeftMs *int64 `json:"lease_left_ms"`
 	LeaseEndsMs *int64 `json:"lease_ends_ms"`

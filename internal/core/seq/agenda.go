@@ -141,8 +141,8 @@ func (ag *agenda) popRung() []*series {
 	return all
 }
 
-// bound makes rounds short if the node must do something between them: renew leases, or tell others within the confirming
-// time that it still has records to put back. lost is how many.
+// bound makes rounds short if the node must do something between them: renew leases, or tell others within the
+// confirming time that it still has records to put back. lost is how many.
 func (ag *agenda) bound(leases bool, lost int, confirm time.Duration) {
 	ag.roundTime = longestRound
 	if leases {
@@ -153,8 +153,8 @@ func (ag *agenda) bound(leases bool, lost int, confirm time.Duration) {
 	}
 }
 
-// due returns the series that need work, those first that requests wait for. It looks at all series after /seq was read,
-// and if the last round has left some. Otherwise it looks at those whose alarms have rung.
+// due returns the series that need work, those first that requests wait for. It looks at all series after /seq was
+// read, and if the last round has left some. Otherwise it looks at those whose alarms have rung.
 func (rs *Rounds) due(read bool) (due []*series) {
 	all := rs.agenda.popRung()
 	nodes := int64(rs.follower.cluster.Nodes)

@@ -29,8 +29,8 @@ type catalog struct {
 	*shares // of all series
 }
 
-// serving returns the series that serves requests for a name, of which the node may not have heard before, and the name's
-// lane there. Only the name of a family has one.
+// serving returns the series that serves requests for a name, of which the node may not have heard before, and the
+// name's lane there. Only the name of a family has one.
 func (c *catalog) serving(name []byte) (s *series, lane int, err error) {
 	if f := c.families.of(name); f != nil {
 		if err := sequence.CheckName(name); err != nil {
@@ -121,8 +121,8 @@ func (c *catalog) remove(dies func(*series) bool) {
 	c.all = slices.DeleteFunc(slices.Clone(c.all), func(s *series) bool { return dead[s] })
 }
 
-// mark notes that the records of these names must be read. It makes a series for each, so that the node knows the record
-// if ZooKeeper loses it.
+// mark notes that the records of these names must be read. It makes a series for each, so that the node knows the
+// record if ZooKeeper loses it.
 func (c *catalog) mark(names []string) {
 	for _, name := range names {
 		c.named(name).mark(true)

@@ -16,16 +16,16 @@ import (
 // earlier process may have read pages back that its disk never took. So does the next one after a failure, or when the
 // file is more than twice as long as it was then.
 //
-// The file is a head, which says how long the file is at least, and frames. The checksum of a frame goes on from that of
-// the frame before, so that what a deleted file left on the disk is none. A frame that was not written completely at the
-// end of the file does not count: the process has not gone by it. Any other damage, and a file that is too short, make
-// all of the file useless: a part of it would have positions that were issued since.
+// The file is a head, which says how long the file is at least, and frames. The checksum of a frame goes on from that
+// of the frame before, so that what a deleted file left on the disk is none. A frame that was not written completely at
+// the end of the file does not count: the process has not gone by it. Any other damage, and a file that is too short,
+// make all of the file useless: a part of it would have positions that were issued since.
 //
 // One goroutine at a time may use it.
 type entryLog struct {
 	dir  Dir
 	name string
-	// end is where the next frame goes, 0 if the next write replaces the file, and must have all entries.
+	// end is the offset of the next frame, 0 if the next write replaces the file, and must have all entries.
 	end int64
 	// most is the end after which the file is replaced, and sum the checksum of the last frame.
 	most int64
@@ -41,7 +41,7 @@ const (
 	logMagic     = 0xf1a3ed01
 	headLen      = 16
 	frameHeadLen = 8
-	// looseLen is the length that a file may have whatever its content is.
+	// looseLen is a length that each file may have. Only a longer one is replaced because it is long.
 	looseLen = 1 << 20
 )
 

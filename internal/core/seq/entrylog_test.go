@@ -64,8 +64,8 @@ func TestDamagedLogIsUseless(t *testing.T) {
 	}
 }
 
-// The power fails, or the process is killed, while it appends. The file has the entries of before or of after, whatever
-// parts of the write have come to the disk.
+// The power fails, or the process is killed, while it appends. Whichever parts of the write have come to the disk, the
+// file has either the old entries or the new ones.
 func TestTornAppendLeavesTheEntriesOfBefore(t *testing.T) {
 	dir := &memDir{}
 	l := newLog(dir)
@@ -102,7 +102,7 @@ func TestFramesOfADeletedFileDoNotCount(t *testing.T) {
 	}
 }
 
-// The file does not grow without bound, and whatever is in it stays.
+// The file does not grow without bound, and no entry is lost when it becomes shorter.
 func TestLogShrinks(t *testing.T) {
 	dir := &memDir{}
 	l, want, longest := newLog(dir), entries{}, 0

@@ -120,7 +120,8 @@ func TestFamilyIsNotCreatedAroundANewSequence(t *testing.T) {
 	}
 }
 
-// The sections of all lives of a family are read when its record has changed. Only those of the present life have names.
+// The sections of all lives of a family are read when its record has changed. Only those of the present life have
+// names.
 func TestFamiliesFollowTheirRecords(t *testing.T) {
 	var all families
 	life := func(gen int64, sections int) *record.Record { return &record.Record{Gen: gen, Sections: sections} }

@@ -127,9 +127,9 @@ func (fo *follower) compare(
 	return r.kind == follows, false, nil
 }
 
-// markAllNames makes the next rounds mark each name in ZooKeeper for reading, also names that the node does not know. So
-// the node reads each record. An operator may have raised its next value, or created it again, and after a loss of data
-// this node may be the only one left that could know.
+// markAllNames makes the next rounds mark each name in ZooKeeper for reading, also names that the node does not know.
+// So the node reads each record. An operator may have raised its next value, or created it again, and after a loss of
+// data this node may be the only one left that could know.
 func (fo *follower) markAllNames(ctx context.Context) (err error) {
 	fo.unmarked, err = fo.issuer.cfg.Store.Children(ctx, record.RecordsDir)
 	if err != nil && !errors.Is(err, store.ErrNoNode) {
@@ -140,8 +140,8 @@ func (fo *follower) markAllNames(ctx context.Context) (err error) {
 	return nil
 }
 
-// markBuckets marks the names in the buckets that markAllNames has found, and reports whether all are marked. After most
-// it begins no more buckets, because requests must not wait long. The next round goes on.
+// markBuckets marks the names in the buckets that markAllNames has found, and reports whether all are marked. After
+// most it begins no more buckets, because requests must not wait long. The next round goes on.
 func (fo *follower) markBuckets(ctx context.Context, most time.Duration) (all bool, err error) {
 	for began := fo.issuer.now(); len(fo.unmarked) > 0 && fo.issuer.now()-began < int64(most); {
 		some := fo.unmarked[:min(len(fo.unmarked), fo.issuer.cfg.Parallel)]
@@ -251,8 +251,8 @@ func (fo *follower) forgetCluster() {
 	fo.issuer.publish(func(p *progress) { *p = noProgress() })
 }
 
-// raiseTime raises the sequence time, if that is due. v is what was read of /cluster and /seq in this round. If another
-// write was faster, the next round sees it.
+// raiseTime raises the sequence time, if that is due. v has /cluster and /seq as they were read in this round. If
+// another write was faster, the next round sees it.
 func (fo *follower) raiseTime(ctx context.Context, v view) error {
 	next, due := fo.losses.raisedTime(fo.issuer.cfg.Elapsed.Now())
 	slot := fo.issuer.cfg.Tenure.Slot(fo.session)

@@ -68,9 +68,9 @@ func TestHoldOverABoot(t *testing.T) {
 	}
 }
 
-// ZooKeeper is wiped after a deletion, and another name with more writes was purged before. So the write count alone would
-// say that the tombstone was purged, too. Then an operator could create the name, delete and purge it, and a node that is
-// cut off would issue values of the first life.
+// ZooKeeper is wiped after a deletion, and another name with more writes was purged before. So the write count alone
+// would say that the tombstone was purged, too. Then an operator could create the name, delete and purge it, and a node
+// that is cut off would issue values of the first life.
 func TestTombstoneThatWaitsComesBack(t *testing.T) {
 	for _, hold := range []time.Duration{24 * time.Hour, record.Forever} {
 		s, a := newOrder(t)

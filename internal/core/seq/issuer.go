@@ -1,6 +1,6 @@
 // Package seq serves named sequences from records in ZooKeeper. A node takes blocks of positions by conditional writes,
-// and issues from memory. docs/sequences.md says what is promised, and docs/design.md why it holds. Marks like (S7) name
-// its rules.
+// and issues from memory. docs/sequences.md says what is promised, and docs/design.md why it holds. Marks like (S7)
+// name its rules.
 //
 // The invariant: no position of a sequence is issued twice. Each write that takes positions checks that all it was
 // decided by is unchanged. After a loss of data, the next block skips what may have been issued since, or an operator
@@ -16,9 +16,9 @@
 //     returns the step that is due, without I/O.
 //   - knowledge is what the node knows of losses of data, as named phases.
 //
-// What stands in ZooKeeper, and the decisions that need nothing else, are in package record. Package ordered says who may
-// count of an ordered sequence, and package mode what rounds and modes know of each other. The commands of people are in
-// package operator, which a serving node does not link.
+// What stands in ZooKeeper, and the decisions that need nothing else, are in package record. Package ordered says who
+// may count of an ordered sequence, and package mode what rounds and modes know of each other. The commands of people
+// are in package operator, which a serving node does not link.
 //
 // The simulation (TestSimulation) plays random histories of nodes, operators and losses of data, and checks
 // that no value is issued twice.
@@ -118,7 +118,8 @@ type Config struct {
 	// error that wraps ErrNotAsked if the request was certainly not sent, and another one if the outcome is not known.
 	// nil: this node asks no others.
 	Pass func(ctx context.Context, ask ordered.Ask) (ordered.Answer, error)
-	// Nonce returns a new nonce for each write. All of a process have one record.WriterOf. nil: that of record.NewNonce.
+	// Nonce returns a new nonce for each write. All of a process have one record.WriterOf. nil: that of
+	// record.NewNonce.
 	Nonce func() string
 	// Follow is the time between two reads of /seq. 0 means the default heartbeat.
 	Follow time.Duration
@@ -163,7 +164,8 @@ type shares struct {
 	trace    coordinator.Trace // may be nil
 }
 
-// New returns an Issuer that knows nothing, and the Rounds that keep it: see Rounds.Recall and Rounds.Run. It does no I/O.
+// New returns an Issuer that knows nothing, and the Rounds that keep it: see Rounds.Recall and Rounds.Run. It does no
+// I/O.
 func New(cfg Config) (*Issuer, *Rounds) {
 	if cfg.Nonce == nil {
 		process := store.Nonce()[:8]
@@ -196,8 +198,8 @@ func New(cfg Config) (*Issuer, *Rounds) {
 
 // Take appends n values of a sequence to to, in ascending order, n >= 1. whole means that no other value of the
 // sequence may lie between them. Take does no I/O. It returns a *record.Refusal, the *ids.ReplyError of an owner that
-// refused, or sequence.ErrPending if the node has to fetch positions first. After ErrPending, wake is called once, later,
-// and the caller must call Take again with the same w.
+// refused, or sequence.ErrPending if the node has to fetch positions first. After ErrPending, wake is called once,
+// later, and the caller must call Take again with the same w.
 func (i *Issuer) Take(
 	w *sequence.Wait, name []byte, n int, whole bool, wake func(), to []worker.Run,
 ) ([]worker.Run, error) {
@@ -300,8 +302,8 @@ func (i *Issuer) Report() Report {
 	return r
 }
 
-// State returns the state of all sequences that the node has read last, the zero State before it has read any. It may be
-// called by any goroutine.
+// State returns the state of all sequences that the node has read last, the zero State before it has read any. It may
+// be called by any goroutine.
 func (i *Issuer) State() (st record.State) {
 	if p := i.progress.Load(); p.saved != nil {
 		st = p.saved.state

@@ -234,8 +234,8 @@ func (s *segment) restock(h held) {
 	s.stock.SkipTo(s.known.From) // the state directory may know what an operator has raised since
 }
 
-// leastMargin is the number of positions below a bound for a sequence that is hardly used: so many are lost at kill -9. A
-// node that holds blocks of many sequences writes its journal less often for each of them.
+// leastMargin is the number of positions below a bound for a sequence that is hardly used: so many are lost at kill -9.
+// A node that holds blocks of many sequences writes its journal less often for each of them.
 func leastMargin(sequences int) int64 { return 2 + int64(sequences)/1000 }
 
 // planned is a bound that counts when the journal has been written.
@@ -286,8 +286,8 @@ func (i *Issuer) saveJournal() (again bool) {
 	return again || err != nil
 }
 
-// popDue returns the sequences whose bounds may have to move, each once, and the identity of the node: "" if nothing must
-// be written yet.
+// popDue returns the sequences whose bounds may have to move, each once, and the identity of the node: "" if nothing
+// must be written yet.
 func (j *journal) popDue() (due []*series, node string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -298,8 +298,8 @@ func (j *journal) popDue() (due []*series, node string) {
 	return due, j.node
 }
 
-// planBounds returns the entries that the journal must have of some sequences, and the bounds that count then. again: some
-// must be looked at again in a second.
+// planBounds returns the entries that the journal must have of some sequences, and the bounds that count then. again:
+// some must be looked at again in a second.
 func (i *Issuer) planBounds(some []*series) (changes entries, bounds []planned, again bool) {
 	now, minMargin := i.now(), leastMargin(i.journal.sequences())
 	changes = make(entries, len(some))

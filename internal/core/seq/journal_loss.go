@@ -17,8 +17,8 @@ import (
 // nodes have taken.
 
 // putAboveJournal returns the step that puts the record above the blocks in the journal, if ZooKeeper has lost them. It
-// returns a *lostError if nobody has noticed that loss. If the node knows the record better, series.restore comes first.
-// Mu is held.
+// returns a *lostError if nobody has noticed that loss. If the node knows the record better, series.restore comes
+// first. Mu is held.
 func (s *series) putAboveJournal(v view, nonce, by string) (step, error) {
 	h := s.journaled
 	//mutant:s35-journal-raises-nothing by TestJournalRaisesTheRecord -> if true {
@@ -36,8 +36,8 @@ func (s *series) putAboveJournal(v view, nonce, by string) (step, error) {
 	}}, nil
 }
 
-// putAllAboveJournal makes the steps of series.putAboveJournal while the node knows no /seq and waits for the confirming
-// time: nobody takes positions yet. v is what was read of /seq. Without /seq there are no records.
+// putAllAboveJournal makes the steps of series.putAboveJournal while the node knows no /seq and waits for the
+// confirming time. So nobody takes positions yet. v has /seq as it was read. Without /seq there are no records.
 //
 // Until all is compared, the node says in its slot that it still compares its records: see Issuer.Followed. It must not
 // wait for its peers meanwhile, because they may wait for it.

@@ -128,9 +128,9 @@ func (k knowledge) maySettle(now timeguard.Moment, confirm time.Duration) bool {
 	return counts && k.putBackLeft(now, confirm) == 0
 }
 
-// finding says what /cluster and /seq show of a loss of data. Without a sync only record.Good counts: the server may lag
-// behind, or v may be a view from before. round.look reads anything else again after a sync, so its views count. Good
-// needs none: reads of one session do not go back, and a write that goes by old data fails (S10).
+// finding says what /cluster and /seq show of a loss of data. Without a sync only record.Good counts: the server may
+// lag behind, or v may be a view from before. round.look reads anything else again after a sync, so its views count.
+// Good needs none: reads of one session do not go back, and a write that goes by old data fails (S10).
 func (k knowledge) finding(v view) record.Finding {
 	known := k.seq()
 	switch {
@@ -223,9 +223,9 @@ func (k *knowledge) enter(incarnation int64, now timeguard.Moment) {
 	}
 }
 
-// fixTime fixes the sequence time that the node puts back, if a heartbeat has followed (S24). It reports whether that is
-// so. The leader must have stamped a heartbeat since the incarnation has grown: a machine that stood still may know by
-// nothing else how long that was. now is a moment since then, and leader a time of ZooKeeper's leader since that
+// fixTime fixes the sequence time that the node puts back, if a heartbeat has followed (S24). It reports whether that
+// is so. The leader must have stamped a heartbeat since the incarnation has grown: a machine that stood still may know
+// by nothing else how long that was. now is a moment since then, and leader a time of ZooKeeper's leader since that
 // heartbeat.
 func (k *knowledge) fixTime(now timeguard.Moment, leader int64, slot Slot) bool {
 	//mutant:s24-before-a-heartbeat by TestTimeIsPutBackByThreeClocks -> if false {
@@ -297,10 +297,10 @@ func putBackUnknown(v view, cluster string) record.State {
 // before.
 const soonPutBack = 64
 
-// tells returns /seq as the node writes it to tell the others what it does after a loss: that it still puts back so many
-// records, lost (S9), unless it has just begun with few of them, and the names of those that it has put back. They count
-// as changes, so that the others read them, also if that came when their time was over (S36). due is false if there is
-// nothing to tell. follow is the time between two heartbeats.
+// tells returns /seq as the node writes it to tell the others what it does after a loss: that it still puts back so
+// many records, lost (S9), unless it has just begun with few of them, and the names of those that it has put back. They
+// count as changes, so that the others read them, also if that came when their time was over (S36). due is false if
+// there is nothing to tell. follow is the time between two heartbeats.
 func (k knowledge) tells(lost int, names []string, now timeguard.Moment, follow time.Duration) (next record.State, due bool) {
 	late := now.Most-k.entered.Most > int64(follow/2)
 	puts := lost > 0 && (late || lost > soonPutBack)
@@ -362,7 +362,8 @@ func (k knowledge) raisedTime(now timeguard.Moment) (next record.State, due bool
 //   - Nodes that wait for this one ask comparison (S12).
 //   - Operators ask followed (S25). A disk that hangs keeps only them waiting.
 type progress struct {
-	// knowsState: the node has read /seq in this cluster, or remembers it. So it has something to compare in a later session.
+	// knowsState: the node has read /seq in this cluster, or remembers it. So it has something to compare in a later
+	// session.
 	knowsState bool
 	// compared is the node's progress when it had last compared all records that it knows, nil if it has not.
 	compared *following
@@ -390,8 +391,9 @@ type following struct {
 // noProgress is that of a node that has read nothing.
 func noProgress() progress { return progress{knewAllAt: longAgoNs} }
 
-// comparison says whether the node has compared all records that it knows in this session: in is the incarnation, nil if
-// it has not. compares: it has some to compare. In a new cluster a node has none: else all would wait for each other.
+// comparison says whether the node has compared all records that it knows in this session: in is the incarnation, nil
+// if it has not. compares: it has some to compare. In a new cluster a node has none: else all would wait for each
+// other.
 func (p *progress) comparison(session int64) (in *int64, compares bool) {
 	if f := p.compared; f != nil && f.session == session {
 		return &f.Incarnation, false
@@ -408,8 +410,8 @@ func (p *progress) followed(session int64) coordinator.Change {
 	return coordinator.Change{}
 }
 
-// isCoveredBy reports whether the witness file has what operators may hear of f: the same changes, and the last jump of
-// the sequence time (S24). covered is saver.covered, nil if there is no file.
+// isCoveredBy reports whether the witness file has the parts of f that operators may hear of: the same changes, and
+// the last jump of the sequence time (S24). covered is saver.covered, nil if there is no file.
 func (f following) isCoveredBy(covered *following) bool {
 	return covered != nil && f.Change == covered.Change && f.jumpedWith(covered.state)
 }

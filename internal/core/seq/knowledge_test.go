@@ -209,7 +209,8 @@ func TestRaisedTime(t *testing.T) {
 	}
 }
 
-// Nobody who is left has known /seq. What is there is older by what has passed on the leader's clock since it was written.
+// Nobody who is left has known /seq. What is there is older by what has passed on the leader's clock since it was
+// written.
 func TestPutBackUnknown(t *testing.T) {
 	found := &record.State{Cluster: "c", Time: 1000, Changes: 3}
 	for name, row := range map[string]struct {

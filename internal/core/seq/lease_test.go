@@ -278,8 +278,8 @@ func (s *stage) loseOwner(a, b, heard *actor, given, vouched bool) {
 	}
 }
 
-// Both clocks of the owner are so slow that another node has taken its place before its lease has ended. It issues nothing
-// more when it reads that, and does not renew.
+// Both clocks of the owner are so slow that another node has taken its place before its lease has ended. It issues
+// nothing more when it reads that, and does not renew.
 func TestOwnerReadsThatItIsReplaced(t *testing.T) {
 	s, nodes := newTicks(t, record.DefaultLease, 2)
 	a, b := nodes[0], nodes[1]

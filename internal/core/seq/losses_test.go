@@ -157,8 +157,8 @@ func TestBlockThatARivalHasTakenIsDropped(t *testing.T) {
 	}
 }
 
-// In a new cluster no node has read /seq, so none has anything to compare, and none waits for another. Later a node must
-// compare what it knows in each session.
+// In a new cluster no node has read /seq, so none has anything to compare, and none waits for another. Later a node
+// must compare what it knows in each session.
 func TestNewNodeHasNothingToCompare(t *testing.T) {
 	s := newStage(t)
 	a := s.newNode()

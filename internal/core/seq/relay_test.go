@@ -229,8 +229,8 @@ func TestOrderedSequenceIsExhausted(t *testing.T) {
 	}
 }
 
-// An owner does not answer any more. The request comes while the node reads the record in a new session, or the alarm of
-// an earlier request has not rung yet.
+// An owner does not answer any more. The request comes while the node reads the record in a new session, or the alarm
+// of an earlier request has not rung yet.
 func TestSilentOwnerIsDoubtedInTime(t *testing.T) {
 	for name, quiet := range map[string]time.Duration{"in a new session": time.Second, "after other requests": 0} {
 		s, nodes := newLinked(t, record.DefaultLease, 2)

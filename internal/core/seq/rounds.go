@@ -19,8 +19,8 @@ import (
 )
 
 // Rounds keep an Issuer: they follow the changes of operators, take blocks, and do all other I/O. One goroutine calls
-// Recall and then Run, and nobody else reaches what stands here: an Issuer has no way to it. The goroutines that work on
-// series in a round have a copy of what they need: see round.
+// Recall and then Run, and nobody else reaches what stands here: an Issuer has no way to it. The goroutines that work
+// on series in a round have a copy of what they need: see round.
 type Rounds struct {
 	issuer   *Issuer  // what requests reach, and so do rounds
 	follower follower // of /cluster and /seq: what the node knows of losses of data

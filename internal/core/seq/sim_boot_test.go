@@ -7,10 +7,10 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
-// bootAlone: a node is cut off, and its machine is off for longer than the hold. Meanwhile an operator deletes the name,
-// purges it if he may, and creates it again, and other nodes issue the values of the new life. Then the machine starts
-// again without ZooKeeper. Its wall clock has stood still, as where no battery feeds it, or was set back further. All
-// that the disk has fits that.
+// bootAlone: a node is cut off, and its machine is off for longer than the hold. Meanwhile an operator deletes the
+// name, purges it if he may, and creates it again, and other nodes issue the values of the new life. Then the machine
+// starts again without ZooKeeper. Its wall clock has stood still, as where no battery feeds it, or was set back
+// further. All that the disk has fits that.
 func (h *history) bootAlone() {
 	h.calm()
 	name, n := h.names[h.rng.IntN(2)%len(h.names)], h.nodes[h.rng.IntN(len(h.nodes))]

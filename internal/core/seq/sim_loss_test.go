@@ -146,8 +146,8 @@ func (h *history) loseRaise() {
 	}
 }
 
-// readEarly: a name gets another life, and ZooKeeper goes back to before. A node that has lost its witness file reads the
-// earlier life before the one that knows better has put the later one back.
+// readEarly: a name gets another life, and ZooKeeper goes back to before. A node that has lost its witness file reads
+// the earlier life before the one that knows better has put the later one back.
 func (h *history) readEarly() {
 	h.calm()
 	name := h.names[h.rng.IntN(len(h.names))]

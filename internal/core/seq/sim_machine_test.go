@@ -15,11 +15,11 @@ type trusted int
 const (
 	// bootRight: the boot clocks are right within 2.4 %. Wall clocks step.
 	bootRight trusted = iota
-	// wallRight: the wall clocks are right. Boot clocks run at any rate, and stand still while a machine does. The clock of
-	// ZooKeeper's leader leaps.
+	// wallRight: the wall clocks are right. Boot clocks run at any rate, and stand still while a machine does. The
+	// clock of ZooKeeper's leader leaps.
 	wallRight
-	// leaderRight: the clock of ZooKeeper's leader is right. Boot clocks are as above, and too slow if they are wrong. Wall
-	// clocks are late by the time for which the machine stood still, until somebody sets them.
+	// leaderRight: the clock of ZooKeeper's leader is right. Boot clocks are as above, and too slow if they are wrong.
+	// Wall clocks are late by the time for which the machine stood still, until somebody sets them.
 	leaderRight
 )
 

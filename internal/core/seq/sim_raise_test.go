@@ -11,9 +11,9 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// raiseUnheard: an operator raises a next value while a node is cut off, by about as much as that one would skip after a
-// loss of data. Others issue from there, and are lost with their directories. ZooKeeper is put back to before. Only the
-// node that was cut off is left.
+// raiseUnheard: an operator raises a next value while a node is cut off, by about as much as that one would skip after
+// a loss of data. Others issue from there, and are lost with their directories. ZooKeeper is put back to before. Only
+// the node that was cut off is left.
 func (h *history) raiseUnheard() {
 	h.calm()
 	name := h.names[h.rng.IntN(len(h.names))]
@@ -72,8 +72,8 @@ func (h *history) reach(n *simNode, name string, p, ceiling int64) {
 	}
 }
 
-// loseWitnesses: all nodes are killed and lose their witness files, or have older ones, and ZooKeeper goes back to before
-// a raised next value. Only the journal of one of them has a block above that.
+// loseWitnesses: all nodes are killed and lose their witness files, or have older ones, and ZooKeeper goes back to
+// before a raised next value. Only the journal of one of them has a block above that.
 func (h *history) loseWitnesses() {
 	h.calm()
 	name := h.names[h.rng.IntN(len(h.names))]

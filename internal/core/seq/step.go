@@ -175,9 +175,9 @@ var errReadBefore = errors.New("read before it was written")
 // owed returns the step that comes before all others, if any: it puts back what ZooKeeper has lost, or creates the
 // sequence. If there is a template that must not create it now, owed returns the refusal.
 //
-// v.Record is what ZooKeeper has, s.known what the node knows now, and v.before what it knew when the read was sent. A
-// record that is older than known shows a loss only if it is older than before, too. Otherwise the node has learned
-// known since, from a write of this round.
+// v.Record is the record in ZooKeeper, s.known the one that the node knows now, and v.before the one that it knew when
+// the read was sent. A record that is older than known shows a loss only if it is older than before, too. Otherwise the
+// node has learned known since, from a write of this round.
 func (s *series) owed(v view, e mode.Situation) (st step, refusal *record.Refusal, err error) {
 	if st := s.restore(v, e); st.kind != noStep {
 		return st, nil, nil

@@ -10,8 +10,8 @@ import (
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
-// A node whose write was faster leaves the sequence to the other nodes that write it, for at most a second. One that was
-// slower tries again soon.
+// A node whose write was faster leaves the sequence to the other nodes that write it, for at most a second. One that
+// was slower tries again soon.
 func TestPausesOfAStrictSequence(t *testing.T) {
 	const took = 3 * time.Millisecond
 	for name, row := range map[string]struct {

@@ -35,8 +35,8 @@ type Witness struct {
 	Last reading `json:"last"`
 }
 
-// witness returns what the node knows now. ok is false if it has not settled since ZooKeeper lost data (S36), or has not
-// compared all records.
+// witness returns what the node knows now. ok is false if it has not settled since ZooKeeper lost data (S36), or has
+// not compared all records.
 func (rs *Rounds) witness() (w Witness, ok bool) {
 	k := rs.follower.losses
 	//mutant:s36-remembers-before by TestFollowedCountsForOneSession -> if k.seq() == nil {

@@ -113,7 +113,8 @@ func TestFirstWitnessOnADiskThatHangs(t *testing.T) {
 	}
 }
 
-// A node joins another cluster, which has as many changes. What it saves, or has saved, of the first one does not count.
+// A node joins another cluster, which has as many changes. What it saves, or has saved, of the first one does not
+// count.
 func TestWitnessOfAnotherCluster(t *testing.T) {
 	s, a := newOrder(t)
 	s.run(5 * time.Second)

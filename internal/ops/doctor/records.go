@@ -14,8 +14,8 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// checkRecords uses ZooKeeper as a node does. It ends at a failure after which the rest would make no sense. own has the
-// labels of the node that runs here.
+// checkRecords uses ZooKeeper as a node does. It ends at a failure after which the rest would make no sense. own has
+// the labels of the node that runs here.
 func checkRecords(ctx context.Context, cfg Config, d stateDir) (found []Finding, own coordinator.Labels) {
 	cfg.ZK.CallTimeout = cfg.Timeout
 	err := store.WithZK(ctx, cfg.ZK, func(z *store.ZK) error {

@@ -81,7 +81,7 @@ type statusReply struct {
 	outcome, why string
 }
 
-// nodeTime is how long one node may take.
+// nodeTime is the time limit of one node's answer.
 const nodeTime = 2 * time.Second
 
 // ask sends a node STATUS, and perhaps a second request for one line. named means that the user named the address.
@@ -139,7 +139,7 @@ func ParseStatus(line string) (doc web.Status, ok bool) {
 	return doc, err == nil && doc.Node.Phase != ""
 }
 
-// maxAsked is how many addresses are asked at once.
+// maxAsked is the greatest number of addresses that are asked at once.
 const maxAsked = 128
 
 // allAtOnce calls f with 0 to n-1, maxAsked at a time, and returns when all calls have ended.

@@ -55,8 +55,8 @@ type Survey struct {
 	cluster coordinator.Cluster
 	entries []coordinator.Entry
 
-	// Replies are the outcomes at all addresses. Left counts addresses and nodes that are left out, because there are too
-	// many.
+	// Replies are the outcomes at all addresses. Left counts addresses and nodes that are left out, because there are
+	// too many.
 	Replies []Reply
 	Left    int
 

@@ -1,6 +1,6 @@
-// Package poll asks nodes for the commands of operators: one node for some lines, or all nodes of a cluster for their own
-// state. An address is not an identity, since another node may answer there by now. So an answer counts only for the node
-// and the cluster that it names.
+// Package poll asks nodes for the commands of operators: one node for some lines, or all nodes of a cluster for their
+// own state. An address is not an identity, since another node may answer there by now. So an answer counts only for
+// the node and the cluster that it names.
 package poll
 
 import (

@@ -100,8 +100,8 @@ func best(got []statusReply, addresses, machine string) statusReply {
 	return none
 }
 
-// AskAt asks a node at an address that the user named, and returns its state and its cluster. A node that did not say so
-// has no worker.
+// AskAt asks a node at an address that the user named, and returns its state and its cluster. A node that did not say
+// so has no worker.
 func (a *Asker) AskAt(ctx context.Context, addr string) (w view.WorkerReport, cluster node.ClusterSnapshot) {
 	got := a.ask(ctx, addr, true, "STATUS")
 	w = view.WorkerReport{Worker: -1, Address: addr, Asked: got.outcome, Why: got.why}
@@ -111,8 +111,8 @@ func (a *Asker) AskAt(ctx context.Context, addr string) (w view.WorkerReport, cl
 	return w, got.doc.Cluster
 }
 
-// AskAllAt asks the nodes at addresses that the user named, and compares their clusters. With wanted, a name or a UUID, a
-// node of another cluster has failed. Nodes of two clusters are an ErrTwoClusters, which names both.
+// AskAllAt asks the nodes at addresses that the user named, and compares their clusters. With wanted, a name or a UUID,
+// a node of another cluster has failed. Nodes of two clusters are an ErrTwoClusters, which names both.
 func (a *Asker) AskAllAt(ctx context.Context, wanted string, addrs []string) ([]view.WorkerReport, error) {
 	found, clusters := make([]view.WorkerReport, len(addrs)), make([]node.ClusterSnapshot, len(addrs))
 	allAtOnce(len(addrs), func(i int) { found[i], clusters[i] = a.AskAt(ctx, addrs[i]) })

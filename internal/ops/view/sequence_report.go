@@ -39,8 +39,8 @@ type SequenceReport struct {
 	Skips int64 `json:"skips,string"`
 
 	record.Settings
-	// HoldMs is Settings.HoldMs, and LeaseMs that of an ordered sequence: for how long its owner issues without ZooKeeper.
-	// Each is missing in place of the other.
+	// HoldMs is Settings.HoldMs, and LeaseMs that of an ordered sequence: for how long its owner issues without
+	// ZooKeeper. Each is missing in place of the other.
 	HoldMs  int64 `json:"hold_ms,omitempty"`
 	LeaseMs int64 `json:"lease_ms,omitempty"`
 
@@ -62,7 +62,8 @@ type SequenceReport struct {
 	// Family is that of a section, and Section its number.
 	Family  string `json:"family,omitempty"`
 	Section *int   `json:"section,omitempty"`
-	// KnownSections is the number of sections of a family that are known. BySection are they, in ZooKeeper's report only.
+	// KnownSections is the number of sections of a family that are known. BySection are they, in ZooKeeper's report
+	// only.
 	KnownSections int             `json:"known_sections,omitempty"`
 	BySection     []SectionReport `json:"by_section,omitempty"`
 

@@ -66,8 +66,8 @@ func describePast(p []sample, began, boot int64, now time.Time, dev bool) (v pas
 	return v
 }
 
-// chartsOf returns the charts of a node. longest is the last end of the buckets of durations. The clock of a development
-// node has no other clock to be compared with.
+// chartsOf returns the charts of a node. longest is the last end of the buckets of durations. The clock of a
+// development node has no other clock to be compared with.
 func chartsOf(longest float64, dev bool) []series {
 	all := []series{
 		{"requests", "Requests", "Requests a second over the line protocol.", "", ofRequests, rateScale, view.RateText},

@@ -19,7 +19,7 @@ import (
 type Cluster struct {
 	Mem *memzk.Server
 	now func() int64
-	// leader is how far the leader's clock is ahead of true time, ns.
+	// leader is the offset of the leader's clock from true time, ns.
 	leader atomic.Int64
 }
 
@@ -111,8 +111,8 @@ func (m *Machine) SetBoot(shows int64) {
 	m.mono.set(m.now(), shows)
 }
 
-// SetRates says for good how much the boot clock, with the monotonic clock, and the wall clock count of a second of true
-// time, in ms.
+// SetRates says for good how much the boot clock, with the monotonic clock, and the wall clock count of a second of
+// true time, in ms.
 func (m *Machine) SetRates(boot, wall int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

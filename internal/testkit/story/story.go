@@ -2,8 +2,8 @@
 // without Go, and a change of what the product does shows as a difference of the text.
 //
 // A Story says only what is new. Of a record in ZooKeeper it prints the fields that differ from what it printed of that
-// record before. A step that goes as the same step went before is counted, and not printed again. Times are seconds since
-// the beginning of the history.
+// record before. A step that goes as the same step went before is counted, and not printed again. Times are seconds
+// since the beginning of the history.
 package story
 
 import (

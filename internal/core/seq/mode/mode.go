@@ -2,8 +2,8 @@
 // issues: from a stock of positions, after each write, or as the owner. It does no I/O: rounds read, ask for the one
 // write that is due, make it, and say what came of it.
 //
-// The invariant: between NextWrite and Wrote, a mode gives no request a position of that write. Each method is called with
-// the mutex of the sequence held.
+// The invariant: between NextWrite and Wrote, a mode gives no request a position of that write. Each method is called
+// with the mutex of the sequence held.
 //
 // Three types to read:
 //
@@ -57,8 +57,8 @@ type Issuing interface {
 	Report(u *Use) string
 }
 
-// Keeper is the sequence that a mode issues. It owns what the node knows of the record: a mode only reads that. Who calls
-// a method holds Mu of the Series. Only WakeAt needs no mutex.
+// Keeper is the sequence that a mode issues. It owns what the node knows of the record: a mode only reads that. Who
+// calls a method holds Mu of the Series. Only WakeAt needs no mutex.
 type Keeper interface {
 	// Known returns the latest record that the node has read or written, nil for none.
 	Known() *record.Record

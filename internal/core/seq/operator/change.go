@@ -84,8 +84,8 @@ func checkMaxNames(n int64) error {
 }
 
 // Create creates a sequence and returns its record. A name that was deleted begins above all values
-// of its earlier lives. It returns the error of Definition.Check, which is no ChangeError, then ErrExists, ErrStartNeeded,
-// ErrTooEarly, a ChangeError or a *FamilyError, or an error of update.
+// of its earlier lives. It returns the error of Definition.Check, which is no ChangeError, then ErrExists,
+// ErrStartNeeded, ErrTooEarly, a ChangeError or a *FamilyError, or an error of update.
 func (s Sequences) Create(ctx context.Context, d Definition) (record.Record, error) {
 	if err := d.Check(); err != nil {
 		return record.Record{}, err
@@ -154,8 +154,8 @@ func goesOn(r record.Record, old *record.Record) bool {
 	return old != nil && r.Scatter > 0 && r.Map == old.Map && old.KeyCheck != ""
 }
 
-// lacksValues reports whether values may have been issued of which old, the record of an earlier life, does not know: data
-// were lost. old is nil if there is no record.
+// lacksValues reports whether values may have been issued of which old, the record of an earlier life, does not know:
+// data were lost. old is nil if there is no record.
 func lacksValues(old *record.Record, st record.State) bool {
 	return old == nil && st.Incarnation > 0 || old != nil && old.Incarnation < st.Incarnation
 }
@@ -205,8 +205,8 @@ func (e ChangeError) Error() string { return string(e) }
 
 func refused(format string, a ...any) error { return ChangeError(fmt.Sprintf(format, a...)) }
 
-// Set changes a sequence. Nodes follow at their next heartbeat. It returns ErrNotFound, ErrLostAgain, a ChangeError or an
-// error of update.
+// Set changes a sequence. Nodes follow at their next heartbeat. It returns ErrNotFound, ErrLostAgain, a ChangeError or
+// an error of update.
 func (s Sequences) Set(ctx context.Context, name string, c Change) (record.Record, error) {
 	return s.update(ctx, name, c.jumps(), func(v seen) (all writes, err error) {
 		switch {

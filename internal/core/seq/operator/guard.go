@@ -74,8 +74,9 @@ func (s Sequences) await(ctx context.Context, at coordinator.Change, far, made b
 	}
 }
 
-// nodesBehind returns the nodes that have not followed the changes as far as at. Of a far jump that is about to be made,
-// all absent nodes are late. One that has reported shortly before may only reconnect: it counts as behind for so long.
+// nodesBehind returns the nodes that have not followed the changes as far as at. Of a far jump that is about to be
+// made, all absent nodes are late. One that has reported shortly before may only reconnect: it counts as behind for so
+// long.
 func (s Sequences) nodesBehind(
 	ctx context.Context, at coordinator.Change, far, made bool,
 ) (late NotFollowedError, err error) {

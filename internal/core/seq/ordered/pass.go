@@ -196,8 +196,8 @@ func replied(err error) record.Reason {
 	return ""
 }
 
-// note notes the outcome of a request to the owner, and wakes the requests that shared it. Those that get no result look
-// at the series again.
+// note notes the outcome of a request to the owner, and wakes the requests that shared it. Those that get no result
+// look at the series again.
 func (m *Section) note(f *flight, some []mode.Request, n int64, got Answer, err error) {
 	defer mode.WakeAll(some)
 	m.Mu.Lock()

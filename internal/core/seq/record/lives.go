@@ -60,8 +60,8 @@ func (r Record) Deleted(st State, now int64) Record {
 	return r
 }
 
-// waitAfter returns the WaitMs of a deletion after a hold. One MostRaise, because the next raise of the sequence time may
-// add what had passed before the deletion. Another one, because clocks may run too fast.
+// waitAfter returns the WaitMs of a deletion after a hold. One MostRaise, because the next raise of the sequence time
+// may add what had passed before the deletion. Another one, because clocks may run too fast.
 func waitAfter(holdMs int64) int64 { return holdMs + 2*MostRaise.Milliseconds() }
 
 // IssuableFor returns the sequence time for which nodes that are cut off may still issue values of a name that was

@@ -330,8 +330,8 @@ func TestPutBack(t *testing.T) {
 	}
 }
 
-// An operator has changed an old copy of the record, from before its hold was longer. The node keeps his change, and the
-// longer hold.
+// An operator has changed an old copy of the record, from before its hold was longer. The node keeps his change, and
+// the longer hold.
 func TestPutBackKeepsTheLongestHold(t *testing.T) {
 	const hour, forever = 3_600_000, int64(Forever / time.Millisecond)
 	hold := func(ms, earlier int64) Record {

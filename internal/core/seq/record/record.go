@@ -150,8 +150,8 @@ type Settings struct {
 	Block int64 `json:"block"`
 	// SupplyMs is the time that a block should last: --hold if it is given, and 15 minutes at least.
 	SupplyMs int64 `json:"supply_ms"`
-	// HoldMs is the time for which a node issues without ZooKeeper: see Forever. Of an ordered sequence it is the lease of
-	// the owner, which cannot change.
+	// HoldMs is the time for which a node issues without ZooKeeper: see Forever. Of an ordered sequence it is the lease
+	// of the owner, which cannot change.
 	HoldMs int64 `json:"hold_ms"`
 	// Ceiling is the most positions that all nodes together take in a second. HardCeiling is the Ceiling with
 	// which the sequence was created. Ceiling is never above it.
