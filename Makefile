@@ -278,6 +278,9 @@ spec: ## the models of docs/spec, checked by Spin: the promise, and a run that b
 .PHONY: nightly
 nightly: ## the slow checks: mutants, models, a campaign, fuzzing, containers, processors, two equal releases, clients (two hours)
 	@failed=
+	mkdir -p bin
+	export FLAKED_RAN=$(CURDIR)/bin/ran.txt
+	: >"$$FLAKED_RAN"
 	zk=$$(scripts/zk-dev.sh install)
 	eval "$$zk"
 	check() { printf '\n== %s\n' "$$*"; "$$@" || failed+=" [$$*]"; }
@@ -296,6 +299,8 @@ nightly: ## the slow checks: mutants, models, a campaign, fuzzing, containers, p
 	check scripts/get-clients.sh
 	check env FLAKED_TEST_VERSIONS=1 $(MAKE) test-clients
 	check env FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=require $(GO) test -vet=off -count=1 ./internal/check/e2e -run "Redis|ExamplesOfClients"
+	[[ $$failed == *ExamplesOfClients* ]] || sed -n 's/.*"ioredis": "\(.*\)".*/ioredis \1/p' examples/node/package.json >>"$$FLAKED_RAN"
+	check $(GO) test -vet=off -count=1 ./internal/check/docs -run TestedVersions -args -ran "$$FLAKED_RAN"
 	check env FLAKED_TEST_ZK=require FLAKED_TEST_LONG=1 $(GO) test -vet=off -count=1 ./internal/check/e2e -run RollingUpgrade
 	if [[ -n $$failed ]]; then echo "make nightly: FAILED:$$failed" >&2; exit 1; fi
 
@@ -348,6 +353,7 @@ zookeepers: ## the campaign, and power cuts of virtual machines, on each tested 
 	  cuts="$$(grep -c 'cut [0-9]*: ready after' "$$log-machines.log" || :) power cuts"
 	  if grep -q 'NOT RUN' "$$log-machines.log"; then cuts="power cuts NOT RUN: see $$log-machines.log"; fi
 	  echo "$$(sed -n '1s/^[^:]*: //p' "$$log/report.txt" || echo "ZooKeeper $$version"); $$cuts$$said"
+	  [[ -z $${FLAKED_RAN:-} || -n $$said || $$cuts == *'NOT RUN'* ]] || echo "zookeeper $$version" >>"$$FLAKED_RAN"
 	  if [[ -n $$said ]]; then
 	    failed+=" $$version"
 	    tail -n 30 "$$log.log" "$$log-machines.log"

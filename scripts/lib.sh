@@ -15,6 +15,15 @@ arguments() {
   esac
 }
 
+# ran NAME VERSION notes that this version has passed its tests. make nightly sets FLAKED_RAN to the file of the notes,
+# and compares it with the table in docs/clients.md.
+ran() { [[ -z ${FLAKED_RAN:-} ]] || printf '%s %s\n' "$1" "$2" >>"$FLAKED_RAN"; }
+
+# ran_packages PYTHON does the same for the packages that this Python has.
+ran_packages() {
+  [[ -z ${FLAKED_RAN:-} ]] || "$1" -m pip freeze --disable-pip-version-check | sed -n 's/==/ /p' >>"$FLAKED_RAN"
+}
+
 have() { command -v "$1" >/dev/null; }
 
 # quietly runs a command and hides its output. It shows the last lines if the command fails.

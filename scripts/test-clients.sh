@@ -33,6 +33,10 @@ test_java() {
   done
   mvn -B -q -ntp -DskipTests install
   ../../scripts/trial-spring.sh
+  ran java "$(java -version 2>&1 | sed -n 's/.* version "\([^"]*\)".*/\1/p')"
+  # All versions in pom.xml have run above.
+  sed -nE 's/.*<(hibernate|mybatis-plus|shardingsphere)\.version>([0-9.]*[0-9]).*/\1 \2/p' pom.xml |
+    while read -r name version; do ran "$name" "$version"; done
 }
 
 # The venv has the packages that the client is tested with. It is made anew if their list changes.
@@ -49,6 +53,7 @@ test_python() {
   "$tools/ruff" check -q .
   "$tools/mypy" --no-error-summary
   "$tools/pytest" -q
+  ran_packages "$tools/python"
   [[ -z ${FLAKED_TEST_VERSIONS:-} ]] || ../../scripts/trial-python.sh
 }
 
@@ -64,7 +69,9 @@ test_node() {
     PATH=$PWD/$at/node_modules/node/bin:$PATH
     say "node $(node --version)"
     node --test test/*.test.mjs
+    ran node "$(node -p process.versions.node)"
   done
+  ran knex "$(sed -n 's/^  "version": "\(.*\)".*/\1/p' node_modules/knex/package.json)"
 }
 
 failed=() drivers=(-driver go=build)
@@ -104,3 +111,4 @@ say 'the cases, and real nodes ...'
 go test -vet=off -count=1 -timeout 10m -v ./internal/check/clients -run 'Cases|RealNodes' -args "${drivers[@]}" |
   grep -vE '^ *(=== |--- PASS: TestCases/)' || failed+=('the cases, or real nodes')
 ((${#failed[@]} == 0)) || die "FAILED: ${failed[*]}"
+ran go "$(go env GOVERSION | sed 's/^go//')"

@@ -40,6 +40,8 @@ for python; do
   fi
   # Not editable: it is used as it is released.
   quietly "$venv/bin/pip" install --disable-pip-version-check --force-reinstall --no-deps ./clients/python
-  "$PWD/$venv/bin/python" clients/python/trial/trial.py 127.0.0.1:7649 || failed+=" $version"
+  "$PWD/$venv/bin/python" clients/python/trial/trial.py 127.0.0.1:7649 || { failed+=" $version"; continue; }
+  ran python "$version"
+  ran_packages "$venv/bin/python"
 done
 [[ -z $failed ]] || die "FAILED with Python$failed"

@@ -8,6 +8,8 @@
 # It needs bin/flaked, Maven, and the modules of clients/java in the local repository (mvn install).
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source-path=SCRIPTDIR source=lib.sh
+. scripts/lib.sh
 (($#)) || set -- 3.2.0 3.5.16 4.0.7
 
 dir=$(mktemp -d) pids=()
@@ -57,4 +59,5 @@ print("clients", clients, "redis", parts["redis"]["status"], parts["redis"]["det
       exit 1
     fi
   done
+  ran spring-boot "$boot"
 done

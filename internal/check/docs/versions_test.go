@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"cmp"
 	"flag"
 	"os"
 	"path/filepath"
@@ -10,7 +11,10 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the table of tested versions into docs/clients.md")
+var (
+	update  = flag.Bool("update", false, "write the table of tested versions into docs/clients.md")
+	ranFile = flag.String("ran", "", "a file that names the versions that have run: the table must have no others")
+)
 
 // pins is a row of the table of tested versions in docs/clients.md. A nightly run tests each version in file that
 // pattern finds: FLAKED_TEST_VERSIONS=1 scripts/test-clients.sh, and make zookeepers.
@@ -25,7 +29,7 @@ const (
 )
 
 var tested = []pins{
-	{"Go", "go.mod", `(?m)^go (\S+)`, "client, node"},
+	{"Go", "go.mod", `(?m)^go (\d+\.\d+)`, "client, node"},
 	{"ZooKeeper", "scripts/zk-dev.sh", `(?m)^readonly VERSIONS='(.*)'`,
 		"three servers: the campaign, power cuts; TLS and digest with the newest"},
 	{"Java", pom, `<maven.compiler.release>(\d+)<`, "client; virtual threads with Java 24 or later, if installed"},
@@ -65,6 +69,25 @@ func (p pins) versions(text string) string {
 	return strings.Join(slices.Compact(found), ", ")
 }
 
+// notedAs has the names under which scripts note that a version ran, if that is not the row's name in lower case.
+var notedAs = map[string]string{
+	"Spring Boot": "spring-boot", "MyBatis-Plus": "mybatis-plus", "uWSGI": "pyuwsgi", "Jupyter (ipykernel)": "ipykernel",
+	"Node.js": "node",
+}
+
+// notRun returns the versions, as the table has them, that the notes do not name: lines such as "node 18.20.8", which is
+// a version 18.
+func (p pins) notRun(versions, notes string) (missing []string) {
+	name := cmp.Or(notedAs[p.name], p.name)
+	for _, version := range strings.Split(versions, ", ") {
+		noted := regexp.MustCompile(`(?im)^` + regexp.QuoteMeta(name+" "+version) + `(\.|$)`)
+		if !noted.MatchString(notes) {
+			missing = append(missing, version)
+		}
+	}
+	return missing
+}
+
 // compareVersions orders 3.9 before 3.13.
 func compareVersions(a, b string) int {
 	pad := func(v string) string {
@@ -87,11 +110,22 @@ func TestTestedVersions(t *testing.T) {
 		}
 		return string(text)
 	}
+	notes := ""
+	if *ranFile != "" {
+		text, err := os.ReadFile(*ranFile)
+		if err != nil {
+			t.Fatal(err)
+		}
+		notes = string(text)
+	}
 	table := "| | versions | tried |\n|---|---|---|\n"
 	for _, p := range tested {
 		versions := p.versions(read(p.file))
 		if versions == "" {
 			t.Errorf("%s: %s has no version of it any more. Correct the pattern", p.name, p.file)
+		}
+		if missing := p.notRun(versions, notes); *ranFile != "" && len(missing) > 0 {
+			t.Errorf("%s: %s has %q, which did not run, or failed", p.name, doc, missing)
 		}
 		table += "| " + p.name + " | " + versions + " | " + p.tried + " |\n"
 	}
@@ -122,6 +156,23 @@ func TestVersionsAreFound(t *testing.T) {
 	} {
 		if got := (pins{pattern: c.pattern}).versions(c.text); got != c.want {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestVersionsThatDidNotRun(t *testing.T) {
+	const notes = "node 18.20.8\nzookeeper 3.9.5\npyUwsgi 2.0.30.post1\nsqlalchemy 2.0.5\n"
+	for name, c := range map[string]struct{ row, versions, want string }{
+		"the beginning of one that ran": {"Node.js", "18", ""},
+		"one that ran":                  {"ZooKeeper", "3.9.5", ""},
+		"a package's own spelling":      {"uWSGI", "2.0.30", ""},
+		"one of two":                    {"ZooKeeper", "3.8.6, 3.9.5", "3.8.6"},
+		"only a longer number ran":      {"Node.js", "1", "1"},
+		"only a shorter number ran":     {"SQLAlchemy", "2.0.58", "2.0.58"},
+		"nothing of that name":          {"Java", "17", "17"},
+	} {
+		if got := strings.Join((pins{name: c.row}).notRun(c.versions, notes), ", "); got != c.want {
+			t.Errorf("%s: %q did not run, want %q", name, got, c.want)
 		}
 	}
 }
