@@ -58,7 +58,7 @@ var more = map[string]string{
 	"sequences-frozen":   "operate.md#named-sequences-after-a-loss",
 	"sequences-damaged":  "operate.md#named-sequences-after-a-loss",
 	"time-field-used-up": "layouts.md#changing-it", "time-field-ending": "layouts.md#changing-it",
-	"down": "operate.md#remove-a-node-for-good",
+	"down": "operate.md#replace-a-lost-machine-or-disk",
 }
 
 // sections has the sections of the guide that say what to do about a cause.
