@@ -141,8 +141,9 @@ done`: {},
 		`--layout datacenter=1,worker=9 --datacenter 1`: {
 		alone: true, prints: `workers +512\ndatacenter +1\n`,
 	},
-	`flaked serve --config /etc/flaked.yaml --admin 0.0.0.0:8080 --allow-open`: {stays: true, first: (*docWorld).halt},
-	`curl http://127.0.0.1:8080/api/snowflake/get/order`:                       {prints: `(?m)\d{19}$`},
+	`flaked serve --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders --admin 0.0.0.0:8080 --allow-open`: {stays: true,
+		first: (*docWorld).halt},
+	`curl http://127.0.0.1:8080/api/snowflake/get/order`: {prints: `(?m)\d{19}$`},
 	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster sony ` +
 		`--layout time=39@10ms,sequence=8,datacenter=1,worker=15,epoch=2014-09-01 --datacenter 1`: {
 		alone: true, prints: `workers +32768\n`,

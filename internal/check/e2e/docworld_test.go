@@ -83,6 +83,7 @@ func newDocWorld(t *testing.T, doc string) *docWorld {
 	}
 	w.replace = strings.NewReplacer(append(pairs, settingsOf(doc).replace...)...)
 	w.write("etc/flaked.yaml", w.replace.Replace(configOfDeploy(t, root)))
+	w.write("etc/token", strings.Repeat("7f", 32)+"\n") // the file names it
 	return w
 }
 
