@@ -117,7 +117,7 @@ func (g *Generator) rewind(from *snowflake) bool {
 	if g.active.Load() != from {
 		return true // replaced already
 	}
-	value, ok := g.next(from)
+	value, ok := g.nextValue(from)
 	if !ok {
 		return false
 	}
@@ -131,8 +131,9 @@ func (g *Generator) rewind(from *snowflake) bool {
 	return true
 }
 
-// next returns the next value of the rollback field after from's whose IDs are all before the clock's tick. mu is held.
-func (g *Generator) next(from *snowflake) (value int, ok bool) {
+// nextValue returns the next value of the rollback field after from's whose IDs are all before the clock's tick. mu is
+// held.
+func (g *Generator) nextValue(from *snowflake) (value int, ok bool) {
 	tick := from.tick(g.cfg.Clock.Now())
 	for i := 1; i < len(g.free); i++ {
 		value := (from.value + i) % len(g.free)
@@ -185,7 +186,7 @@ func (g *Generator) Behind() time.Duration {
 	s := g.active.Load()
 	behind := s.behind(g.cfg.Clock.Now(), s.pos.Load()&^closedBit)
 	if behind > 0 && g.free != nil {
-		if _, ok := g.next(s); ok {
+		if _, ok := g.nextValue(s); ok {
 			return 0
 		}
 	}
@@ -207,7 +208,7 @@ func (g *Generator) Ready() error {
 	s := g.active.Load()
 	err := s.ready()
 	if _, behind := err.(*BehindError); behind && g.free != nil {
-		if _, ok := g.next(s); ok {
+		if _, ok := g.nextValue(s); ok {
 			return nil
 		}
 	}
@@ -218,12 +219,11 @@ func (g *Generator) Ready() error {
 // IDs if the layout has no such field. It is safe for concurrent use.
 //
 // Invariant: pos, the next free position, only grows, and each ID comes from a position that a reservation has moved
-// it past. So no
-// two IDs are the same. A position is the tick in the high bits, then the segment, then the sequence. That order is
-// fixed, and the
-// layout decides their order in an ID. A tick that is used up carries into the next one. The top bit closes the
-// snowflake: once it is
-// set no reservation can succeed, and the position is final. Only pos and limit change.
+// pos past. So no two IDs are the same.
+//
+// A position is the tick in the high bits, then the segment, then the sequence. That order is fixed, and the layout
+// decides their order in an ID. A tick that is used up carries into the next one. The top bit closes the snowflake:
+// once it is set no reservation can succeed, and the position is final. Only pos and limit change.
 type snowflake struct {
 	// Read-only once made.
 	epochNs  int64
@@ -257,36 +257,36 @@ type snowflake struct {
 const closedBit = int64(-1) << 63
 
 // try is Generator.Try for one value of the rollback field.
-func (g *snowflake) try(n int, waited time.Duration) (Run, Pause, error) {
+func (s *snowflake) try(n int, waited time.Duration) (Run, Pause, error) {
 	// Read the clock before the position. Then little time passes between loading the
 	// position and moving it, and goroutines seldom collide.
-	now := g.clock.Now()
+	now := s.clock.Now()
 	for {
-		pos := g.pos.Load()
+		pos := s.pos.Load()
 		if pos < 0 {
 			return Run{}, Pause{}, ErrClosed
 		}
-		at := Tick(pos >> g.shift)
-		tick := g.tickNear(now, at)
-		limit := Tick(g.limit.Load())
+		at := Tick(pos >> s.shift)
+		tick := s.tickNear(now, at)
+		limit := Tick(s.limit.Load())
 		if tick >= limit {
-			if tick > g.maxTick {
+			if tick > s.maxTick {
 				return Run{}, Pause{}, ErrTimeExhausted
 			}
 			return Run{}, Pause{}, ErrLimit
 		}
 		first := pos
 		if tick > at {
-			first = int64(tick)<<g.shift | g.firstSequence(pos)
+			first = int64(tick)<<s.shift | s.firstSequence(pos)
 		} else if tick < at {
-			if at > tick+g.borrow {
+			if at > tick+s.borrow {
 				// Another goroutine may have moved the position on since the clock was
 				// read. Read the clock again, so that this does not look like a clock that
 				// went back.
-				if now = g.clock.Now(); at <= g.tick(now)+g.borrow {
+				if now = s.clock.Now(); at <= s.tick(now)+s.borrow {
 					continue
 				}
-				pause, err := g.early(now, pos, waited)
+				pause, err := s.early(now, pos, waited)
 				return Run{}, pause, err
 			}
 			//mutant:c27-borrows-beyond-the-bounds by sim:borrow -> if false {
@@ -295,86 +295,85 @@ func (g *snowflake) try(n int, waited time.Duration) (Run, Pause, error) {
 			}
 		}
 		//mutant:c1-no-tick-wait by sim -> take := int64(n)
-		take := min(int64(n), g.runMask+1-first&g.runMask)
-		if g.pos.CompareAndSwap(pos, first+take) {
-			return Run{First: g.id(first), Step: g.step, Len: int(take)}, Pause{}, nil
+		take := min(int64(n), s.runMask+1-first&s.runMask)
+		if s.pos.CompareAndSwap(pos, first+take) {
+			return Run{First: s.id(first), Step: s.step, Len: int(take)}, Pause{}, nil
 		}
 	}
 }
 
 // id returns the ID of a position.
-func (g *snowflake) id(pos int64) ID {
-	id := pos>>g.shift<<g.idShift | g.identity | pos&g.runMask<<(g.seqShift&63)
-	if g.segment > 0 {
-		id |= pos & (g.seqMask &^ g.runMask) << (g.segShift & 63)
+func (s *snowflake) id(pos int64) ID {
+	id := pos>>s.shift<<s.idShift | s.identity | pos&s.runMask<<(s.seqShift&63)
+	if s.segment > 0 {
+		id |= pos & (s.seqMask &^ s.runMask) << (s.segShift & 63)
 	}
 	return ID(id)
 }
 
 // tick returns the tick of a moment in Unix nanoseconds.
-func (g *snowflake) tick(now int64) Tick { return Tick(floorDiv(now-g.epochNs, g.unitNs)) }
+func (s *snowflake) tick(now int64) Tick { return Tick(floorDiv(now-s.epochNs, s.unitNs)) }
 
 // tickNear returns the same as tick, without its division if the moment is in the tick
 // likely. The division costs 6 of the 50 ns that an ID takes.
-func (g *snowflake) tickNear(now int64, likely Tick) Tick {
-	if in := now - g.startOf(likely); 0 <= in && in < g.unitNs {
+func (s *snowflake) tickNear(now int64, likely Tick) Tick {
+	if in := now - s.startOf(likely); 0 <= in && in < s.unitNs {
 		return likely
 	}
-	return g.tick(now)
+	return s.tick(now)
 }
 
 // early decides what to do when the clock, plus the time that may be borrowed, has not
 // reached the tick of the next free position. If the clock is behind the last ID, the
 // RollbackRule decides. Otherwise the tick before is used up, and early returns the Pause
 // until the next one.
-func (g *snowflake) early(now, pos int64, waited time.Duration) (Pause, error) {
-	if behind := g.behind(now, pos); behind > 0 {
-		if pause, ok := g.rollback.Wait(behind, waited); ok {
-			return Pause{For: pause, Rollback: true, Tick: g.last(pos)}, nil
+func (s *snowflake) early(now, pos int64, waited time.Duration) (Pause, error) {
+	if behind := s.behind(now, pos); behind > 0 {
+		if pause, ok := s.rollback.Wait(behind, waited); ok {
+			return Pause{For: pause, Rollback: true, Tick: s.last(pos)}, nil
 		}
 		return Pause{}, &BehindError{Behind: behind}
 	}
-	next := Tick(pos >> g.shift)
-	return Pause{For: time.Duration(g.startOf(next-g.borrow) - now), Tick: next}, nil
+	next := Tick(pos >> s.shift)
+	return Pause{For: time.Duration(s.startOf(next-s.borrow) - now), Tick: next}, nil
 }
 
 // behind returns how far the clock, plus the time that may be borrowed, is behind the last
 // ID. It returns 0 or less if the clock is not behind.
-func (g *snowflake) behind(now, pos int64) time.Duration {
-	return time.Duration(g.startOf(g.last(pos)-g.borrow) - now)
+func (s *snowflake) behind(now, pos int64) time.Duration {
+	return time.Duration(s.startOf(s.last(pos)-s.borrow) - now)
 }
 
 // last returns the tick of the last ID before a position, or floor - 1 if there is none.
-func (g *snowflake) last(pos int64) Tick {
-	if pos == int64(g.floor)<<g.shift {
-		return g.floor - 1
+func (s *snowflake) last(pos int64) Tick {
+	if pos == int64(s.floor)<<s.shift {
+		return s.floor - 1
 	}
-	return Tick((pos - 1) >> g.shift)
+	return Tick((pos - 1) >> s.shift)
 }
 
 // startOf returns when a tick begins, in Unix nanoseconds.
-func (g *snowflake) startOf(t Tick) int64 { return g.epochNs + int64(t)*g.unitNs }
+func (s *snowflake) startOf(t Tick) int64 { return s.epochNs + int64(t)*s.unitNs }
 
 // firstSequence returns the segment and the sequence with which a new tick begins after
 // pos.
-func (g *snowflake) firstSequence(pos int64) int64 {
-	if pos == int64(g.floor)<<g.shift {
-		// No ID was made yet. Begin as after a tick that had numbers left.
-	} else if pos&g.seqMask == 0 {
+func (s *snowflake) firstSequence(pos int64) int64 {
+	madeNone := pos == int64(s.floor)<<s.shift // begin as after a tick that had numbers left
+	if !madeNone && pos&s.seqMask == 0 {
 		return 0 // the last tick ran out
 	}
-	if g.segStart == SegmentRandom {
-		return int64(g.rand(1<<g.segment))<<(g.shift-g.segment) | g.sequence(pos&g.runMask, g.runMask)
+	if s.segStart == SegmentRandom {
+		return int64(s.rand(1<<s.segment))<<(s.shift-s.segment) | s.sequence(pos&s.runMask, s.runMask)
 	}
-	return g.sequence(pos&g.seqMask, g.seqMask)
+	return s.sequence(pos&s.seqMask, s.seqMask)
 }
 
 // sequence returns the first sequence value of a new tick. next is the value at which it stopped in the tick before,
 // and most is its highest value.
-func (g *snowflake) sequence(next, most int64) int64 {
-	switch g.start {
+func (s *snowflake) sequence(next, most int64) int64 {
+	switch s.start {
 	case StartRandom:
-		return int64(g.rand(g.randN))
+		return int64(s.rand(s.randN))
 	case StartCarryOn:
 		if next <= most/2 {
 			return next
@@ -384,52 +383,52 @@ func (g *snowflake) sequence(next, most int64) int64 {
 }
 
 // extend raises the limit, which never goes down.
-func (g *snowflake) extend(limit Tick) {
-	limit = min(limit, g.maxTick+1)
+func (s *snowflake) extend(limit Tick) {
+	limit = min(limit, s.maxTick+1)
 	for {
-		old := g.limit.Load()
-		if int64(limit) <= old || g.limit.CompareAndSwap(old, int64(limit)) {
+		old := s.limit.Load()
+		if int64(limit) <= old || s.limit.CompareAndSwap(old, int64(limit)) {
 			return
 		}
 	}
 }
 
 // close ends the snowflake: no reservation succeeds once it returns. It returns the end, which is final then.
-func (g *snowflake) close() Tick {
+func (s *snowflake) close() Tick {
 	for {
-		pos := g.pos.Load()
-		if pos < 0 || g.pos.CompareAndSwap(pos, pos|closedBit) {
-			return g.end()
+		pos := s.pos.Load()
+		if pos < 0 || s.pos.CompareAndSwap(pos, pos|closedBit) {
+			return s.end()
 		}
 	}
 }
 
 // end returns the first tick above all reservations so far: the tick of the last one + 1,
 // or the floor if there is none.
-func (g *snowflake) end() Tick {
-	pos := g.pos.Load() &^ closedBit
-	if pos == int64(g.floor)<<g.shift {
-		return g.floor
+func (s *snowflake) end() Tick {
+	pos := s.pos.Load() &^ closedBit
+	if pos == int64(s.floor)<<s.shift {
+		return s.floor
 	}
-	return Tick((pos-1)>>g.shift) + 1
+	return Tick((pos-1)>>s.shift) + 1
 }
 
 // ready returns nil if try would make an ID now or return a Pause, and otherwise the error
 // that try would return.
-func (g *snowflake) ready() error {
-	pos := g.pos.Load()
-	now := g.clock.Now()
-	tick, limit := g.tick(now), Tick(g.limit.Load())
-	at := Tick(pos >> g.shift)
+func (s *snowflake) ready() error {
+	pos := s.pos.Load()
+	now := s.clock.Now()
+	tick, limit := s.tick(now), Tick(s.limit.Load())
+	at := Tick(pos >> s.shift)
 	switch {
 	case pos < 0:
 		return ErrClosed
-	case tick > g.maxTick:
+	case tick > s.maxTick:
 		return ErrTimeExhausted
 	case tick >= limit:
 		return ErrLimit
-	case at > tick+g.borrow:
-		_, err := g.early(now, pos, 0)
+	case at > tick+s.borrow:
+		_, err := s.early(now, pos, 0)
 		return err
 	case at > tick && at >= limit:
 		return ErrLimit
@@ -448,7 +447,7 @@ func newSnowflake(cfg *GeneratorConfig, value int, floor Tick) *snowflake {
 	if err != nil {
 		panic(err) // checked
 	}
-	g := &snowflake{
+	s := &snowflake{
 		epochNs: l.Epoch * unixNanosPerMs, unitNs: int64(l.Unit),
 		shift: l.SegmentBits + l.SequenceBits, idShift: l.timeShift(), seqMask: l.Sequences() - 1,
 		runMask: 1<<l.SequenceBits - 1, seqShift: l.shift(FieldSequence), step: 1 << l.shift(FieldSequence),
@@ -458,9 +457,9 @@ func newSnowflake(cfg *GeneratorConfig, value int, floor Tick) *snowflake {
 		rand: cfg.Rand, randN: uint32(randomStarts(l.Sequences())),
 	}
 	if cfg.SegmentStart == SegmentRandom {
-		g.randN = uint32(randomStarts(g.runMask + 1))
+		s.randN = uint32(randomStarts(s.runMask + 1))
 	}
-	g.limit.Store(int64(floor))
-	g.pos.Store(int64(floor) << g.shift)
-	return g
+	s.limit.Store(int64(floor))
+	s.pos.Store(int64(floor) << s.shift)
+	return s
 }
