@@ -1,26 +1,32 @@
 package timeguard
 
-import "go.uber.org/atomic"
+import (
+	"time"
 
-// Coarse reads Elapsed.AtMost at the cost of one quick clock. After the machine stood still, it is late for coarseFor
-// at most. By the wall clock it is not late at all, unless the wall clock does not show that either.
+	"go.uber.org/atomic"
+)
+
+// Coarse reads Elapsed.AtMost at the cost of one quick clock. It reads AtMost itself once in 10 ms (coarseFor), and
+// between these readings it counts on by the quick clock.
+//
+// The quick clock may not show that the machine stood still. Then Coarse is late, for coarseFor at most.
 //
 // Any goroutine may use it.
 type Coarse struct {
 	elapsed *Elapsed
-	clock   func() int64 // of the machine
+	clock   func() int64 // the quick one
 	last    atomic.Pointer[coarse]
 }
 
-// coarse has the readings of both clocks when Coarse last looked, ns.
+// coarse has the readings of the quick clock and of AtMost when Coarse last read AtMost, ns.
 type coarse struct{ clock, most int64 }
 
-const coarseFor = int64(10_000_000)
+const coarseFor = int64(10 * time.Millisecond)
 
-// ByMono returns a Coarse that counts on by the monotonic clock, the quickest one.
+// ByMono returns a Coarse with the monotonic clock, the quickest one. That clock stands still with the machine.
 func (e *Elapsed) ByMono() *Coarse { return newCoarse(e, e.clock.Mono) }
 
-// ByWall returns a Coarse that counts on by the wall clock.
+// ByWall returns a Coarse with the wall clock. That clock mostly shows at once that the machine stood still.
 func (e *Elapsed) ByWall() *Coarse { return newCoarse(e, e.clock.Wall) }
 
 func newCoarse(e *Elapsed, clock func() int64) *Coarse {
@@ -29,7 +35,7 @@ func newCoarse(e *Elapsed, clock func() int64) *Coarse {
 	return c
 }
 
-// AtMost returns the clock of that name, in ns.
+// AtMost returns the reading of Elapsed.AtMost, in ns, or an earlier one if Coarse is late.
 func (c *Coarse) AtMost() int64 {
 	now, last := c.clock(), c.last.Load()
 	passed := now - last.clock

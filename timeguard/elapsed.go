@@ -58,11 +58,13 @@ func (e *Elapsed) AtLeast() int64 { return e.Now().Least }
 // AtMost returns a clock, in ns, that counts no less than the time that has passed.
 func (e *Elapsed) AtMost() int64 { return e.Now().Most }
 
-// step is the difference between the two clocks of the machine from which Elapsed goes on from the present moment. It
-// also does so after goesOnAfter: a wall clock that steps back makes AtLeast forget what has passed since then.
+// Elapsed counts from a last moment, and replaces that by the present one:
+//
+//   - if the clocks of the machine differ by clocksDiffer in what they have counted since then;
+//   - after goesOnAfter, because a wall clock that steps back makes AtLeast forget what has passed since then.
 const (
-	step        = int64(time.Millisecond)
-	goesOnAfter = int64(time.Second)
+	clocksDiffer = int64(time.Millisecond)
+	goesOnAfter  = int64(time.Second)
 )
 
 // Now returns the present moment. If the clocks differ in what they have counted, one of them has stepped, stands still
@@ -73,7 +75,7 @@ func (e *Elapsed) Now() Moment {
 		last := e.last.Load()
 		now := last.at(e.clock.Boot(), e.clock.Wall())
 		//mutant:c31-step-forgotten by TestElapsedOverStepsThatWereRead -> if true {
-		if now.Most-now.Least-(last.Most-last.Least) < step && now.Most-last.Most < goesOnAfter {
+		if now.Most-now.Least-(last.Most-last.Least) < clocksDiffer && now.Most-last.Most < goesOnAfter {
 			return now
 		}
 		next := now // so that the usual case allocates nothing
@@ -91,8 +93,9 @@ func (m Moment) at(boot, wall int64) Moment {
 	return Moment{boot, wall, m.Least + min(b, w), m.Most + max(b, w)}
 }
 
-// From returns a moment of an earlier process by the clocks of this one. sameBoot: the machine was not started again
-// since. Else only the wall clock shows what has passed at most, and nothing shows what has passed at least.
+// From returns a moment of an earlier process by AtLeast and AtMost of this one, so that both show what has passed
+// since then. sameBoot: the machine was not started again since. Else only the wall clock shows what has passed at
+// most, and nothing shows what has passed at least.
 func (e *Elapsed) From(m Moment, sameBoot bool) Moment {
 	now := e.Now()
 	if !sameBoot || m.Boot > now.Boot {
