@@ -174,7 +174,7 @@ func (c *Cache) save(r Record) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if err := c.restore(); err != nil {
+	if err := c.makeBlank(); err != nil {
 		return 0, err
 	}
 	if err := c.prove(); err != nil {
@@ -234,10 +234,10 @@ func (c *Cache) writeBlock(i int, b []byte) error {
 	return nil
 }
 
-// restore turns a corrupt file into a blank file of the right size. Writing a record over
+// makeBlank turns a corrupt file into a blank file of the right size. Writing a record over
 // the damage is not enough. A torn write can repair the damaged sector by chance. Then the
 // old record, which counted as lost, stands beside the new one with an unknown generation.
-func (c *Cache) restore() error {
+func (c *Cache) makeBlank() error {
 	if c.usable {
 		return nil
 	}

@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -43,11 +41,11 @@ func makeDir(dir string) error {
 // openDir opens the state directory and checks that it is safe to use. It checks the
 // directory that it has opened, because the name may lead elsewhere a moment later.
 func openDir(path string) (*Dir, error) {
-	d, err := openNamed(path)
+	d, err := openByName(path)
 	if err != nil {
 		return nil, err
 	}
-	if err = d.check(); err == nil {
+	if err = d.checkSafe(); err == nil {
 		err = d.tighten()
 	}
 	if err != nil {
@@ -57,8 +55,8 @@ func openDir(path string) (*Dir, error) {
 	return d, nil
 }
 
-// openNamed opens the directory with this name, which must not be a symbolic link.
-func openNamed(path string) (*Dir, error) {
+// openByName opens the directory with this name, which must not be a symbolic link.
+func openByName(path string) (*Dir, error) {
 	named, err := os.Lstat(path)
 	switch {
 	case err != nil:
@@ -79,7 +77,8 @@ func openNamed(path string) (*Dir, error) {
 	return d, nil
 }
 
-func (d *Dir) check() error {
+// checkSafe returns an error if the owner, the rights or the filesystem of the directory forbid its use.
+func (d *Dir) checkSafe() error {
 	st, err := fstat(d.self)
 	if err != nil {
 		return err
@@ -157,7 +156,7 @@ func (d *Dir) openState(flag int) (f *os.File, made bool, err error) {
 		}
 	}
 	if err != nil {
-		return nil, false, fmt.Errorf("open the state file: %w", d.named(err))
+		return nil, false, fmt.Errorf("open the state file: %w", d.withPath(err))
 	}
 	return f, made, nil
 }
@@ -180,19 +179,19 @@ func (d *Dir) checkState(f *os.File) (unix.Stat_t, error) {
 	if err := checkFilesystem(f); err != nil {
 		return st, err
 	}
-	return st, d.checkNamed(f)
+	return st, d.checkName(f)
 }
 
-// checkNamed returns an error unless the name of the state file is that of f. The lock is only useful on the file that
+// checkName returns an error unless the name of the state file is that of f. The lock is only useful on the file that
 // other processes find under this name.
-func (d *Dir) checkNamed(f *os.File) error {
+func (d *Dir) checkName(f *os.File) error {
 	opened, err := f.Stat()
 	if err != nil {
 		return err
 	}
 	named, err := d.root.Lstat(stateName)
 	if err != nil {
-		return d.named(err)
+		return d.withPath(err)
 	}
 	if !os.SameFile(named, opened) {
 		return fmt.Errorf("%w: %s was replaced while it was open", ErrUnsafeFile, f.Name())
@@ -210,54 +209,4 @@ func checkFilesystem(f *os.File) error {
 			"Use a directory on a local disk", ErrFilesystem, filepath.Clean(f.Name()), name)
 	}
 	return nil
-}
-
-// readFingerprint returns the fingerprint of f. A part that the system does not reveal
-// stays empty. An error means that the metadata of f itself could not be read.
-func readFingerprint(f *os.File) (Fingerprint, error) {
-	filesystem, err := filesystemID(f)
-	if err != nil {
-		return Fingerprint{}, err
-	}
-	st, err := fstat(f)
-	if err != nil {
-		return Fingerprint{}, err
-	}
-	return Fingerprint{
-		MachineID:   shortHash(PartMachineID, machineID()),
-		ProductUUID: uuidHash(productUUID()),
-		Filesystem:  shortHash(PartFilesystem, filesystem),
-		Inode:       shortHash(PartInode, strconv.FormatUint(st.Ino, 10)),
-		BirthTime:   shortHash(PartBirthTime, birthTime(f)),
-	}, nil
-}
-
-// CloneUnseen reports whether a node on another machine could not tell a clone of the directory's volume from the
-// original. A pod's own directory has no clone: its emptyDir goes with the pod.
-func (d *Dir) CloneUnseen() bool {
-	return machineID() == "" && productUUID() == "" &&
-		!strings.Contains(mountedRoot(d.self), "/kubernetes.io~empty-dir/")
-}
-
-func fstat(f *os.File) (st unix.Stat_t, err error) {
-	if err = unix.Fstat(int(f.Fd()), &st); err != nil {
-		err = fmt.Errorf("stat %s: %w", f.Name(), err)
-	}
-	return st, err
-}
-
-func statfs(f *os.File) (st unix.Statfs_t, err error) {
-	if err = retry(func() error { return unix.Fstatfs(int(f.Fd()), &st) }); err != nil {
-		err = fmt.Errorf("statfs %s: %w", f.Name(), err)
-	}
-	return st, err
-}
-
-// fsid returns f_fsid, "" if the filesystem has none.
-func fsid(st unix.Statfs_t) string {
-	id := st.Fsid.Val
-	if id[0] == 0 && id[1] == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%08x%08x", uint32(id[0]), uint32(id[1]))
 }

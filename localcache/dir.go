@@ -48,7 +48,7 @@ func (d *Dir) Close() error { return errors.Join(d.root.Close(), d.self.Close())
 // ReadFile returns the content of a file. The error is fs.ErrNotExist if there is none.
 func (d *Dir) ReadFile(name string) ([]byte, error) {
 	data, err := d.root.ReadFile(name)
-	return data, d.named(err)
+	return data, d.withPath(err)
 }
 
 // Replace replaces a file durably: after a crash the file has either content. There must be one call at a time for
@@ -57,11 +57,11 @@ func (d *Dir) Replace(name string, data []byte) error {
 	next := name + ".new"
 	// A write of an earlier process may hang in a file of this name, and must not get into the new content.
 	if err := d.root.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return d.named(err)
+		return d.withPath(err)
 	}
 	f, err := d.root.OpenFile(next, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return d.named(err)
+		return d.withPath(err)
 	}
 	// Linux counts, and may write, what was written at once as one piece when a part of it changes. WriteAt changes the
 	// beginning often, so that is a piece of its own.
@@ -89,7 +89,7 @@ func (d *Dir) Replace(name string, data []byte) error {
 func (d *Dir) WriteAt(name string, data []byte, at int64, sync bool) error {
 	f, err := d.root.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
-		return d.named(err)
+		return d.withPath(err)
 	}
 	if _, err = f.WriteAt(data, at); err == nil && sync {
 		err = f.Sync()
@@ -100,13 +100,13 @@ func (d *Dir) WriteAt(name string, data []byte, at int64, sync bool) error {
 // Remove removes a file durably. It is no error if there is none.
 func (d *Dir) Remove(name string) error {
 	if err := d.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return d.named(err)
+		return d.withPath(err)
 	}
 	return d.self.Sync()
 }
 
-// named returns err with the whole path of the file that it names.
-func (d *Dir) named(err error) error {
+// withPath returns err with the whole path of the file that it names.
+func (d *Dir) withPath(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return &fs.PathError{Op: strings.TrimSuffix(e.Op, "at"), Path: filepath.Join(d.path, e.Path), Err: e.Err}
 	}

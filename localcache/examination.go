@@ -1,7 +1,7 @@
 package localcache
 
-// Examination describes a state directory that was looked at without using it. Its methods look at the same directory
-// again, through the handle that Close closes.
+// Examination describes a state directory that Examine has looked at without using it. Its methods look at the same
+// directory again, through the handle that Close closes: Inspect reads the state file in it.
 type Examination struct {
 	// Missing reports whether the directory does not exist yet. The other fields then describe Place, the nearest
 	// directory above it that exists. Otherwise Place is the directory itself.

@@ -55,8 +55,8 @@ func Examine(dir string) (x Examination, err error) {
 // openPlace opens what Examine describes. refused is Examination.Refused.
 func openPlace(place string, missing bool) (d *Dir, refused, err error) {
 	if !missing {
-		if d, refused = openNamed(place); refused == nil {
-			return d, d.check(), nil
+		if d, refused = openByName(place); refused == nil {
+			return d, d.checkSafe(), nil
 		}
 	}
 	if d, err = openHandle(place); err == nil && missing {
@@ -71,11 +71,11 @@ func (x Examination) TrySync(n int) ([]time.Duration, error) {
 	name := ".doctor-" + strconv.FormatUint(rand.Uint64(), 36)
 	f, err := x.dir.root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil, x.dir.named(err)
+		return nil, x.dir.withPath(err)
 	}
 	defer f.Close()
 	if err := x.dir.root.Remove(name); err != nil {
-		return nil, x.dir.named(err)
+		return nil, x.dir.withPath(err)
 	}
 	block := make([]byte, blockSize)
 	var took []time.Duration

@@ -12,27 +12,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Inspect reads a state directory without locking or changing it, even while a node uses it.
+// Inspect reads the state file of a directory without locking or changing it, even while a node uses it. Examine looks
+// at the directory itself.
 //
 // The error is fs.ErrNotExist if nothing has been written yet, and otherwise as for Open.
 func Inspect(dir string) (l Loaded, err error) {
-	d, err := openNamed(filepath.Clean(dir))
+	d, err := openByName(filepath.Clean(dir))
 	if err != nil {
 		return l, err
 	}
 	defer d.Close()
-	return d.inspect()
+	return d.readState()
 }
 
-// Inspect reads the state file, as the function Inspect does.
+// Inspect reads the state file of the directory, as the function Inspect does.
 func (x Examination) Inspect() (Loaded, error) {
 	if x.Missing {
 		return Loaded{}, fmt.Errorf("state directory: %w", fs.ErrNotExist)
 	}
-	return x.dir.inspect()
+	return x.dir.readState()
 }
 
-func (d *Dir) inspect() (l Loaded, err error) {
+// readState reads the state file, as Inspect does.
+func (d *Dir) readState() (l Loaded, err error) {
 	f, _, err := d.openState(os.O_RDONLY)
 	if err != nil {
 		return l, err
@@ -49,7 +51,7 @@ func (d *Dir) inspect() (l Loaded, err error) {
 	if err != nil {
 		return l, err
 	}
-	if l, err = inspect(osFile{File: f}, fp); err != nil {
+	if l, err = loadUnlocked(osFile{File: f}, fp); err != nil {
 		return l, err
 	}
 	if st.Uid != uint32(os.Geteuid()) {
@@ -60,9 +62,10 @@ func (d *Dir) inspect() (l Loaded, err error) {
 	return l, nil
 }
 
-// inspect reads the file a second time if a block looks torn, because a node may be writing it. The node writes one
-// block at a time, so only two separate writes can spoil both reads.
-func inspect(f File, fp Fingerprint) (Loaded, error) {
+// loadUnlocked reads a state file that this process has not locked. It reads the file a second time if a block looks
+// torn, because a node may be writing it. The node writes one block at a time, so only two separate writes can spoil
+// both reads.
+func loadUnlocked(f File, fp Fingerprint) (Loaded, error) {
 	im, err := readImage(f)
 	if err != nil {
 		return Loaded{}, err

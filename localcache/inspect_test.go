@@ -55,11 +55,11 @@ func (f tornOnce) ReadAt(p []byte, off int64) (int, error) {
 
 func TestInspectRetries(t *testing.T) {
 	image, want := saved(t)
-	l, err := inspect(tornOnce{memfile.New(image), new(bool)}, fpA)
+	l, err := loadUnlocked(tornOnce{memfile.New(image), new(bool)}, fpA)
 	if err != nil || l.Damaged || !reflect.DeepEqual(l.Record, want) {
 		t.Errorf("%+v, %v", l, err)
 	}
-	l, err = inspect(memfile.New(bytes.Repeat([]byte{1}, FileSize)), fpA)
+	l, err = loadUnlocked(memfile.New(bytes.Repeat([]byte{1}, FileSize)), fpA)
 	if err != nil || l.Status != StatusCorrupt {
 		t.Errorf("%+v, %v", l, err)
 	}

@@ -111,7 +111,7 @@ func (f osFile) Size() (int64, error) {
 
 // Remove is part of File.
 func (f osFile) Remove() error {
-	err := f.dir.checkNamed(f.File)
+	err := f.dir.checkName(f.File)
 	if err == nil {
 		err = f.dir.Remove(stateName)
 	}

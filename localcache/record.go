@@ -36,14 +36,18 @@ type Record struct {
 	Generation uint64 `json:"-"`
 }
 
-// Heard is the chain of a node's heartbeats, as coordinator.Chain: when the first was sent and when the last was, and
-// the version of the worker's record since then. The lease ends at Ends. The rest is of the last acknowledged write:
-// the time at which it was sent, the leader's stamp, and the moment of its acknowledgement, as timeguard.Stamped.
+// Heard has what the node has heard of ZooKeeper with its heartbeats: the values of coordinator.Chain, of
+// coordinator.Claim.BootEnd, and of timeguard.Stamped. The package only stores them.
 type Heard struct {
-	Began    int64 `json:"began,omitempty"`
-	Sent     int64 `json:"sent,omitempty"`
-	Version  int32 `json:"version,omitempty"`
-	Ends     int64 `json:"ends,omitempty"`
+	// Began and Sent are the times at which the first heartbeat of the chain was sent, and the last one. Version is
+	// that of the worker's record since then.
+	Began   int64 `json:"began,omitempty"`
+	Sent    int64 `json:"sent,omitempty"`
+	Version int32 `json:"version,omitempty"`
+	// Ends is the end of the lease by the boot clock.
+	Ends int64 `json:"ends,omitempty"`
+	// The rest is of the last acknowledged write. LastSent is the time at which the node sent it, and Stamp the
+	// leader's time. Boot, Wall, Least and Most are the moment of the acknowledgement.
 	LastSent int64 `json:"last_sent,omitempty"`
 	Stamp    int64 `json:"stamp,omitempty"`
 	Boot     int64 `json:"boot,omitempty"`
