@@ -113,18 +113,18 @@ func confirmThaw(c *cli.Context, st store.Store, nodes *poll.Asker, cl coordinat
 	if !frozen && !slices.ContainsFunc(entries, func(e coordinator.Entry) bool { return e.Absent || e.Slot.StandsIn }) {
 		return nil
 	}
-	h, err := poll.AskCluster(c.Context, st, nodes, nil, "")
+	survey, err := poll.AskCluster(c.Context, st, nodes, nil, "")
 	if err != nil {
 		return err
 	}
-	if running := h.LostButRun(); len(running) > 0 {
+	if running := survey.RunUnrecorded(); len(running) > 0 {
 		return failure("these nodes run, but ZooKeeper has lost their records: %s. A new node could take their "+
 			"workers, and issue the same IDs. Nothing was changed. Connect them to ZooKeeper, so that they put their "+
 			"records back, or stop them", strings.Join(running, ", "))
 	}
 	risk, name := "", c.String("cluster")
 	words := fmt.Sprintf("no lost holder of cluster %s is left", name)
-	if unasked := h.Unasked(); unasked != "" {
+	if unasked := survey.UnaskedText(); unasked != "" {
 		risk, words = ". Nobody could ask "+unasked, words+": not "+unasked
 	}
 	return confirm(c, fmt.Sprintf("all workers of cluster %s become available to new nodes. If a holder of one of "+

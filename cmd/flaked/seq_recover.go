@@ -83,27 +83,27 @@ func (r recoverer) recover() error {
 	case before.Incarnation == st.Incarnation:
 		return failure("%s is not frozen. Nothing was changed", r.name)
 	}
-	h, err := poll.AskCluster(r.c.Context, r.o.Store, r.nodes, r.named, "SEQ "+r.name)
+	survey, err := poll.AskCluster(r.c.Context, r.o.Store, r.nodes, r.named, "SEQ "+r.name)
 	if err != nil {
 		return err
 	}
 	taken := before.Next
-	takenAt := make([]int64, len(h.Replies)) // by the reply of each node
-	for k := range h.Replies {
-		takenAt[k] = r.takenBy(&h.Replies[k], before)
+	takenAt := make([]int64, len(survey.Replies)) // by the reply of each node
+	for k := range survey.Replies {
+		takenAt[k] = r.takenBy(&survey.Replies[k], before)
 		taken = max(taken, takenAt[k])
 	}
 	next, err := goesOnAt(r.c, before, taken)
 	if err != nil {
 		return failure("%w. The highest known value is %s", err, lastOf(before, taken))
 	}
-	if err := printKnown(r.c.App.Writer, before, h, takenAt); err != nil {
+	if err := printKnown(r.c.App.Writer, before, survey, takenAt); err != nil {
 		return err
 	}
 	fmt.Fprintf(r.c.App.Writer, "The highest known value is %s. The sequence can go on at %d.\n",
 		lastOf(before, taken), next)
 	return changeSequence(r.c, r.o, found, st, operator.Change{Next: &next, VouchedIn: st.Incarnation},
-		h.Unasked())
+		survey.UnaskedText())
 }
 
 // goesOnAt returns the value at which the sequence goes on. taken is the number of positions that the record or a node
@@ -164,9 +164,9 @@ func (r recoverer) takenBy(reply *poll.Reply, inZooKeeper record.Record) (taken 
 	return 0
 }
 
-// printKnown prints what ZooKeeper and each node know. takenAt has the number of positions that each of h.Replies knows
-// to be taken.
-func printKnown(w io.Writer, r record.Record, h *poll.Survey, takenAt []int64) error {
+// printKnown prints what ZooKeeper and each node know. takenAt has the number of positions that each of the replies
+// knows to be taken.
+func printKnown(w io.Writer, r record.Record, survey *poll.Survey, takenAt []int64) error {
 	var t textTable
 	t.add("KNOWN BY", "HIGHEST VALUE", "NODE", "ANSWER")
 	t.add("ZooKeeper", lastOf(r, r.Next), "", "")
@@ -176,24 +176,24 @@ func printKnown(w io.Writer, r record.Record, h *poll.Survey, takenAt []int64) e
 		}
 		t.add(view.Short(address), lastOf(r, taken), name, outcome)
 	}
-	for k, r := range h.Replies {
-		if r.Outcome == view.Answered {
-			add(r.Address, takenAt[k], r.Name, r.Outcome, r.Why)
+	for k, reply := range survey.Replies {
+		if reply.Outcome == view.Answered {
+			add(reply.Address, takenAt[k], reply.Name, reply.Outcome, reply.Why)
 		}
 	}
-	silent := h.Silent()
+	silent := survey.Silent()
 	for _, o := range silent[:min(len(silent), silentMost)] {
-		asked, why := h.AnswerAt(o)
+		asked, why := survey.AnswerAt(o)
 		add(o.At, 0, o.Name, asked, why)
 	}
 	if err := t.print(w); err != nil {
 		return err
 	}
 	text := ""
-	if n := len(silent) + h.Left; n > 0 {
+	if n := len(silent) + survey.Left; n > 0 {
 		text = view.Plural(int64(n), "node") + " did not answer, and may have issued higher values.\n"
 	}
-	if missing := h.Missing(); len(missing) > 0 {
+	if missing := survey.Missing(); len(missing) > 0 {
 		text += "ZooKeeper has lost the records of " + view.WorkersText(missing) + ". Their holders, if there are any, " +
 			"could not be asked, and may have issued higher values. Add the --addr of each that runs.\n"
 	}

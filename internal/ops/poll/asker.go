@@ -72,7 +72,7 @@ func (a *Asker) reach(addr, machine string) string {
 	return net.JoinHostPort(host, port)
 }
 
-// statusReply is the answer of a node to STATUS.
+// statusReply is what one address has answered to STATUS. A survey keeps less of it: see Reply.
 type statusReply struct {
 	doc web.Status
 	// more is the reply to a second request.
@@ -139,13 +139,13 @@ func ParseStatus(line string) (doc web.Status, ok bool) {
 	return doc, err == nil && doc.Node.Phase != ""
 }
 
-// maxAsked is the greatest number of addresses that are asked at once.
-const maxAsked = 128
+// maxAtOnce is the greatest number of addresses that are asked at once.
+const maxAtOnce = 128
 
-// allAtOnce calls f with 0 to n-1, maxAsked at a time, and returns when all calls have ended.
+// allAtOnce calls f with 0 to n-1, maxAtOnce at a time, and returns when all calls have ended.
 func allAtOnce(n int, f func(i int)) {
 	var asking errgroup.Group
-	asking.SetLimit(maxAsked)
+	asking.SetLimit(maxAtOnce)
 	for i := range n {
 		asking.Go(func() error { f(i); return nil })
 	}

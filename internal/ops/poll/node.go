@@ -1,6 +1,9 @@
-// Package poll asks nodes for the commands of operators: one node for some lines, or all nodes of a cluster for their
-// own state. An address is not an identity, since another node may answer there by now. So an answer counts only for
-// the node and the cluster that it names.
+// Package poll asks nodes for the commands of operators. An address is not an identity, since another node may answer
+// there by now. So an answer counts only for the node and the cluster that it names.
+//
+//   - Node.Ask asks one node for some lines.
+//   - Asker.AskWorkers, AskAt and AskAllAt ask nodes for their own state, which `flaked status` shows.
+//   - AskCluster asks all nodes that may run, also those that ZooKeeper has lost: a Survey.
 package poll
 
 import (
@@ -40,7 +43,7 @@ func (a Node) Ask(ctx context.Context, request string, n int) ([]string, error) 
 		err = ErrHTTP
 	}
 	if _, refused := errors.AsType[*ids.ReplyError](err); err != nil && !refused {
-		err = Silent(a.Addr, a.Timeout, err)
+		err = NoAnswer(a.Addr, a.Timeout, err)
 	}
 	return lines, err
 }
@@ -88,8 +91,8 @@ func (e *SilentError) Unwrap() error { return e.Err }
 // ErrHTTP is in the SilentError of a server for HTTP.
 var ErrHTTP = errors.New("what answers there speaks HTTP, as a node does at its --admin address")
 
-// Silent returns the error for a node that did not answer within timeout, because of err.
-func Silent(addr string, timeout time.Duration, err error) *SilentError {
+// NoAnswer returns the error for a node that did not answer within timeout, because of err.
+func NoAnswer(addr string, timeout time.Duration, err error) *SilentError {
 	if network, ok := errors.AsType[*dialog.NetworkError](err); ok {
 		err = network.Err // it names the address
 	}

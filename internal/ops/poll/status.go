@@ -75,10 +75,10 @@ func (a *Asker) askNodes(ctx context.Context, nodes [][]string) [][]statusReply 
 // timeOfOne returns the time that one of n addresses has to answer. If many hang, there must be time left for those
 // behind them.
 func timeOfOne(n int) time.Duration {
-	if n <= maxAsked {
+	if n <= maxAtOnce {
 		return clusterTime
 	}
-	return max(clusterTime/time.Duration(n/maxAsked+2), addressTime)
+	return max(clusterTime/time.Duration(n/maxAtOnce+2), addressTime)
 }
 
 // best returns what says most of the outcomes at the addresses of a node on machine.

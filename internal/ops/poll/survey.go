@@ -17,10 +17,11 @@ import (
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
-// A broken node may name any number of peers. So a survey dials maxHeard addresses at most, and ends after hearTime.
+// A broken node may name any number of peers. So a survey dials maxInSurvey addresses at most, and ends after
+// surveyTime.
 const (
-	maxHeard = 4096
-	hearTime = time.Minute
+	maxInSurvey = 4096
+	surveyTime  = time.Minute
 )
 
 // Holder is a node that may run and issue: an operator, a record or another node names it.
@@ -48,7 +49,7 @@ type Reply struct {
 }
 
 // Survey has the answers of the nodes of a cluster, also of those whose records ZooKeeper has lost: each node names the
-// peers that it has met. A node is heard if it says itself who it is. Another node may have its address by now.
+// peers that it has met. A node has answered if it says itself who it is. Another node may have its address by now.
 type Survey struct {
 	nodes   *Asker
 	request string // a second one beside STATUS, "" for none
@@ -79,26 +80,26 @@ func AskCluster(ctx context.Context, st store.Store, nodes *Asker, named []strin
 	if err != nil {
 		return nil, err
 	}
-	h := &Survey{nodes: nodes, request: request, cluster: cl, entries: entries, noted: make(map[string]bool),
+	s := &Survey{nodes: nodes, request: request, cluster: cl, entries: entries, noted: make(map[string]bool),
 		seen: make(map[coordinator.Peer]bool)}
 	for _, addr := range named {
-		h.holders = append(h.holders, Holder{At: addr, worker: -1, addresses: h.addAddresses([]string{addr}, true)})
+		s.holders = append(s.holders, Holder{At: addr, worker: -1, addresses: s.addAddresses([]string{addr}, true)})
 	}
 	for _, e := range entries {
-		if s := e.Slot; s.Node != "" {
-			h.addHolder(coordinator.Peer{Node: s.Node, Worker: e.Worker, Term: s.Term, Name: s.Name, Address: s.Address,
-				Host: s.Host}, !e.Holds())
+		if slot := e.Slot; slot.Node != "" {
+			s.addHolder(coordinator.Peer{Node: slot.Node, Worker: e.Worker, Term: slot.Term, Name: slot.Name,
+				Address: slot.Address, Host: slot.Host}, !e.Holds())
 		}
 	}
-	h.ask(ctx)
-	return h, ctx.Err()
+	s.ask(ctx)
+	return s, ctx.Err()
 }
 
 // addHolder notes a node that may run. ended: see Holder.
-func (h *Survey) addHolder(p coordinator.Peer, ended bool) {
-	addresses := h.addAddresses(h.nodes.reachAll(p.Address, p.Host), false)
-	for k := range h.holders {
-		o := &h.holders[k]
+func (s *Survey) addHolder(p coordinator.Peer, ended bool) {
+	addresses := s.addAddresses(s.nodes.reachAll(p.Address, p.Host), false)
+	for k := range s.holders {
+		o := &s.holders[k]
 		if o.node != p.Node || o.worker != p.Worker {
 			continue
 		}
@@ -108,79 +109,79 @@ func (h *Survey) addHolder(p coordinator.Peer, ended bool) {
 		o.addresses = append(o.addresses, addresses...)
 		return
 	}
-	h.holders = append(h.holders, Holder{
+	s.holders = append(s.holders, Holder{
 		node: p.Node, Name: view.Short(p.Name), At: view.Short(p.Address), worker: p.Worker, term: p.Term, ended: ended,
 		addresses: addresses,
 	})
 }
 
 // addAddresses notes addresses to be dialled, and returns them.
-func (h *Survey) addAddresses(addresses []string, named bool) []string {
+func (s *Survey) addAddresses(addresses []string, named bool) []string {
 	for _, addr := range addresses {
 		switch {
-		case h.noted[addr]:
-		case len(h.Replies) >= maxHeard:
-			h.Left++
+		case s.noted[addr]:
+		case len(s.Replies) >= maxInSurvey:
+			s.Left++
 		default:
-			h.noted[addr] = true
-			h.Replies = append(h.Replies, Reply{Address: addr, named: named})
+			s.noted[addr] = true
+			s.Replies = append(s.Replies, Reply{Address: addr, named: named})
 		}
 	}
 	return addresses
 }
 
 // ask asks at all addresses, also those that the answers name.
-func (h *Survey) ask(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, hearTime)
+func (s *Survey) ask(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, surveyTime)
 	defer cancel()
-	for asked := 0; asked < len(h.Replies); {
-		some := h.Replies[asked:]
-		asked = len(h.Replies)
-		allAtOnce(len(some), func(k int) { h.addPeers(h.askAt(ctx, &some[k])) })
-		slices.SortFunc(h.found, func(a, b coordinator.Peer) int {
+	for asked := 0; asked < len(s.Replies); {
+		some := s.Replies[asked:]
+		asked = len(s.Replies)
+		allAtOnce(len(some), func(k int) { s.addPeers(s.askAt(ctx, &some[k])) })
+		slices.SortFunc(s.found, func(a, b coordinator.Peer) int {
 			return cmp.Or(cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Term, b.Term), cmp.Compare(a.Node, b.Node),
 				cmp.Compare(a.Address, b.Address))
 		})
-		for _, p := range h.found {
-			h.addHolder(p, false)
+		for _, p := range s.found {
+			s.addHolder(p, false)
 		}
-		h.found = nil
+		s.found = nil
 	}
 }
 
 // addPeers notes the peers that one node has met.
-func (h *Survey) addPeers(peers []coordinator.Peer) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+func (s *Survey) addPeers(peers []coordinator.Peer) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, p := range peers {
 		p.SeenMs = 0
 		switch {
-		case p.Node == "" || h.seen[p]:
-		case len(h.seen) >= maxHeard:
-			h.Left++
+		case p.Node == "" || s.seen[p]:
+		case len(s.seen) >= maxInSurvey:
+			s.Left++
 		default:
-			h.seen[p] = true
-			h.found = append(h.found, p)
+			s.seen[p] = true
+			s.found = append(s.found, p)
 		}
 	}
 }
 
 // askAt asks at one address. It returns the peers that the node has met.
-func (h *Survey) askAt(ctx context.Context, r *Reply) []coordinator.Peer {
+func (s *Survey) askAt(ctx context.Context, r *Reply) []coordinator.Peer {
 	requests := []string{"STATUS peers"}
-	if h.request != "" {
-		requests = append(requests, h.request)
+	if s.request != "" {
+		requests = append(requests, s.request)
 	}
 	// The cluster is compared in the first answer, and a connection belongs to one process.
-	got := h.nodes.ask(ctx, r.Address, r.named, requests...)
+	got := s.nodes.ask(ctx, r.Address, r.named, requests...)
 	doc := got.doc
 	switch {
 	case got.outcome != view.Answered:
 		r.Outcome, r.Why = got.outcome, got.why
 	case doc.Cluster.UUID == "":
 		r.Outcome, r.Why = view.NoAnswer, "it has not joined the cluster yet"
-	case doc.Cluster.UUID != h.cluster.UUID:
-		r.Outcome, r.Why = view.AnotherNode, otherCluster(doc.Cluster, h.cluster.UUID)
+	case doc.Cluster.UUID != s.cluster.UUID:
+		r.Outcome, r.Why = view.AnotherNode, otherCluster(doc.Cluster, s.cluster.UUID)
 	default:
 		r.Outcome, r.node, r.Name, r.Line = view.Answered, doc.Node, view.Short(doc.Node.Name), got.more
 		return doc.Peers
@@ -196,9 +197,9 @@ func (r Reply) Refused() error {
 	return nil
 }
 
-// heard reports whether a node has answered: with its identity, at any address.
-func (h *Survey) heard(o Holder) bool {
-	return slices.ContainsFunc(h.Replies, func(r Reply) bool {
+// answered reports whether a node has answered: with its identity, at any address.
+func (s *Survey) answered(o Holder) bool {
+	return slices.ContainsFunc(s.Replies, func(r Reply) bool {
 		if o.node == "" {
 			return r.Outcome == view.Answered && r.Address == o.At
 		}
@@ -207,9 +208,9 @@ func (h *Survey) heard(o Holder) bool {
 }
 
 // Silent returns the nodes that may run and have not answered.
-func (h *Survey) Silent() (silent []Holder) {
-	for _, o := range h.holders {
-		if !o.ended && !h.heard(o) {
+func (s *Survey) Silent() (silent []Holder) {
+	for _, o := range s.holders {
+		if !o.ended && !s.answered(o) {
 			silent = append(silent, o)
 		}
 	}
@@ -217,9 +218,9 @@ func (h *Survey) Silent() (silent []Holder) {
 }
 
 // Missing returns the workers whose records ZooKeeper has lost, and that no node that answered holds.
-func (h *Survey) Missing() (workers []int) {
-	for _, w := range view.Assess("", h.cluster, h.entries, time.Now()).Workers {
-		held := slices.ContainsFunc(h.Replies, func(r Reply) bool {
+func (s *Survey) Missing() (workers []int) {
+	for _, w := range view.Assess("", s.cluster, s.entries, time.Now()).Workers {
+		held := slices.ContainsFunc(s.Replies, func(r Reply) bool {
 			return r.Outcome == view.Answered && r.node.Worker != nil && *r.node.Worker == w.Worker
 		})
 		if w.State == view.RecordMissing && !held {
@@ -229,21 +230,22 @@ func (h *Survey) Missing() (workers []int) {
 	return workers
 }
 
-// LostButRun names the nodes that have answered and whose workers ZooKeeper may give to others: the worker's record is
-// another node's, or an older copy with an earlier lease bound. If the node is connected, an older copy does not count,
-// because the node puts its record back.
-func (h *Survey) LostButRun() (names []string) {
-	for _, r := range h.Replies {
-		s := r.node
-		if r.Outcome != view.Answered || s.Worker == nil {
+// RunUnrecorded names the nodes that have answered and whose workers ZooKeeper may give to others: the worker's record
+// is another node's, or an older copy with an earlier lease bound. If the node is connected, an older copy does not
+// count, because the node puts its record back.
+func (s *Survey) RunUnrecorded() (names []string) {
+	for _, r := range s.Replies {
+		own := r.node
+		if r.Outcome != view.Answered || own.Worker == nil {
 			continue
 		}
-		kept := slices.ContainsFunc(h.entries, func(e coordinator.Entry) bool {
-			return e.Worker == *s.Worker && e.Slot.Node == s.Node &&
-				(s.ZooKeeper.OK || s.LeaseEndsMs == nil || e.Slot.LeaseUntil >= *s.LeaseEndsMs)
+		kept := slices.ContainsFunc(s.entries, func(e coordinator.Entry) bool {
+			return e.Worker == *own.Worker && e.Slot.Node == own.Node &&
+				(own.ZooKeeper.OK || own.LeaseEndsMs == nil || e.Slot.LeaseUntil >= *own.LeaseEndsMs)
 		})
 		if !kept {
-			names = append(names, fmt.Sprintf("%s (worker %d)", Holder{node: s.Node, Name: r.Name, At: r.Address}, *s.Worker))
+			holder := Holder{node: own.Node, Name: r.Name, At: r.Address}
+			names = append(names, fmt.Sprintf("%s (worker %d)", holder, *own.Worker))
 		}
 	}
 	return names
@@ -252,17 +254,17 @@ func (h *Survey) LostButRun() (names []string) {
 // The words of --confirm name at most maxNamed silent nodes. They count the others.
 const maxNamed = 8
 
-// Unasked names whom nobody could ask, for the words that confirm a command. It is "" if all have answered.
-func (h *Survey) Unasked() string {
+// UnaskedText names whom nobody could ask, for the words that confirm a command. It is "" if all have answered.
+func (s *Survey) UnaskedText() string {
 	var all []string
-	silent := h.Silent()
+	silent := s.Silent()
 	for _, o := range silent[:min(len(silent), maxNamed)] {
 		all = append(all, o.String())
 	}
-	if more := max(0, len(silent)-maxNamed) + h.Left; more > 0 {
+	if more := max(0, len(silent)-maxNamed) + s.Left; more > 0 {
 		all = append(all, strconv.Itoa(more)+" more")
 	}
-	if missing := h.Missing(); len(missing) > 0 {
+	if missing := s.Missing(); len(missing) > 0 {
 		all = append(all, "the holders of the missing "+view.WorkersText(missing))
 	}
 	return strings.Join(all, ", ")
@@ -273,10 +275,10 @@ func (o Holder) String() string {
 	return strings.TrimSpace(cmp.Or(o.Name, view.Short(o.node)) + " " + at)
 }
 
-// AnswerAt returns the outcome at the addresses of a node that has not been heard.
-func (h *Survey) AnswerAt(o Holder) (outcome, why string) {
+// AnswerAt returns the outcome at the addresses of a node that has not answered.
+func (s *Survey) AnswerAt(o Holder) (outcome, why string) {
 	outcome = view.NoAddress
-	for _, r := range h.Replies {
+	for _, r := range s.Replies {
 		switch {
 		case !slices.Contains(o.addresses, r.Address):
 		case r.Outcome == view.Answered && r.node.Node != o.node:
