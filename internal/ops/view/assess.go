@@ -85,7 +85,7 @@ func (r *Report) Judge() {
 			r.Sequences = &Sequences{Wrong: map[string]SomeSequences{}}
 		}
 		read := r.Source == SourceZooKeeper && r.SequencesError == ""
-		r.Sequences.heard(Whom([]WorkerReport{w}), w.Says.Ready, read, *w.Says.Sequences)
+		r.Sequences.addAnswer(Whom([]WorkerReport{w}), w.Says.Ready, read, *w.Says.Sequences)
 	}
 	r.Summary.Problems = problems(*r)
 	r.Summary.Degraded = len(r.Summary.Problems) > 0

@@ -251,6 +251,11 @@ func row(word string) int {
 	return slices.IndexFunc(Causes, func(p Problem) bool { return p.Cause == word })
 }
 
+// isRefusal reports whether a node with this problem refuses: it is a row of refusals, or a cause of another release.
+func (p Problem) isRefusal() bool {
+	return !Known(p.Cause) || slices.ContainsFunc(refusals, func(r Problem) bool { return r.Cause == p.Cause })
+}
+
 // WorstFirst sorts problems by their rows in the table. It never returns nil, so that JSON has a list.
 func WorstFirst(found []Problem) []Problem {
 	sorted := append([]Problem{}, found...)

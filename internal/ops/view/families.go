@@ -53,7 +53,7 @@ func together(sections []SequenceReport) (state, why string, count int) {
 	})
 	same := 0
 	for _, s := range sections {
-		same += truth(s.State == sections[0].State)
+		same += oneIf(s.State == sections[0].State)
 	}
 	switch state, why, count = sections[0].State, sections[0].Why, len(sections); {
 	case state == SeqInUse:
@@ -64,7 +64,8 @@ func together(sections []SequenceReport) (state, why string, count int) {
 	return state, why, count
 }
 
-func truth(is bool) int {
+// oneIf returns 1 for true and 0 for false.
+func oneIf(is bool) int {
 	if is {
 		return 1
 	}

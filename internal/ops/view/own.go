@@ -37,7 +37,8 @@ func (w OwnWorker) ClockOff() bool {
 		c.OffsetMs != nil && BeyondWarning(*c.OffsetMs, *c.UncertaintyMs)
 }
 
-// Problems returns the problems of the worker, the refusal first.
+// Problems returns the problems of the worker with their details, the refusal first. Report.problemsOf is for workers
+// of other nodes.
 func (w OwnWorker) Problems() (out []Problem) {
 	add := func(p Problem) { out = append(out, p.With(w.details(p.Cause))) }
 	if !w.Ready {

@@ -47,13 +47,15 @@ func subject(p Problem, workers []WorkerReport) string {
 	switch {
 	case workers[0].Says == nil && workers[0].Worker < 0:
 		return "" // the text has its address
-	case row(p.Cause) <= len(refusals): // also a cause of another release, which has no row
+	case p.isRefusal():
 		return Whom(workers) + refuses + cause + ": "
 	}
 	return Whom(workers) + ": "
 }
 
-// problemsOf returns the problems of one worker. They are equal for all workers that have them.
+// problemsOf returns the problems of one worker, as an operator sees it from outside: its record in ZooKeeper, and what
+// its node says, if it was asked. Beside it, OwnWorker.Problems is for a node that looks at itself, and knows details.
+// The problems are equal for all workers that have them.
 func (r Report) problemsOf(w WorkerReport) (out []Problem) {
 	add := func(p Problem, is bool) {
 		if is {
@@ -73,9 +75,9 @@ func (r Report) problemsOf(w WorkerReport) (out []Problem) {
 	add(pastLease, live && left != nil && *left <= 0)
 	late := live && !w.writesRefused() && w.ReportAgeMs != nil &&
 		*w.ReportAgeMs-r.suspect > ReportPatience(w.HeartbeatMs)
-	refused := late && w.Says != nil && !w.Says.ZooKeeperOK
-	add(noZooKeeper, refused)
-	add(heartbeats, late && !refused)
+	cutOff := late && w.Says != nil && !w.Says.ZooKeeperOK
+	add(noZooKeeper, cutOff)
+	add(heartbeats, late && !cutOff)
 	if live && w.unanswered() {
 		out = append(out, unanswered.With(" ("+cmp.Or(w.Why, w.Asked)+")"))
 	}

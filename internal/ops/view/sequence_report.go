@@ -151,7 +151,7 @@ func RecordedReport(n record.Named, st record.State, now int64) SequenceReport {
 func NodeReport(u mode.Use, st record.State) SequenceReport {
 	d := report(u.Name, u.Record, st)
 	d.AtNode = &AtNode{Held: u.Held, PerSecond: u.PerSecond, Refusal: u.Refusal, Unanswered: u.Unanswered,
-		OwnedSections: truth(u.Owns), Passed: u.Passed, Lapses: u.Lapses, LastBlock: u.Block}
+		OwnedSections: oneIf(u.Owns), Passed: u.Passed, Lapses: u.Lapses, LastBlock: u.Block}
 	if u.Record.Mode.Owned() {
 		d.Ownership = owned(record.Named{Record: u.Record}, 0)
 	}

@@ -55,7 +55,7 @@ func (d *SequenceReport) Problem() (p Problem, is bool) {
 	case SeqDeleted:
 		return p, false
 	}
-	switch d.here().Refusal {
+	switch d.atNode().Refusal {
 	case record.CeilingReached:
 		return sequencesCeiling, true
 	case record.NoOwner:
@@ -63,25 +63,25 @@ func (d *SequenceReport) Problem() (p Problem, is bool) {
 	case record.NoBlock, record.Confirming, record.Unknown:
 		return sequencesUnserved, true
 	}
-	if d.gone() > 0 {
+	if d.ownersGone() > 0 {
 		return sequencesOwnerGone, true
 	}
 	return sequencesNearlyUsed, d.Used() >= nearlyUsed
 }
 
-// here returns what a node knows, and nothing for a record in ZooKeeper.
-func (d *SequenceReport) here() AtNode {
+// atNode returns what a node knows, and nothing for a record in ZooKeeper.
+func (d *SequenceReport) atNode() AtNode {
 	if d.AtNode == nil {
 		return AtNode{}
 	}
 	return *d.AtNode
 }
 
-// gone returns the number of sections whose owner has not renewed its lease. An ordered sequence has one section.
-func (d *SequenceReport) gone() int {
-	n := truth(d.OwnerGone)
+// ownersGone returns the number of sections whose owner has not renewed its lease. An ordered sequence has one section.
+func (d *SequenceReport) ownersGone() int {
+	n := oneIf(d.OwnerGone)
 	for _, s := range d.BySection {
-		n += truth(s.OwnerGone)
+		n += oneIf(s.OwnerGone)
 	}
 	return n
 }
@@ -174,7 +174,7 @@ type SomeSequences struct {
 }
 
 // WrongSequence is the part of a sequence's report that a problem shows: SequenceReport.wrong makes it. It is not the
-// whole report, because heard adds up what several nodes say of one sequence, and STATUS carries up to 20 for each
+// whole report, because addAnswer adds up what several nodes say of one sequence, and STATUS carries up to 20 for each
 // problem.
 type WrongSequence struct {
 	Name string `json:"name"`
@@ -219,7 +219,7 @@ func CountSequences(all []SequenceReport) *Sequences {
 }
 
 func (d *SequenceReport) wrong() WrongSequence {
-	w := WrongSequence{Name: Clean(d.Name), Why: d.Why, Held: d.here().Held, PerSecond: d.here().PerSecond}
+	w := WrongSequence{Name: Clean(d.Name), Why: d.Why, Held: d.atNode().Held, PerSecond: d.atNode().PerSecond}
 	if d.State == SeqDamaged {
 		return w // nothing else is known
 	}
@@ -229,7 +229,7 @@ func (d *SequenceReport) wrong() WrongSequence {
 		w.Why = string(d.Refusal)
 	case sequencesOwnerGone.Cause:
 		if w.Why = Clean(d.Record.Address); d.KnownSections > 0 {
-			w.Why = OfSections(d.gone(), d.KnownSections)
+			w.Why = OfSections(d.ownersGone(), d.KnownSections)
 		}
 	}
 	return w
@@ -240,22 +240,24 @@ func (s *Sequences) add(cause string, q WrongSequence) {
 	s.Wrong[cause] = SomeSequences{some.Count + 1, append(some.First, q)}
 }
 
-// heard adds what a node says of sequences: their rates, and the problems that ZooKeeper's records do not show. If the
-// records were read, they decide what is used up: a node may not have followed a change yet.
-func (s *Sequences) heard(who string, ready, read bool, said Sequences) {
+// addAnswer adds what a node says of sequences: their rates, and the problems that ZooKeeper's records do not show. who
+// names the node, and ready says whether it is. read: the records were read. They decide then what is used up, because
+// a node may not have followed a change yet.
+func (s *Sequences) addAnswer(who string, ready, read bool, said Sequences) {
 	for cause, some := range said.Wrong {
 		for _, q := range some.First {
 			why := strings.TrimSpace(Clean(q.Why) + " at " + who)
-			switch old := s.find(q.Name, cause); {
+			recorded := q.Why == "" && cause != sequencesCeiling.Cause // the records would show such a problem, too
+			switch known := s.find(q.Name, cause); {
 			case unserved(cause) && !ready: // the node's own problem says so
-			case old == nil && read && q.Why == "" && cause != sequencesCeiling.Cause:
-			case old == nil:
+			case known == nil && read && recorded: // they do not
+			case known == nil:
 				q.Name, q.Why = Clean(q.Name), why
 				s.add(cause, q)
 			default:
-				old.Held += q.Held
-				if old.PerSecond += q.PerSecond; unserved(cause) && old.Why != "" {
-					old.Why += ", " + why
+				known.Held += q.Held
+				if known.PerSecond += q.PerSecond; unserved(cause) && known.Why != "" {
+					known.Why += ", " + why
 				}
 			}
 		}
