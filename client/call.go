@@ -47,10 +47,10 @@ type call struct {
 	want     int
 	deadline time.Time
 	state    atomic.Int32
-	// ids and err are written by the connWorker until the call is delivered, then only read.
-	ids []worker.ID // of length want
-	one [1]worker.ID
-	err error
+	// numbers and err are written by the connWorker until the call is delivered, then only read.
+	numbers []worker.ID // of length want
+	one     [1]worker.ID
+	err     error
 	// last is the error of the last node that was asked, nil before one was. Guarded by
 	// pool.mu.
 	last error
@@ -74,8 +74,8 @@ func (k *call) reset(q query, want int, deadline time.Time) {
 	k.query, k.alone, k.refused = q, false, nil
 	k.want, k.deadline, k.err, k.last = want, deadline, nil, nil
 	k.state.Store(pending)
-	if k.ids = k.one[:]; want > 1 {
-		k.ids = make([]worker.ID, want)
+	if k.numbers = k.one[:]; want > 1 {
+		k.numbers = make([]worker.ID, want)
 	}
 }
 
@@ -91,15 +91,15 @@ func (k *call) alarm(d time.Duration) <-chan time.Time {
 
 // deliver ends a call with as many IDs as it wants, or with an error. The IDs of an
 // abandoned call are lost.
-func (k *call) deliver(ids []worker.ID, err error) {
+func (k *call) deliver(numbers []worker.ID, err error) {
 	if k.stock != nil {
-		k.stock.end(ids, k.asked)
+		k.stock.end(numbers, k.asked)
 		return
 	}
 	if !k.state.CompareAndSwap(pending, delivered) {
 		return
 	}
-	copy(k.ids, ids)
+	copy(k.numbers, numbers)
 	k.err = err
 	k.done <- struct{}{}
 }

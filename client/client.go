@@ -79,7 +79,7 @@ func (c *Client) Take(ctx context.Context, n int) ([]worker.ID, error) {
 	if n == 1 {
 		return []worker.ID{k.one[0]}, nil
 	}
-	return k.ids, nil
+	return k.numbers, nil
 }
 
 // Close ends the client's connections and goroutines, and fails waiting calls with

@@ -43,12 +43,12 @@ func TestRefusalToSayTheClusterEndsAllOfItsConnection(t *testing.T) {
 	c.known, c.cluster = false, &cluster{Cluster: dialog.Want("")}
 	j := &job{query: query{verb: "NEXT a", name: "a"}, want: 1, share: time.Second}
 	j.more = []*job{{query: query{verb: "NEXT b", name: "b"}, want: 1}}
-	if _, err := c.getAll(j); code(err) != ids.NOTREADY || j.more[0].ids != nil || !c.broken {
-		t.Errorf("%v, then %d, broken %v", err, j.more[0].ids, c.broken)
+	if _, err := c.getAll(j); code(err) != ids.NOTREADY || j.more[0].numbers != nil || !c.broken {
+		t.Errorf("%v, then %d, broken %v", err, j.more[0].numbers, c.broken)
 	}
 	c = saying(whole("-NOTREADY starting\n7\n8\n"))
 	c.known, c.cluster = false, &cluster{Cluster: dialog.Want("")}
-	if _, err := c.getAll(j); code(err) != ids.NOTREADY || j.more[0].ids != nil || !c.broken {
-		t.Errorf("%v, then %d, broken %v", err, j.more[0].ids, c.broken)
+	if _, err := c.getAll(j); code(err) != ids.NOTREADY || j.more[0].numbers != nil || !c.broken {
+		t.Errorf("%v, then %d, broken %v", err, j.more[0].numbers, c.broken)
 	}
 }

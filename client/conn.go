@@ -60,11 +60,11 @@ func (c *conn) close() {
 // disconnects a client that writes without reading once the buffers are full.
 const window = 64
 
-// get appends want IDs or values to ids, in requests for at most batch each. After an error none
+// get appends want IDs or values to numbers, in requests for at most batch each. After an error none
 // of them may be used. The node has the time share to answer each window of requests.
-func (c *conn) get(ids []worker.ID, q query, want, batch int, share time.Duration) ([]worker.ID, error) {
+func (c *conn) get(numbers []worker.ID, q query, want, batch int, share time.Duration) ([]worker.ID, error) {
 	if q.oneLine {
-		return c.getOneLine(ids, q, want, share)
+		return c.getOneLine(numbers, q, want, share)
 	}
 	for left := want; left > 0; {
 		n := min(left, window*batch)
@@ -75,16 +75,17 @@ func (c *conn) get(ids []worker.ID, q query, want, batch int, share time.Duratio
 		}
 		err := c.send(time.Now().Add(share))
 		for rest := n; err == nil && rest > 0; rest -= batch {
-			if ids, err = dialog.Numbers(c.in, ids, min(rest, batch), q.least()); isRefusal(err) && rest <= batch {
+			numbers, err = dialog.Numbers(c.in, numbers, min(rest, batch), q.least())
+			if isRefusal(err) && rest <= batch {
 				c.done() // no other reply is due
 			}
 		}
 		if err != nil {
-			return ids, err
+			return numbers, err
 		}
 	}
 	c.done()
-	return ids, nil
+	return numbers, nil
 }
 
 // request adds a request for n IDs or values to those that send sends.
@@ -97,18 +98,18 @@ func (c *conn) request(q query, n int) {
 	c.out = append(c.out, '\n')
 }
 
-// getOneLine sends one request, and appends the want numbers of its line of reply to ids.
-func (c *conn) getOneLine(ids []worker.ID, q query, want int, share time.Duration) ([]worker.ID, error) {
+// getOneLine sends one request, and appends the want numbers of its line of reply to numbers.
+func (c *conn) getOneLine(numbers []worker.ID, q query, want int, share time.Duration) ([]worker.ID, error) {
 	line, err := c.ask(q.verb, time.Now().Add(share))
 	if err != nil {
-		return ids, err
+		return numbers, err
 	}
-	ids, rest, ok := dialog.Row(ids, line, want)
+	numbers, rest, ok := dialog.Row(numbers, line, want)
 	if !ok || len(rest) > 0 {
-		return ids, c.refusal(line)
+		return numbers, c.refusal(line)
 	}
 	c.done()
-	return ids, nil
+	return numbers, nil
 }
 
 // ready returns nil if the node would answer a GET with an ID, and otherwise its error.

@@ -21,12 +21,12 @@ const keepIDs = 1 << 16
 // connWorker is a goroutine that asks nodes, one job at a time, and its connections. Calls that
 // arrive while all connWorkers wait for replies share the next request.
 type connWorker struct {
-	pool   *pool
-	woken  chan struct{} // capacity 1
-	conns  map[*node]*conn
-	making map[*node]chan connected // capacity 1
-	ids    []worker.ID              // of the last reply
-	job    job
+	pool    *pool
+	woken   chan struct{} // capacity 1
+	conns   map[*node]*conn
+	making  map[*node]chan connected // capacity 1
+	numbers []worker.ID              // of the last reply
+	job     job
 	// settling means that pool.settling counts the connWorker. Guarded by pool.mu.
 	settling bool
 	// late is the timer that calls markStuck, nil before the first job for an ordered sequence. stuck: the job takes
@@ -48,10 +48,10 @@ type job struct {
 	want  int           // IDs in all
 	share time.Duration // that the node has to answer: Config.Timeout, or less if a call's deadline is near
 	look  bool          // ask for the owner of the sequence first
-	// more are jobs that share the exchange: see pipeline.go. ids and err are the outcome of one of them.
-	more []*job
-	ids  []worker.ID
-	err  error
+	// more are jobs that share the exchange: see pipeline.go. numbers and err are the outcome of one of them.
+	more    []*job
+	numbers []worker.ID
+	err     error
 }
 
 func newConnWorker(p *pool) *connWorker {
@@ -110,7 +110,7 @@ func (w *connWorker) next(ctx context.Context) bool {
 	}
 }
 
-// ask exchanges the connWorker's job with its node. The IDs are in w.ids then.
+// ask exchanges the connWorker's job with its node. The numbers are in w.numbers then.
 func (w *connWorker) ask() error {
 	n := w.job.node
 	if conn := w.conns[n]; conn != nil {
@@ -160,8 +160,8 @@ func (w *connWorker) connect(n *node) (*conn, error) {
 // exchange requests the job's IDs on a connection, and keeps the connection unless it is
 // broken.
 func (w *connWorker) exchange(conn *conn) (err error) {
-	if cap(w.ids) > keepIDs {
-		w.ids = nil
+	if cap(w.numbers) > keepIDs {
+		w.numbers = nil
 	}
 	if w.job.look {
 		w.job.look = false
@@ -170,9 +170,9 @@ func (w *connWorker) exchange(conn *conn) (err error) {
 	switch {
 	case err != nil:
 	case len(w.job.more) > 0:
-		w.ids, err = conn.getAll(&w.job)
+		w.numbers, err = conn.getAll(&w.job)
 	default:
-		w.ids, err = conn.get(w.ids[:0], w.job.query, w.job.want, w.pool.cfg.MaxBatch, w.job.share)
+		w.numbers, err = conn.get(w.numbers[:0], w.job.query, w.job.want, w.pool.cfg.MaxBatch, w.job.share)
 	}
 	if conn.broken {
 		conn.close()

@@ -12,6 +12,9 @@ import (
 // is. With less, a busy node would count as failed.
 const minShare = 25 * time.Millisecond
 
+// atOnce is the shortest wait of a connWorker while calls are queued. 0 would mean that none is.
+const atOnce = time.Microsecond
+
 // engage wakes an idle connWorker. If there is none, it starts a connWorker, unless there are Config.Conns connWorkers
 // already that are not stuck. mu is held.
 func (p *pool) engage() {
@@ -85,10 +88,10 @@ func (p *pool) nextJob(w *connWorker, now time.Time) (ready bool, wait time.Dura
 	case len(head.refused) > 0: // the nodes that have not refused it are down
 		p.queue = p.queue[1:]
 		p.retryLater(head, head.last)
-		return false, time.Microsecond // then look at the next call
+		return false, atOnce // to look at the next call
 	}
 	if p.giveUp(until); len(p.queue) > 0 {
-		wait = max(until.Sub(now), time.Microsecond)
+		wait = max(until.Sub(now), atOnce)
 	}
 	return false, wait
 }
@@ -186,17 +189,17 @@ func (p *pool) giveUp(until time.Time) {
 
 // settle ends a connWorker's job, and those that shared its exchange.
 func (p *pool) settle(w *connWorker, err error) {
-	p.settleJob(w, &w.job, w.ids, err)
+	p.settleJob(w, &w.job, w.numbers, err)
 	for _, j := range w.job.more {
-		if j.ids == nil && j.err == nil { // the exchange has failed before
+		if j.numbers == nil && j.err == nil { // the exchange has failed before
 			j.err = err
 		}
-		p.settleJob(w, j, j.ids, j.err)
+		p.settleJob(w, j, j.numbers, j.err)
 	}
 }
 
 // settleJob delivers the IDs to the job's calls, or handles the error.
-func (p *pool) settleJob(w *connWorker, j *job, ids []worker.ID, err error) {
+func (p *pool) settleJob(w *connWorker, j *job, numbers []worker.ID, err error) {
 	if split := p.cluster.split.Load(); split != nil {
 		err = split
 	}
@@ -212,8 +215,8 @@ func (p *pool) settleJob(w *connWorker, j *job, ids []worker.ID, err error) {
 	news := p.markHealthy(j.node)
 	p.mu.Unlock()
 	for _, k := range j.calls {
-		mine := ids[:k.want]
-		ids = ids[k.want:]
+		mine := numbers[:k.want]
+		numbers = numbers[k.want:]
 		k.deliver(mine, nil) // k belongs to its caller now
 	}
 	news()

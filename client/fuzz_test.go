@@ -42,7 +42,7 @@ func FuzzReplies(f *testing.F) {
 		func(c *conn) ([]worker.ID, error) {
 			j := &job{query: q, want: 1, more: []*job{{query: q, want: 2}}}
 			first, err := c.getAll(j)
-			return append(slices.Clip(first), j.more[0].ids...), errors.Join(err, j.more[0].err)
+			return append(slices.Clip(first), j.more[0].numbers...), errors.Join(err, j.more[0].err)
 		},
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -64,7 +64,7 @@ func FuzzReplies(f *testing.F) {
 		}
 		var o owners
 		o.learn("a:1", strings.TrimSuffix(text, "\n"), nil, time.Now())
-		if at := o.place("a:1"); o.of("a:1") != nil || at.section >= 0 && o.families[at.name] <= at.section {
+		if at := o.sectionOf("a:1"); o.of("a:1") != nil || at.number >= 0 && o.families[at.name] <= at.number {
 			t.Fatalf("%q: %+v at %+v", text, o, at)
 		}
 	})

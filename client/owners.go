@@ -25,14 +25,15 @@ const (
 // owners has the nodes that own ordered sequences, as far as the client knows. pool.mu guards it.
 type owners struct {
 	families map[string]int // the number of sections, by prefix
-	known    map[place]owner
+	known    map[section]owner
 	next     time.Time // of the next look
 }
 
-// place names one thing that a node can own: a plain sequence, or a section of the family with the prefix name.
-type place struct {
-	name    string
-	section int // -1 for a sequence
+// section is what a node can own: a section of the family with the prefix name or, with the number -1, a plain
+// sequence.
+type section struct {
+	name   string
+	number int
 }
 
 type owner struct {
@@ -41,22 +42,22 @@ type owner struct {
 	until   time.Time // when it is looked at again
 }
 
-// place returns where the name of a sequence belongs, as far as the client knows.
-func (o *owners) place(name string) place {
+// sectionOf returns where the name of a sequence belongs, as far as the client knows.
+func (o *owners) sectionOf(name string) section {
 	for prefix, sections := range o.families {
 		if strings.HasPrefix(name, prefix) {
-			section, _ := positions.Place(name, sections)
-			return place{prefix, section}
+			number, _ := positions.Place(name, sections)
+			return section{prefix, number}
 		}
 	}
-	return place{name, -1}
+	return section{name, -1}
 }
 
 // of returns the node that owns a sequence, nil if none is known.
-func (o *owners) of(name string) *node { return o.known[o.place(name)].node }
+func (o *owners) of(name string) *node { return o.known[o.sectionOf(name)].node }
 
 // ordered reports whether a sequence is known to be ordered.
-func (o *owners) ordered(name string) bool { return o.known[o.place(name)].ordered }
+func (o *owners) ordered(name string) bool { return o.known[o.sectionOf(name)].ordered }
 
 // beginLook reports whether the caller must ask for the owner of a sequence now. If so, no look at any owner begins for
 // lookPause. The owner is looked at again after lookAgain, and sooner if it fails.
@@ -64,7 +65,7 @@ func (o *owners) beginLook(name string, now time.Time) bool {
 	if name == "" || now.Before(o.next) {
 		return false
 	}
-	if k, ok := o.known[o.place(name)]; ok && now.Before(k.until) && (k.node == nil || k.node.healthy()) {
+	if k, ok := o.known[o.sectionOf(name)]; ok && now.Before(k.until) && (k.node == nil || k.node.healthy()) {
 		return false
 	}
 	o.next = now.Add(lookPause)
@@ -74,9 +75,9 @@ func (o *owners) beginLook(name string, now time.Time) bool {
 // learn notes a reply to SEQ. An error changes nothing that is known.
 func (o *owners) learn(name, line string, nodes []*node, now time.Time) {
 	if o.known == nil || len(o.known) >= maxOwners || len(o.families) >= maxFamilies {
-		o.known, o.families = make(map[place]owner), make(map[string]int)
+		o.known, o.families = make(map[section]owner), make(map[string]int)
 	}
-	at := o.place(name)
+	at := o.sectionOf(name)
 	if strings.HasPrefix(line, "-") {
 		old := o.known[at]
 		old.until = now.Add(lookAgain)
@@ -97,7 +98,7 @@ func (o *owners) learn(name, line string, nodes []*node, now time.Time) {
 	if family && strings.HasPrefix(name, prefix) && sections > 0 && sections <= positions.MaxSections {
 		o.families[prefix] = sections
 	}
-	o.known[o.place(name)] = found
+	o.known[o.sectionOf(name)] = found
 }
 
 // look asks a node for the owner of a job's sequence. An error means that the connection has failed.

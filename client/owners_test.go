@@ -128,11 +128,11 @@ func TestOwnersTakeBoundedMemory(t *testing.T) {
 	}
 	o.learn("msg:a", "owner=- family=msg:* section=0 sections=1", nil, now)
 	o.learn("msg:b", "-NOTREADY reason=no-block x", nil, now)
-	if o.place("msg:c") != (place{"msg:", 0}) || !o.ordered("msg:d") {
+	if o.sectionOf("msg:c") != (section{"msg:", 0}) || !o.ordered("msg:d") {
 		t.Error("a refusal has changed what is known")
 	}
 	o.learn("msg:a", "name=msg:a mode=segment", nil, now)
-	if o.place("msg:c") != (place{"msg:c", -1}) {
+	if o.sectionOf("msg:c") != (section{"msg:c", -1}) {
 		t.Error("a family that is gone is still known")
 	}
 }

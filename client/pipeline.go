@@ -58,7 +58,7 @@ func (p *pool) goesTogether(k *call, j *job) bool {
 func (c *conn) getAll(j *job) ([]worker.ID, error) {
 	c.out = c.out[:0]
 	for _, m := range append([]*job{j}, j.more...) {
-		m.ids, m.err = nil, nil
+		m.numbers, m.err = nil, nil
 		c.request(m.query, m.want)
 	}
 	if err := c.send(time.Now().Add(j.share)); err != nil {
@@ -67,7 +67,7 @@ func (c *conn) getAll(j *job) ([]worker.ID, error) {
 	var failed error // the connection
 	for _, m := range append([]*job{j}, j.more...) {
 		if m.err = failed; failed == nil {
-			m.ids, m.err = dialog.Numbers(c.in, make([]worker.ID, 0, m.want), m.want, 0)
+			m.numbers, m.err = dialog.Numbers(c.in, make([]worker.ID, 0, m.want), m.want, 0)
 		}
 		if m.err != nil && !isRefusal(m.err) {
 			failed = m.err
@@ -76,5 +76,5 @@ func (c *conn) getAll(j *job) ([]worker.ID, error) {
 	if failed == nil {
 		c.done()
 	}
-	return j.ids, j.err
+	return j.numbers, j.err
 }

@@ -93,7 +93,7 @@ func (s *namedSequence) Take(ctx context.Context, n int) ([]int64, error) {
 		return nil, err
 	}
 	all := make([]int64, n)
-	for i, v := range k.ids {
+	for i, v := range k.numbers {
 		all[i] = int64(v)
 	}
 	return all, nil
@@ -108,8 +108,9 @@ func (s *namedSequence) Range(ctx context.Context, n int) (first, last int64, er
 	if err != nil {
 		return 0, 0, err
 	}
-	if wide := k.ids[1] - k.ids[0]; n == 1 && wide != 0 || n > 1 && (wide == 0 || wide%worker.ID(n-1) != 0) {
-		return 0, 0, fmt.Errorf("client: RANGE %s %d: %d to %d: %w", s.name, n, k.ids[0], k.ids[1], dialog.ErrReply)
+	if wide := k.numbers[1] - k.numbers[0]; n == 1 && wide != 0 || n > 1 && (wide == 0 || wide%worker.ID(n-1) != 0) {
+		return 0, 0, fmt.Errorf("client: RANGE %s %d: %d to %d: %w", s.name, n, k.numbers[0], k.numbers[1],
+			dialog.ErrReply)
 	}
-	return int64(k.ids[0]), int64(k.ids[1]), nil
+	return int64(k.numbers[0]), int64(k.numbers[1]), nil
 }

@@ -25,8 +25,8 @@ type stock struct {
 
 // parcel has IDs, whose age counts from asked.
 type parcel struct {
-	ids   []worker.ID
-	asked time.Time
+	numbers []worker.ID
+	asked   time.Time
 }
 
 // take returns one ID that is at most maxAge old. ok is false if there is none. If more is
@@ -63,14 +63,14 @@ func (s *stock) takeLocked(now time.Time) (id worker.ID, ok bool, more int) {
 	for len(s.parcels) > 0 {
 		p := &s.parcels[0]
 		if fresh(now.Sub(p.asked), now.Round(0).Sub(p.asked.Round(0)), s.maxAge) {
-			id, ok = p.ids[0], true
-			p.ids = p.ids[1:]
+			id, ok = p.numbers[0], true
+			p.numbers = p.numbers[1:]
 			s.have--
-			if len(p.ids) > 0 {
+			if len(p.numbers) > 0 {
 				break
 			}
 		}
-		s.have -= len(p.ids)
+		s.have -= len(p.numbers)
 		s.parcels = s.parcels[1:]
 		if ok {
 			break
@@ -89,14 +89,14 @@ func fresh(monotonic, wall, maxAge time.Duration) bool {
 	return monotonic <= maxAge && (wall-monotonic).Abs() <= maxAge
 }
 
-// end ends a call for more IDs. Without ids the call has failed.
-func (s *stock) end(ids []worker.ID, asked time.Time) {
+// end ends a call for more IDs. Without any the call has failed.
+func (s *stock) end(numbers []worker.ID, asked time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	close(s.filled)
 	s.filled = nil
-	if len(ids) > 0 {
-		s.have += len(ids)
-		s.parcels = append(s.parcels, parcel{append([]worker.ID(nil), ids...), asked})
+	if len(numbers) > 0 {
+		s.have += len(numbers)
+		s.parcels = append(s.parcels, parcel{append([]worker.ID(nil), numbers...), asked})
 	}
 }
