@@ -27,17 +27,17 @@ type early struct {
 	err  error
 }
 
-// takeAhead makes the first request that was executed before its turn the session's task. It returns false if there is
+// popAhead makes the first request that was executed before its turn the session's task. It returns false if there is
 // none, or if the first one is not the request that these arguments describe.
-func (s *session) takeAhead(kind seqKind, name []byte, n int64) bool {
+func (s *session) popAhead(kind seqKind, name []byte, n int64) bool {
 	if len(s.ahead) == 0 {
 		return false
 	}
 	q := s.ahead[0]
 	s.ahead = s.ahead[1:]
-	s.looked -= q.size
+	s.aheadBytes -= q.size
 	if q.kind != kind || int64(q.n) != n || !bytes.Equal(q.name, name) {
-		s.ahead, s.looked = nil, 0 // not the lines that were looked at
+		s.ahead, s.aheadBytes = nil, 0 // not the lines that were looked at
 		return false
 	}
 	s.seq, s.task = q, taskSequence
@@ -51,13 +51,13 @@ func (s *session) lookAhead(in []byte) {
 		return
 	}
 	for s.srv.memory.Load() < maxMemory/2 {
-		words, size := wordsOf(in[s.looked:])
+		words, size := wordsOf(in[s.aheadBytes:])
 		q := s.aheadOf(words)
 		if q == nil {
 			break
 		}
 		q.size = size
-		s.looked += size
+		s.aheadBytes += size
 		s.ahead = append(s.ahead, q)
 		runs, err := s.srv.cfg.Sequences.Take(&q.wait, q.name, q.n, q.kind == seqPass, q.wake, nil)
 		if q.pending = isPending(err); !q.pending {

@@ -119,20 +119,20 @@ func (l *listener) accept(ctx, calls context.Context, from net.Listener, log hcl
 func (l *listener) admit(calls context.Context, nc net.Conn) {
 	c := &l.srv.counters
 	c.total.Add(1)
-	due := int64(unlimited)
+	ticks := int64(unlimited)
 	if l.srv.cfg.Authenticate != nil {
-		due = l.srv.sweeper.auth
+		ticks = l.srv.sweeper.auth
 	}
 	if l.srv.crowded() {
-		due = min(due, l.srv.sweeper.firstByte)
+		ticks = min(ticks, l.srv.sweeper.firstByte)
 	}
-	if l.loop.take(nc, due, false) {
+	if l.loop.take(nc, ticks, false) {
 		runtime.Gosched() // while clients come one after the other, the loop goes first
 		return
 	}
-	l.start(nc, due, func(cn *conn) {
+	l.start(nc, ticks, func(cn *conn) {
 		defer c.open.Add(-1)
-		if cn.handshake(calls, due) {
+		if cn.handshake(calls, ticks) {
 			cn.serve(calls)
 		}
 	})
@@ -141,16 +141,16 @@ func (l *listener) admit(calls context.Context, nc net.Conn) {
 // refuse answers a connection over MaxConns with BUSY and closes it. accept does not
 // wait for that.
 func (l *listener) refuse(nc net.Conn) {
-	refusing, due := &l.srv.refusing, l.srv.sweeper.linger
+	refusing, ticks := &l.srv.refusing, l.srv.sweeper.linger
 	if refusing.Add(1) > maxRefusing {
 		refusing.Add(-1)
 		nc.Close()
 		return
 	}
-	if l.loop.take(nc, due, true) {
+	if l.loop.take(nc, ticks, true) {
 		return
 	}
-	l.start(nc, due, func(c *conn) {
+	l.start(nc, ticks, func(c *conn) {
 		defer refusing.Add(-1)
 		if _, err := nc.Write(l.srv.busyReply(nil)); err == nil {
 			c.linger()
@@ -159,10 +159,10 @@ func (l *listener) refuse(nc net.Conn) {
 }
 
 // start runs f for a new connection in a goroutine, and closes the connection when f
-// returns. The client has due ticks for its first request.
-func (l *listener) start(nc net.Conn, due int64, f func(c *conn)) {
+// returns. The client has this many ticks for its first request.
+func (l *listener) start(nc net.Conn, ticks int64, f func(c *conn)) {
 	c := newConn(l, nc)
-	c.awaitFirst(due)
+	c.awaitFirst(ticks)
 	l.srv.addConn(c)
 	l.wg.Go(func() {
 		f(c)

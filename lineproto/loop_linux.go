@@ -33,12 +33,12 @@ type loop struct {
 	wakefd   int // an eventfd: there is mail
 	timerfd  int // the end of a pause
 
-	conns   []*loopConn // by descriptor
-	open    int         // open connections
-	gen     int32       // of the connection adopted last
-	swept   int         // descriptors that the sweep has looked at
-	surplus *surplus    // of the sweep
-	stage   stage       // of draining
+	conns []*loopConn // by descriptor
+	open  int         // open connections
+	gen   int32       // of the connection adopted last
+	swept int         // descriptors that the sweep has looked at
+	toEnd *surplus    // of the sweep
+	stage stage       // of draining
 
 	turns turns // of connections with more work than a turn
 	// paused is set while no IDs can be made. waited is the time for which requests have waited for
@@ -92,15 +92,16 @@ type connState uint8
 
 const (
 	connReading   connState = iota
-	connMore                // waiting for a turn, with more to do
+	connQueued              // waiting for a turn, with more to do
 	connWriting             // waiting for the client to read
 	connSleeping            // until its session is woken
 	connLingering           // reads on until the client has seen the end
 	connClosed
 )
 
-func newLoopConn(l *loop, fd int, due int64, refused bool) *loopConn {
-	due += l.srv.sweeper.tick.Load()
+// newLoopConn returns a connection whose client has this many ticks for its first request.
+func newLoopConn(l *loop, fd int, ticks int64, refused bool) *loopConn {
+	due := l.srv.sweeper.tick.Load() + ticks
 	c := &loopConn{l: l, fd: fd, refused: refused, s: session{srv: l.srv, mustNotBlock: true}, due: due, until: due}
 	c.place.owner = c
 	c.s.waker = c
@@ -260,7 +261,7 @@ func (l *loop) ready(ctx context.Context, c *loopConn, events uint32) {
 	halfClosed := events&unix.EPOLLRDHUP != 0
 	switch c.state {
 	case connReading:
-	case connMore, connSleeping:
+	case connQueued, connSleeping:
 		c.s.halfClosed = c.s.halfClosed || halfClosed
 		l.stillWaits(c, events)
 		return
@@ -314,7 +315,7 @@ func (l *loop) setAside(c *loopConn) {
 
 // goOn lets a connection wait for its turn.
 func (l *loop) goOn(c *loopConn) {
-	c.state = connMore
+	c.state = connQueued
 	l.turns.join(&c.place, c.s.order.lacks(), c.s.halfClosed)
 }
 
@@ -366,7 +367,7 @@ func (l *loop) deliver(c *loopConn, left []byte, then after) {
 		return
 	case len(left) == 0:
 		c.rest = nil
-	case then >= needFlush && len(c.rest) > 0 && &left[len(left)-1] == &c.rest[len(c.rest)-1]:
+	case then >= needFlush && endsAlike(left, c.rest):
 		c.rest = left // the end of what it has kept
 	default: // left is in the buffer of all connections, or at the end of a long array
 		c.rest = append([]byte(nil), left...)
@@ -376,6 +377,9 @@ func (l *loop) deliver(c *loopConn, left []byte, then after) {
 	l.flush(c)
 	c.s.measure(c.began)
 }
+
+// endsAlike reports whether two slices, of which a is not empty, end at the same byte in memory.
+func endsAlike(a, b []byte) bool { return len(b) > 0 && &a[len(a)-1] == &b[len(b)-1] }
 
 // flush sends as much output as the socket accepts. A client has WriteTimeout to read
 // one flush, which is 32 KiB or little more.

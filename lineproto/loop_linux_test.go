@@ -108,7 +108,7 @@ func TestLoopTurns(t *testing.T) {
 	l.ready(t.Context(), c, unix.EPOLLIN)
 	read()
 	turns := 1
-	for c.state == connMore {
+	for c.state == connQueued {
 		p := l.turns.next(numRanks)
 		if p != &c.place || l.turns.waiting(numRanks) > 0 {
 			t.Fatal("not in the queue once")
@@ -169,7 +169,7 @@ func TestScarceIDsDelayLargeRequestsOnly(t *testing.T) {
 		state   connState
 	}{
 		{"GET 1000\n", false, connReading}, {"GET 16\n", true, connReading}, {"GET\n", true, connReading},
-		{"GET 17\n", true, connMore}, {strings.Repeat("GET\n", 17), true, connMore},
+		{"GET 17\n", true, connQueued}, {strings.Repeat("GET\n", 17), true, connQueued},
 	} {
 		l.turns.note(plenty, row.scarce)
 		c, client := l.connect(t)
@@ -193,11 +193,11 @@ func TestLoopWatchesWaitingConnections(t *testing.T) {
 		}
 	}
 	queues := &l.turns.queues
-	expect("waiting", connMore, awaitInput, &queues[rankLarge])
+	expect("waiting", connQueued, awaitInput, &queues[rankLarge])
 	l.sent(t, c, client, "PING\n", 0)
-	expect("with more input", connMore, awaitEnd, &queues[rankLarge])
+	expect("with more input", connQueued, awaitEnd, &queues[rankLarge])
 	l.ready(t.Context(), c, unix.EPOLLRDHUP)
-	expect("half closed", connMore, awaitLoss, &queues[rankLeaving])
+	expect("half closed", connQueued, awaitLoss, &queues[rankLeaving])
 	backlog := l.srv.backlog.Load()
 	l.ready(t.Context(), c, unix.EPOLLHUP|unix.EPOLLRDHUP)
 	expect("gone", connClosed, awaitLoss, nil)

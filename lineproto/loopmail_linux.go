@@ -17,7 +17,7 @@ type mail struct {
 	arrived []*loopConn // new
 	woken   []*loopConn // their sessions have been woken
 	sweep   bool
-	surplus *surplus
+	toEnd   *surplus
 	stage   stage
 }
 
@@ -101,9 +101,9 @@ func (l *loop) collect() mail {
 }
 
 // take gives a connection to the loop. It returns false if the loop cannot serve the
-// connection, for instance because it speaks TLS. due is the number of ticks for its first
+// connection, for instance because it speaks TLS. ticks is the time for its first
 // request. refused means that it is over MaxConns.
-func (l *loop) take(nc net.Conn, due int64, refused bool) bool {
+func (l *loop) take(nc net.Conn, ticks int64, refused bool) bool {
 	if l == nil || !rawsocket.Is(nc) {
 		return false
 	}
@@ -111,12 +111,12 @@ func (l *loop) take(nc net.Conn, due int64, refused bool) bool {
 	if err != nil {
 		return false // perhaps no descriptor: a goroutine needs no second one
 	}
-	c := newLoopConn(l, fd, due, refused)
+	c := newLoopConn(l, fd, ticks, refused)
 	l.post(func(m *mail) { m.arrived = append(m.arrived, c) })
 	return true
 }
 
-func (l *loop) sweepSoon(toEnd *surplus) { l.post(func(m *mail) { m.sweep, m.surplus = true, toEnd }) }
+func (l *loop) sweepSoon(toEnd *surplus) { l.post(func(m *mail) { m.sweep, m.toEnd = true, toEnd }) }
 func (l *loop) drainTo(s stage)          { l.post(func(m *mail) { m.stage = s }) }
 
 // obey executes what the mail asks for.
@@ -130,7 +130,7 @@ func (l *loop) obey(m mail) {
 		}
 	}
 	if m.sweep {
-		l.beginSweep(m.surplus)
+		l.beginSweep(m.toEnd)
 	}
 	if m.stage > l.stage {
 		l.stage = m.stage

@@ -9,7 +9,7 @@ const closedInARound = 8
 // beginSweep makes sweep look at all connections. While the server is crowded, it also reports those that may
 // have to make room.
 func (l *loop) beginSweep(toEnd *surplus) {
-	l.swept, l.surplus = 0, toEnd
+	l.swept, l.toEnd = 0, toEnd
 	if toEnd == nil {
 		return
 	}
@@ -28,7 +28,7 @@ func (l *loop) sweep() {
 	now, counters := l.srv.sweeper.tick.Load(), &l.srv.counters
 	for closed := 0; l.swept < len(l.conns) && closed < closedInARound; l.swept++ {
 		c := l.conns[l.swept]
-		if c == nil || c.due >= unlimited && c.state != connReading || !l.surplus.takeIfDue(c.due, now) {
+		if c == nil || c.due >= unlimited && c.state != connReading || !l.toEnd.takeIfDue(c.due, now) {
 			continue
 		}
 		switch c.state {

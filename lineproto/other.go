@@ -14,11 +14,11 @@ type loop struct{}
 
 func newLoop(*listener) (*loop, error) { return nil, errors.ErrUnsupported }
 
-func (*loop) start(context.Context, *sync.WaitGroup)         {}
-func (*loop) take(nc net.Conn, due int64, refused bool) bool { return false }
-func (*loop) free()                                          {}
-func (*loop) sweepSoon(*surplus)                             {}
-func (*loop) drainTo(stage)                                  {}
+func (*loop) start(context.Context, *sync.WaitGroup)           {}
+func (*loop) take(nc net.Conn, ticks int64, refused bool) bool { return false }
+func (*loop) free()                                            {}
+func (*loop) sweepSoon(*surplus)                               {}
+func (*loop) drainTo(stage)                                    {}
 
 func limitUnsent(*net.TCPConn) {}
 

@@ -88,7 +88,7 @@ func (s *session) ask(kind seqKind, args [][]byte) (e *ids.ReplyError) {
 	case len(args) > 1:
 		kind, n, w.Key, e = kind.with(args[1])
 	}
-	if e != nil || s.takeAhead(kind, name, n) {
+	if e != nil || s.popAhead(kind, name, n) {
 		return e
 	}
 	if s.srv.cfg.Sequences == nil {

@@ -32,7 +32,7 @@ func TestLoopRemembersAWake(t *testing.T) {
 		switch c.state {
 		case connWriting:
 			l.ready(t.Context(), c, unix.EPOLLOUT)
-		case connMore:
+		case connQueued:
 			l.giveTurns(t.Context())
 		case connSleeping:
 			t.Fatal("it sleeps although it was woken")

@@ -58,10 +58,10 @@ type session struct {
 	args [][]byte
 	// seq is the last request for a sequence. It is nil before the first one.
 	seq *seqRequest
-	// ahead are requests that were executed before their turn: see ahead.go. looked is their length, at the
+	// ahead are requests that were executed before their turn: see ahead.go. They have aheadBytes in all, at the
 	// beginning of the input that is not consumed.
-	ahead  []*seqRequest
-	looked int
+	ahead      []*seqRequest
+	aheadBytes int
 
 	authed bool             // has sent a valid token
 	wrong  uint8            // wrong tokens that it has sent
@@ -74,21 +74,20 @@ type session struct {
 	uuid  string
 	owner *sequence.Ownership
 
-	// order is the order under way. allowed is the number of IDs that the session may still take in this turn.
-	order   order
-	allowed int
+	order order // under way
 	// multi is nil outside of MULTI and EXEC.
 	multi *transaction
-	// took is how many IDs the turn took.
-	took int
-	// mustNotBlock is set if the engine is an event loop. waited is the time for which its
-	// requests have waited for a clock that went back. pause is set when the turn has ended
-	// because there are no IDs for so long.
-	mustNotBlock bool
-	waited       time.Duration
-	pause        worker.Pause
-	// halfClosed is set when the client has stopped sending. The client may be gone.
-	halfClosed bool
+
+	// The engine sets these. mustNotBlock: the engine is an event loop. waited is the time for which its
+	// requests have waited for a clock that went back. halfClosed: the client has stopped sending, and may be gone.
+	mustNotBlock, halfClosed bool
+	waited                   time.Duration
+	// The engine reads these after a turn: the number of IDs that it took, and for how long there are none, if it has
+	// ended for that reason.
+	took  int
+	pause worker.Pause
+	// allowed is the number of IDs that the session may still take in the turn.
+	allowed int
 
 	// runs were reserved for the order or for the reply under way. unsent are the IDs of
 	// the reply that are not in out yet. They are kept as runs, because 10,000 IDs are

@@ -49,7 +49,7 @@ func (w *sweeper) wake() {
 	}
 }
 
-// sweep makes a round in every tick until stop is closed.
+// sweep calls sweepOnce in every tick until stop is closed.
 func (s *Server) sweep(stop <-chan struct{}) {
 	w := &s.sweeper
 	t := time.NewTimer(w.every)
@@ -68,13 +68,13 @@ func (s *Server) sweep(stop <-chan struct{}) {
 		case <-stop:
 			return
 		case <-t.C:
-			s.round()
+			s.sweepOnce()
 		}
 	}
 }
 
-// round ends the connections that are past their due tick, and those that must make room.
-func (s *Server) round() {
+// sweepOnce begins a tick. It ends the connections that are past their due tick, and those that must make room.
+func (s *Server) sweepOnce() {
 	now := s.sweeper.tick.Add(1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +108,7 @@ func (w *sweeper) mayEnd(due int64) bool {
 	return due >= unlimited && due-unlimited+w.idle <= w.tick.Load()
 }
 
-// surplus are the idle connections that must make room in one round: as many as left says, of those
+// surplus are the idle connections that must make room in one tick: as many as left says, of those
 // whose due is limit at most. It is nil while the server is not crowded.
 type surplus struct {
 	limit int64
@@ -116,7 +116,7 @@ type surplus struct {
 }
 
 // longestIdle returns the longest idle of the connections that have been idle for IdleTimeout, as many as are over half
-// of MaxConns. Loops report theirs in each round, so those of the round before count. mu is held.
+// of MaxConns. Loops report theirs in each tick, so those of the tick before count. mu is held.
 func (s *Server) longestIdle() *surplus {
 	var idle []int64
 	for l := range s.listeners {
@@ -131,16 +131,16 @@ func (s *Server) longestIdle() *surplus {
 	if n <= 0 || n > len(idle) { // n <= 0: memory is short
 		n = len(idle)
 	}
-	r := &surplus{}
+	toEnd := &surplus{}
 	if n > 0 {
 		slices.Sort(idle)
-		r.limit = idle[n-1]
+		toEnd.limit = idle[n-1]
 	}
-	r.left.Store(int64(n))
-	return r
+	toEnd.left.Store(int64(n))
+	return toEnd
 }
 
-// report keeps the dues of idle connections of the loop, for the next round of the sweep.
+// report keeps the dues of idle connections of the loop, for the next tick.
 func (l *listener) report(idle []int64) {
 	l.srv.mu.Lock()
 	defer l.srv.mu.Unlock()
@@ -149,9 +149,9 @@ func (l *listener) report(idle []int64) {
 
 // takeIfDue reports whether a connection with this due must end: because due is past, or as one of the surplus. In the
 // second case it counts the connection off.
-func (r *surplus) takeIfDue(due, now int64) bool {
+func (s *surplus) takeIfDue(due, now int64) bool {
 	if due <= now {
 		return true
 	}
-	return r != nil && due >= unlimited && due <= r.limit && r.left.Add(-1) >= 0
+	return s != nil && due >= unlimited && due <= s.limit && s.left.Add(-1) >= 0
 }

@@ -64,9 +64,9 @@ func socket(nc net.Conn) net.Conn {
 }
 
 // handshake does the handshake of a TLS connection, and reports whether the connection
-// can be served. due is the number of ticks that the client has for its first request
-// after the handshake.
-func (c *conn) handshake(ctx context.Context, due int64) bool {
+// can be served. The client has this many ticks for its first request after the
+// handshake.
+func (c *conn) handshake(ctx context.Context, ticks int64) bool {
 	t, ok := c.nc.(*tls.Conn)
 	if !ok {
 		return true
@@ -74,7 +74,7 @@ func (c *conn) handshake(ctx context.Context, due int64) bool {
 	c.due.Store(c.s.srv.sweeper.tick.Load() + c.s.srv.sweeper.firstByte)
 	err := t.HandshakeContext(ctx)
 	if err == nil {
-		c.awaitFirst(due)
+		c.awaitFirst(ticks)
 		return true
 	}
 	switch {
