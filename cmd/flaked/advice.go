@@ -19,8 +19,15 @@ import (
 	"github.com/flaked/flaked/internal/ops/view"
 )
 
-// withAdvice returns an error's text with the names of flags, and with advice that names flags and commands. The
-// packages below know neither.
+// The packages below know neither flags nor commands, so this file has the advice that names them:
+//
+//   - withAdvice is for the error that ends any command. advise and sentinelAdvice find its advice.
+//   - replyAdvice is for the error reply of a node, and nextAdvice for one to NEXT. Both ask codeAdvice, which goes by
+//     the code alone.
+//   - silentAdvice is for a node that does not answer, and accessAdvice for one that does not let the command in.
+//   - causeAdvice and adviceOf take the words of view's table of causes.
+
+// withAdvice returns an error's text with the names of flags, and with advice that names flags and commands.
 func withAdvice(err error) string {
 	err = node.Named(err, flagName)
 	advice, about := advise(err)
@@ -110,7 +117,7 @@ func causeAdvice(reply *ids.ReplyError) string {
 // elsewhere is the advice for a refusal that may be this node's, and may pass.
 const elsewhere = ". Ask another node, or try again in a moment"
 
-// codeAdvice is replyAdvice for what the code alone says.
+// codeAdvice returns what to do about a code, "" for one that needs no explanation.
 func codeAdvice(code ids.Code) string {
 	if replies.ClassOf(code).Passes {
 		return elsewhere

@@ -40,7 +40,8 @@ Examples:
 	}
 }
 
-// doctorFlags returns doctor's own flags and those flags of serve that decide what a node needs.
+// doctorFlags returns doctor's own flags and those flags of serve that decide what a node needs. A new flag of serve
+// that does so belongs into this list, and into doctorConfig.
 func doctorFlags() []cli.Flag {
 	flags := []cli.Flag{outputFlag(), &cli.DurationFlag{Name: "timeout", Usage: "how long each group of checks may " +
 		"take", Value: 3 * time.Second}}

@@ -19,7 +19,7 @@ var othersVariables = regexp.MustCompile(
 
 // ignoredVariables returns a warning for each variable FLAKED_... in environ that sets nothing.
 func ignoredVariables(commands []*cli.Command, environ []string) []string {
-	known := map[string]bool{"FLAKED_CONFIG": true, tokenEnv: true, "FLAKED_ZK_AUTH": true, traceEnv: true}
+	known := map[string]bool{"FLAKED_CONFIG": true, tokenEnv: true, zkAuthEnv: true, traceEnv: true}
 	for name := range allFlags(commands) {
 		known["FLAKED_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))] = true
 	}

@@ -114,6 +114,7 @@ func finishLeaf(cmd *cli.Command) {
 		if len(cmd.Flags) > 0 && cmd.Name != serveName { // serve has a log for it
 			warnOfVariables(c)
 		}
+		// The path of --config must be checked before the file is read, and the paths in the file after that.
 		for _, step := range []func(*cli.Context) error{checkPaths, loadConfig, checkPaths} {
 			if err := step(c); err != nil {
 				return withHelp(c, err)

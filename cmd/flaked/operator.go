@@ -6,9 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/urfave/cli/v2"
 )
 
 // confirmFlag returns --confirm, which confirm reads. It is for the command line only, as

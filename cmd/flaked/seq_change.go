@@ -5,11 +5,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v2"
+
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/ops/view"
-	"github.com/urfave/cli/v2"
 )
 
 // changeSequence changes a sequence that was read, and prints what it has changed.
@@ -29,8 +30,8 @@ func changeSequence(
 		return err
 	}
 	rows := changedRows(r, after, st, o.Now())
-	moved := change.Next != nil || change.NextPosition != nil
-	if len(rows) == 1 && change.VouchedIn == 0 { // only the header: nothing differs
+	differs, moved := len(rows) > 1, change.Next != nil || change.NextPosition != nil // a header and one row or more
+	if !differs && change.VouchedIn == 0 {
 		if moved { // the command that has changed it was perhaps ended while it waited
 			if err := o.AllHave(c.Context, r, st); err != nil {
 				return err
@@ -56,7 +57,7 @@ func changeSequence(
 		text += " The sequence does not go on at the next value, because ZooKeeper has lost data and nobody vouched " +
 			"with --vouch-after-loss. See `flaked seq show " + name + "`."
 	}
-	if err := say(c, "%s\n", text); err != nil || len(rows) == 1 {
+	if err := say(c, "%s\n", text); err != nil || !differs {
 		return err
 	}
 	return rows.print(c.App.Writer)

@@ -35,16 +35,18 @@ func zkConfig(c *cli.Context) (store.ZKConfig, error) {
 	return cfg, nil
 }
 
+// zkAuthEnv names the environment variable that holds the lines of --zk-auth-file.
+const zkAuthEnv = "FLAKED_ZK_AUTH"
+
 // zkAuth returns lines of user:password from a file or the environment, "" for none. No flag
 // takes them, as everybody on the machine can read arguments.
 func zkAuth(c *cli.Context) (string, error) {
-	const variable = "FLAKED_ZK_AUTH"
-	where, text, err := secret(c, "zk-auth-file", variable)
+	where, text, err := secret(c, "zk-auth-file", zkAuthEnv)
 	if err != nil {
 		return "", err
 	}
 	auth := strings.TrimRight(strings.ReplaceAll(text, "\r\n", "\n"), "\r\n")
-	if auth == "" && where != variable {
+	if auth == "" && where != zkAuthEnv {
 		return "", usageError("%s is empty. Write a line user:password into it", where)
 	}
 	return auth, checkAuth(where, auth)
