@@ -35,9 +35,10 @@ func (c *Cluster) Request() string {
 
 // Check returns an error unless line is the reply of a node of the cluster. If the node belongs to another one, the
 // error is an *ids.ReplyError with the code WRONGNODE, which names both. A node that refuses Request with WRONGNODE
-// gives the fields cluster= and cluster_uuid= in the text, so its refusal is read as a reply. A node answers WORKER
-// with
-// -ERR only where it requires TLS. Another server calls the request unknown, so any other -ERR is an ErrReply.
+// gives the fields cluster= and cluster_uuid= in the text, so its refusal is read as a reply.
+//
+// A node answers WORKER with -ERR only where it requires TLS. Another server calls the request unknown, so any other
+// -ERR is an ErrReply.
 func (c *Cluster) Check(addr, line string) error {
 	e, refused := errors.AsType[*ids.ReplyError](Refusal(addr, line))
 	if refused && e.Code != ids.WRONGNODE && (e.Code != ids.ERR || e.Text == replies.ErrNeedsTLS.Text) {
