@@ -196,37 +196,6 @@ func parseRecorded(records []store.Record) (v recorded, _ error) {
 // HighestSlot returns the highest slot known to have been granted, -1 for none.
 func (c *Coordinator) HighestSlot() int { return c.mine.HighestSlot }
 
-// gather returns the present evidence. agreed is Report.Agreed, zero outside of heartbeats. A raise of the horizon
-// counts from here on, if it is due.
-func (c *Coordinator) gather(agreed Reading) evidence {
-	session := c.Store.SessionID() // first: self is of this session, or of a later one
-	self := Slot{RTTMs: c.rtt, HeartbeatMs: c.Interval.Milliseconds(), Labels: c.Labels}
-	if c.Followed != nil {
-		self.Followed = c.Followed()
-	}
-	at := c.Elapsed.Now()
-	c.horizon = c.horizon.at(at.Least, c.mine.ConfirmTime())
-	return evidence{
-		now: c.Now(), session: session, at: at, horizon: c.horizon, interval: c.Interval, mine: c.mine,
-		reading: c.reading, agreed: agreed != Reading{} && agreed == c.reading, self: self,
-	}
-}
-
-// setReading stores the stat of our last write and the comparison of clocks that it gives, and returns that comparison.
-// The write began when our clock read sent, and has just been acknowledged.
-func (c *Coordinator) setReading(sent int64, written store.Stat) Reading {
-	c.lastWrite, c.reading = written, Reading{Sent: sent, Acked: c.Now(), Stamp: written.Mtime}
-	return c.reading
-}
-
-// correctClocks corrects our clocks by a write of our slot that has just been acknowledged (C31): it was sent at the
-// moment sent, and the leader stamped it with stamp, Unix ms. correctClocks returns the write with corrected moments.
-func (c *Coordinator) correctClocks(sent timeguard.Moment, stamp int64) timeguard.Stamped {
-	write := timeguard.Stamped{Sent: sent, Acked: c.Elapsed.Now(), Stamp: stamp}
-	c.lastStamped = c.Elapsed.Acknowledged(c.lastStamped, write)
-	return c.lastStamped
-}
-
 // Trace gets the steps of the protocol, each before it takes effect for clients: see docs/testing.md. about has
 // names and values in turn. nil: nobody wants them. A Trace must return soon.
 type Trace func(step string, about ...any)

@@ -3,8 +3,6 @@ package coordinator
 import (
 	"fmt"
 	"slices"
-
-	"github.com/flaked/flaked/internal/core/store"
 )
 
 // Finding is the meaning, for a holder, of the record that it finds.
@@ -100,61 +98,4 @@ func (c Claim) wasLost(found Slot) bool {
 		}
 	}
 	return true
-}
-
-// finding combines the findings on the cluster's record and on ours. Another holder fences us even if the cluster's
-// record is lost: our lease may have ended although our clock, which may be behind, says that it runs. Exception: on an
-// older copy of our record, a holder that has not confirmed does not fence.
-func (p proof) finding(v recorded, mine Cluster) (Finding, string) {
-	cluster := ClusterFinding(v.cl, mine.UUID, max(p.Incarnation, mine.Incarnation))
-	finding := slotFinding(v.slot, p.Claim)
-	older := p.wentBack(v.slot, v.stat)
-	if older && finding == FoundFenced && !v.slot.Confirmed {
-		finding = FoundLost
-	}
-	switch {
-	case cluster == FoundFenced:
-		return cluster, fmt.Sprintf("this ZooKeeper now holds cluster %s, not %s", v.cl.UUID, mine.UUID)
-	case finding == FoundFenced:
-		return finding, v.slot.heldAt(p.Term)
-	case cluster == FoundLost:
-		return cluster, "ZooKeeper has lost the cluster record"
-	case finding == FoundLost && v.slot == nil:
-		return finding, "ZooKeeper has lost the worker's record"
-	case finding == FoundLost:
-		return finding, "ZooKeeper has an older record of the worker: " + v.slot.heldAt(p.Term)
-	case older || v.slot.LeaseUntil < p.LeaseUntil:
-		return FoundLost, "ZooKeeper has an older copy of the worker's record"
-	case p.isCloned(v):
-		return FoundCloned, "another process writes this worker's record as this node, so this machine was cloned, or " +
-			"set back to a snapshot"
-	}
-	return finding, ""
-}
-
-// isCloned reports whether a record of ours was written by another process (C33): its version is above each that this
-// process can have made. Only a copy of the process's memory has our nonce, so the machine was cloned.
-//
-// Scenario: a machine is cloned while it runs, and both go on. Each writes the record that it finds, which is its own
-// by node, term and nonce. So both serve, and make the same IDs without end.
-func (p proof) isCloned(v recorded) bool {
-	//mutant:c33-clone-is-not-noticed by TestCloneOfAProcessIsFenced -> return false
-	return p.boundKnown && v.stat.Version > p.maxVersion
-}
-
-// wentBack reports whether ZooKeeper has lost our last acknowledged write of the slot. It has if the record has a lower
-// version, or the same version from another writer.
-//
-// Scenario: our write makes version 8. ZooKeeper gets data back from before it, and another node's write makes version
-// 8 again.
-func (p proof) wentBack(found *Slot, stat store.Stat) bool {
-	return found != nil && p.Chain != noChain &&
-		(stat.Version < p.Chain.Version || stat.Version == p.Chain.Version && !p.carriedBy(*found))
-}
-
-// showsLoss reports whether a record that fences us also shows that ZooKeeper has lost our confirmed one. Another
-// cluster in the place of ours cannot be frozen.
-func (p proof) showsLoss(v recorded, mine Cluster) bool {
-	return v.slot != nil && ClusterFinding(v.cl, mine.UUID, p.Incarnation) != FoundFenced &&
-		(p.wentBack(v.slot, v.stat) || p.wasLost(*v.slot))
 }

@@ -41,7 +41,7 @@ func (c *Coordinator) EnsureLiveLock(ctx context.Context) error {
 		case err == nil && stat.Owner == want.session:
 			c.seenLock = want
 			return nil
-		// The lock is not noted in c.shown: it changes the list, and the next heartbeat looks at both again.
+		// The new lock is not noted in c.seenLock: it changes the list, and the next heartbeat looks at both again.
 		case err == nil: // in one transaction, so that the node counts as live all the time
 			err = c.Store.Multi(ctx, store.DeleteOp{Path: path, Version: stat.Version},
 				store.CreateOp{Path: path, Data: data, Ephemeral: true})
