@@ -50,10 +50,17 @@ func (c *Coordinator) Register(ctx context.Context, cl Cluster, lease time.Durat
 	if err == nil {
 		err = c.dropStrayLock(ctx)
 	}
-	if err == nil {
-		err = c.checkRegister(ctx, cl)
+	if err == nil && cl.UUID != c.mine.UUID {
+		err = &OtherClusterError{Found: cl.UUID, Ours: c.mine.UUID}
 	}
 	if err != nil {
+		return left, 0, err
+	}
+	c.noteCluster(cl)
+	if cl.Frozen(c.Now()) { // an early look: acquireFree decides by both clocks (C21)
+		return left, 0, &FrozenError{Until: cl.FrozenUntil, By: cl.FrozenBy}
+	}
+	if err := c.checkFree(ctx, cl); err != nil {
 		return left, 0, err
 	}
 	clock, err := c.touchTicket(ctx, &p.Claim)
@@ -86,57 +93,32 @@ func (c *Coordinator) checkClocks(ctx context.Context, own int, check ClockCheck
 	return check(c.reading, peers)
 }
 
-// checkRegister returns an error if registration is frozen or no slot is free. It writes nothing.
-func (c *Coordinator) checkRegister(ctx context.Context, cl Cluster) error {
-	if cl.UUID != c.mine.UUID {
-		return &OtherClusterError{Found: cl.UUID, Ours: c.mine.UUID}
-	}
-	c.noteCluster(cl)
-	if cl.Frozen(c.Now()) { // an early look: acquireIfFree decides by both clocks (C21)
-		return &FrozenError{Until: cl.FrozenUntil, By: cl.FrozenBy}
-	}
-	return c.checkFree(ctx, cl)
-}
-
-// acquireFree acquires the first free slot, starting at the number of the ticket.
+// acquireFree acquires the first free slot, starting at the number of the ticket. If another node changes the record of
+// a slot or of the cluster meanwhile, acquireFree looks at that slot again.
 func (c *Coordinator) acquireFree(ctx context.Context, p *proof, lease time.Duration) error {
 	ticket, err := ticketNumber(p.Ticket)
 	if err != nil {
 		return err
 	}
-	cl := c.mine
-	full := &FullError{Slots: cl.Slots, grace: cl.graceMs()}
-	first := firstSlot(ticket, cl.Slots)
-	for k := range cl.Slots {
-		if acquired, err := c.acquireIfFree(ctx, p, (first+k)%cl.Slots, lease, full); err != nil || acquired {
-			return err
-		}
-	}
-	full.now = c.Now()
-	return full
-}
-
-// acquireIfFree acquires a slot if it is free. If not, it adds the reason to full. It tries again if another node
-// changed a record meanwhile.
-func (c *Coordinator) acquireIfFree(ctx context.Context, p *proof, worker int, lease time.Duration, full *FullError) (
-	acquired bool, _ error,
-) {
-	for {
+	slots := c.mine.Slots
+	full := &FullError{Slots: slots, grace: c.mine.graceMs()}
+	for held := 0; held < slots; {
+		worker := (firstSlot(ticket, slots) + held) % slots
 		records, err := c.Store.GetAll(ctx, clusterPath, SlotPath(worker), lockPath(worker))
 		if err != nil {
-			return false, err
+			return err
 		}
 		v, err := parseRecorded(records)
 		if err == nil {
 			err = v.checkCluster(c.mine)
 		}
 		if err != nil {
-			return false, err
+			return err
 		}
 		c.noteCluster(*v.cl)
 		if worker > v.cl.HighestSlot {
 			if err := c.grow(ctx, v, worker); err != nil {
-				return false, err
+				return err
 			}
 			continue
 		}
@@ -144,22 +126,25 @@ func (c *Coordinator) acquireIfFree(ctx context.Context, p *proof, worker int, l
 		leader := c.reading.leaderNow(now)
 		//mutant:c21-clock-ahead-ends-a-freeze by TestClockAheadEndsNoFreeze -> if v.cl.Frozen(now) {
 		if v.cl.Frozen(min(now, leader)) {
-			return false, &FrozenError{Until: v.cl.FrozenUntil, By: v.cl.FrozenBy}
+			return &FrozenError{Until: v.cl.FrozenUntil, By: v.cl.FrozenBy}
 		}
 		if v.slot == nil { // lost, or created after it was read: read it again
 			if err := c.createStandIns(ctx, *v.cl); err != nil && !mustReread(err) {
-				return false, err
+				return err
 			}
 			continue
 		}
 		if a := v.cl.Availability(*v.slot, records[2].Found, now, leader); a != Free {
 			full.add(a, v.slot.LeaseUntil)
-			return false, nil
+			held++
+			continue
 		}
 		if err = c.writeAcquired(ctx, p, worker, v, now, lease); !mustReread(err) {
-			return err == nil, err
+			return err
 		}
 	}
+	full.now = c.Now()
+	return full
 }
 
 // grow creates free slots, at least up to worker, unless holders have put them back already into a ZooKeeper that had
@@ -272,7 +257,7 @@ func (c *Coordinator) checkFree(ctx context.Context, cl Cluster) error {
 	full := &FullError{Slots: cl.Slots, now: now, grace: cl.graceMs()}
 	err = eachRecord(ctx, c.Store, slotPaths(0, cl.Slots-1), func(worker int, r store.Record) bool {
 		if !r.Found {
-			free = true // lost: acquireIfFree replaces it
+			free = true // lost: acquireFree replaces it
 			return false
 		}
 		slot := parseSlot(r.Data)
