@@ -105,7 +105,7 @@ func TestFailedWorkerChangeKeepsTheReservedBound(t *testing.T) {
 	limit := n.layout.Start(gen.Limit())
 	other := coordinator.Claim{Owner: coordinator.Owner{Node: old.Node, Worker: old.Worker + 1}, PendingTerm: 1,
 		PendingNonce: "p", Floor: old.Floor}
-	if _, err := (ledger{n.Node}).Save(other); err != nil {
+	if _, err := n.keeper.Save(other); err != nil {
 		t.Fatal(err)
 	}
 	n.keeper.keepOld(false)
@@ -200,7 +200,7 @@ func TestOldTenureIsReportedDuringWorkerChange(t *testing.T) {
 	before := n.Snapshot()
 	other := coordinator.Claim{Owner: coordinator.Owner{Node: before.Node, Worker: 7}, Term: 3, PendingTerm: 4,
 		PendingNonce: "p", Floor: n.now() + 9000}
-	if _, err := (ledger{n.Node}).Save(other); err != nil {
+	if _, err := n.keeper.Save(other); err != nil {
 		t.Fatal(err)
 	}
 	if got := n.atBound(); got.Cause != CauseReservedBound {

@@ -97,7 +97,7 @@ func TestStopDuringWorkerChangeKeepsTheNewRecord(t *testing.T) {
 	other := coordinator.Claim{Owner: coordinator.Owner{Node: n.view.Load().Claim.Node, Worker: 7}, Term: 3, PendingTerm: 4,
 		PendingNonce: "p", Floor: n.now() + 9000}
 	n.mu.Unlock()
-	if _, err := (ledger{n.Node}).Save(other); err != nil {
+	if _, err := n.keeper.Save(other); err != nil {
 		t.Fatal(err)
 	}
 	n.keeper.stop(context.Background())

@@ -197,7 +197,7 @@ func New(cfg Config) (*Node, error) {
 	n.started = cfg.Clock.Wall() / 1e6
 	n.keeper = &keeper{Node: n}
 	n.keeper.coord = coordinator.New(coordinator.Config{
-		Store: cfg.Store, Now: n.clock.NowMs, Elapsed: n.elapsed, Ledger: ledger{n}, Labels: cfg.Labels,
+		Store: cfg.Store, Now: n.clock.NowMs, Elapsed: n.elapsed, Ledger: n.keeper, Labels: cfg.Labels,
 		Interval: cfg.Heartbeat, Followed: cfg.Followed, Trace: cfg.Trace, Logger: cfg.Logger.Named("coordinator"),
 	})
 	n.view.Store(n.keeper.coord.View())

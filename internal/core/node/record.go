@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/localcache"
@@ -73,36 +74,30 @@ func DecodeRecord(kept localcache.Record) (r LocalRecord, err error) {
 	return r, nil
 }
 
-// ledger saves claims to the local disk for the coordinator.
-type ledger struct{ n *Node }
-
-var _ coordinator.Ledger = ledger{}
-
-// Save writes a claim to the disk and returns the generation of the record. Once the claim is durable, it is that of
-// the node's view, or the next one there if a tenure holds another slot: no later record must lack a grant that is
-// pending. A claim on another slot brings its own reserved bound. For the same slot the bound stays. Either is raised
-// to the claim's floor if it is below.
-func (l ledger) Save(claim coordinator.Claim) (uint64, error) {
-	n := l.n
-	n.saveMu.Lock()
-	defer n.saveMu.Unlock()
-	n.mu.Lock()
-	rec := n.record(claim)
-	n.mu.Unlock()
-	gen, err := n.save(rec)
+// Save is part of coordinator.Ledger: it writes a claim to the disk and returns the generation of the record. Once the
+// claim is durable, it is that of the node's view, or the next one there if a tenure holds another slot: no later
+// record must lack a grant that is pending. A claim on another slot brings its own reserved bound. For the same slot
+// the bound stays. Either is raised to the claim's floor if it is below.
+func (k *keeper) Save(claim coordinator.Claim) (uint64, error) {
+	k.saveMu.Lock()
+	defer k.saveMu.Unlock()
+	k.mu.Lock()
+	rec := k.record(claim)
+	k.mu.Unlock()
+	gen, err := k.save(rec)
 	if err != nil {
 		return 0, err
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.generation = gen
-	v := *n.view.Load()
-	if n.tenure != nil && claim.Owner != n.tenure.Owner {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.generation = gen
+	v := *k.view.Load()
+	if k.tenure != nil && claim.Owner != k.tenure.Owner {
 		v.Next = &rec.Claim
 	} else {
-		v.Claim, n.reservedUntil = claim, rec.Claim.ReservedUntil
+		v.Claim, k.reservedUntil = claim, rec.Claim.ReservedUntil
 	}
-	n.view.Store(&v)
+	k.view.Store(&v)
 	return gen, nil
 }
 
@@ -130,4 +125,70 @@ func kept(cl coordinator.Cluster, c coordinator.Claim) coordinator.Cluster {
 	cl.Incarnation, cl.InUse = c.Incarnation, false
 	cl.FrozenUntil, cl.FrozenBy = 0, ""
 	return cl
+}
+
+// save writes the local record and returns its generation. It notes since when the write is under way: writers wait for
+// each other, so a stall of any of them keeps the reserved bound from moving. saveMu is held, mu is not.
+func (n *Node) save(rec LocalRecord) (generation uint64, err error) {
+	local, err := rec.Encode()
+	if err != nil {
+		return 0, err
+	}
+	began := n.mono()
+	n.mu.Lock()
+	n.disk.saving, n.disk.since = true, began
+	n.mu.Unlock()
+	n.noting.Add(1)
+	stall := time.AfterFunc(stallAfter+time.Millisecond, func() { // both loops may be waiting for the disk
+		defer n.noting.Done()
+		n.noteStall()
+	})
+	defer func() {
+		if stall.Stop() {
+			n.noting.Done()
+		}
+	}()
+	generation, err = n.cfg.Cache.Save(local)
+	took := n.mono() - began
+	n.meter.disk.add(took, err)
+	if c := rec.Claim; err == nil {
+		n.cfg.Trace.Step("saved", "node", c.Node, "worker", c.Worker, "term", c.Term, "nonce", c.Nonce,
+			"pending", c.PendingNonce, "floor", c.Floor, "reserved", c.ReservedUntil, "own_lease", c.LeaseUntil,
+			"ever", c.EverConfirmed, "stopped", rec.Stopped)
+	}
+	n.mu.Lock()
+	defer n.unlock()
+	n.disk.saving = false
+	if n.disk.stallSaid {
+		n.disk.stallSaid = false
+		n.say(n.log.Info, "the stalled write to the state directory ended",
+			"took_ms", time.Duration(took).Milliseconds())
+	}
+	return generation, err
+}
+
+// stallAfter is how long a write must be under way before the disk is blamed for a bound that ran out. Until then the
+// process may be to blame: it may have been stopped, and may have only just begun the write.
+const stallAfter = time.Second
+
+// stalled reports whether a write to the state directory has been under way for more than stallAfter. mu is held.
+func (n *Node) stalled() bool {
+	return n.disk.saving && time.Duration(n.mono()-n.disk.since) > stallAfter
+}
+
+func (n *Node) diskStalls() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.stalled()
+}
+
+// noteStall logs that the disk stalls, once for each write.
+func (n *Node) noteStall() {
+	n.mu.Lock()
+	defer n.unlock()
+	if n.stalled() && !n.disk.stallSaid {
+		n.disk.stallSaid = true
+		n.say(n.log.Error, "a write to the state directory stalls, serving until the reserved bound",
+			"cause", TroubleDisk, "reserved_left_ms", n.reservedUntil-n.now())
+	}
 }
