@@ -17,7 +17,7 @@ import (
 // changes nothing of a directory that it refuses.
 //
 // A state file with lost contents is not an error: see Load.
-func Open(dir string) (*Cache, error) {
+func Open(dir string) (_ *Cache, err error) {
 	if dir == "" {
 		return nil, fmt.Errorf("%w: no path given", ErrUnsafeDir)
 	}
@@ -29,31 +29,26 @@ func Open(dir string) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, made, err := d.openState(os.O_RDWR)
+	opened, made, err := d.openState(os.O_RDWR)
 	if err != nil {
 		d.Close()
 		return nil, err
 	}
-	c, err := d.openLocked(f, made)
-	if err != nil {
-		osFile{f, d}.Close()
+	f := osFile{opened, d}
+	defer func() {
+		if err != nil {
+			f.Close()
+		}
+	}()
+	if err := lock(f.File, d.path); err != nil {
 		return nil, err
 	}
-	c.dir = d
-	return c, nil
-}
-
-// openLocked locks f, the state file, and reads it.
-func (d *Dir) openLocked(f *os.File, made bool) (*Cache, error) {
-	if err := lock(f, d.path); err != nil {
-		return nil, err
-	}
-	st, err := d.checkState(f)
+	st, err := d.checkState(f.File)
 	if err != nil {
 		return nil, err
 	}
 	if made && st.Size == 0 { // else another process has locked and written the file before
-		if err := preallocate(osFile{f, d}); err != nil {
+		if err := preallocate(f); err != nil {
 			_ = d.root.Remove(stateName) // there is no room, and the file would look like a truncated one
 			return nil, err
 		}
@@ -62,11 +57,16 @@ func (d *Dir) openLocked(f *os.File, made bool) (*Cache, error) {
 	if err := d.self.Sync(); err != nil {
 		return nil, fmt.Errorf("sync the state directory: %w", err)
 	}
-	fp, err := readFingerprint(f)
+	fp, err := readFingerprint(f.File)
 	if err != nil {
 		return nil, err
 	}
-	return New(osFile{f, d}, fp)
+	cache, err := New(f, fp)
+	if err != nil {
+		return nil, err
+	}
+	cache.dir = d
+	return cache, nil
 }
 
 // lock locks the state file and does not wait. It returns ErrLocked if another process has the lock.
