@@ -77,6 +77,7 @@ type process struct {
 	running         *app.Node
 }
 
+// serveNode opens the ports, starts the node and serves it.
 func serveNode(c *cli.Context, log hclog.InterceptLogger) (err error) {
 	p := &process{events: new(web.Events), log: log, drains: make(chan os.Signal, 1),
 		hangups: make(chan os.Signal, 1)}
@@ -106,27 +107,20 @@ func serveNode(c *cli.Context, log hclog.InterceptLogger) (err error) {
 	if p.adminListener != nil {
 		defer p.adminListener.Close()
 	}
-	if p.running, err = p.start(c); err != nil {
+	cfg := app.Config{Node: p.nodeConfig, StateDir: p.stateDir, PeerAccess: p.access.Peer}
+	cfg.Node.Logger, cfg.Node.Trace = log, newTrace(log)
+	if p.nodeConfig.InMemory {
+		log.Warn(view.Development.String())
+	} else if cfg.ZooKeeper, err = zkConfig(c); err != nil {
 		return err
 	}
+	if p.running, err = app.New(cfg); err != nil {
+		return usageError("%w", err)
+	}
+	if err := p.running.Start(); err != nil {
+		return explainStateDir(err)
+	}
 	return p.serve(c.Context)
-}
-
-// start starts the node.
-func (p *process) start(c *cli.Context) (*app.Node, error) {
-	cfg := app.Config{Node: p.nodeConfig, StateDir: p.stateDir, PeerAccess: p.access.Peer}
-	cfg.Node.Logger, cfg.Node.Trace = p.log, newTrace(p.log)
-	var err error
-	if p.nodeConfig.InMemory {
-		p.log.Warn(view.Development.String())
-	} else if cfg.ZooKeeper, err = zkConfig(c); err != nil {
-		return nil, err
-	}
-	n, err := app.New(cfg)
-	if err != nil {
-		return nil, usageError("%w", err)
-	}
-	return n, explainStateDir(n.Start())
 }
 
 // backend is the backend of a node. Its Stats and its status have the server's counters, too.

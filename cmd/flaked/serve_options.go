@@ -26,7 +26,7 @@ type options struct {
 	advertise  string
 	drainTime  time.Duration
 	stateDir   string
-	// nodeConfig lacks the log and the trace: see process.start.
+	// nodeConfig lacks the log and the trace: serveNode adds them.
 	nodeConfig node.Config
 }
 
