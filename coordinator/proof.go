@@ -265,9 +265,9 @@ func (p proof) plan(v recorded, e evidence, r Report) decision {
 	}
 	d := decision{cluster: v.cl.withHorizon(e.agreedNow(), r.Lease), confirmAt: p.confirmAt}
 	unconfirm := found.Confirmed && e.at.Least < p.confirmAt
-	// The boot clock counts for a confirmed record only: an unconfirmed one would lapse at each heartbeat, and never
+	// The boot clock counts for a confirmed record only: an unconfirmed one would expire at each heartbeat, and never
 	// confirm.
-	//mutant:c26-lapsed-lease-goes-on by TestPlan -> d.reconfirm = unconfirm
+	//mutant:c26-expired-lease-goes-on by TestPlan -> d.reconfirm = unconfirm
 	d.reconfirm = e.now >= found.LeaseUntil || unconfirm || found.Confirmed && p.endedByBoot(e.at.Boot)
 	if d.reconfirm {
 		d.confirmAt = e.confirmAt(*v.cl)

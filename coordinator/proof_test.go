@@ -165,7 +165,7 @@ func TestPlan(t *testing.T) {
 		}
 		if p.slot.Confirmed != row.confirmed || p.confirms != row.confirms || p.reconfirm != row.reconfirm ||
 			p.slot.LeaseUntil != planNow+row.h {
-			t.Errorf("%s: confirmed %t, confirms %t, lapsed %t, H %d", name, p.slot.Confirmed, p.confirms, p.reconfirm,
+			t.Errorf("%s: confirmed %t, confirms %t, reconfirm %t, H %d", name, p.slot.Confirmed, p.confirms, p.reconfirm,
 				p.slot.LeaseUntil-planNow)
 		}
 		if raises := p.cluster.Horizon != v.cl.Horizon; raises != row.raises ||

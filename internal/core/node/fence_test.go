@@ -125,16 +125,16 @@ func TestStopKeepsAFloorThatNoTenureReached(t *testing.T) {
 }
 
 // The disk or the clock has kept the next tenure from beginning. Each heartbeat tries again.
-func TestLapsedTenureIsReplacedLater(t *testing.T) {
+func TestExpiredTenureIsReplacedLater(t *testing.T) {
 	n := newRig(t).start().untilReady()
 	n.stop()
 	floor := n.tenure.floor
 	for i, row := range []struct {
-		floor  int64
-		lapsed bool
+		floor   int64
+		expired bool
 	}{{floor, false}, {floor + 1, true}, {floor, true}} {
-		if _, lapsed := n.keeper.closeIfLapsed(row.floor); lapsed != row.lapsed {
-			t.Errorf("heartbeat %d: lapsed %v", i, lapsed)
+		if _, expired := n.keeper.closeIfExpired(row.floor); expired != row.expired {
+			t.Errorf("heartbeat %d: expired %v", i, expired)
 		}
 	}
 }

@@ -105,12 +105,12 @@ func (k *keeper) beat(ctx context.Context) error {
 		return err
 	}
 	k.noteBeat(beat)
-	end, lapsed := k.closeIfLapsed(beat.Floor)
+	end, expired := k.closeIfExpired(beat.Floor)
 	if err := k.coord.Accept(beat, end); err != nil {
 		return err
 	}
 	k.publish()
-	if lapsed {
+	if expired {
 		if err := k.beginTenure(); err != nil {
 			return err
 		}

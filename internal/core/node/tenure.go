@@ -13,9 +13,9 @@ import (
 // replaced it, so a tenure that has ended must have its generator closed.
 type tenure struct {
 	coordinator.Owner
-	floor  int64 // the first timestamp, above all of earlier holders (C2), Unix ms
-	gen    *worker.Generator
-	lapsed bool // its lease had run out, so its generator is closed
+	floor   int64 // the first timestamp, above all of earlier holders (C2), Unix ms
+	gen     *worker.Generator
+	expired bool // its lease had run out, so its generator is closed
 }
 
 // beginTenure creates the tenure of the slot. The tenure issues nothing until startServing has put it into serving.
@@ -126,7 +126,7 @@ func (n *Node) mayServe() bool {
 			n.refuseLocked(Refusal{Phase: Confirming, Cause: CauseConfirming})
 		}
 		return false
-	case n.skew.wrong || t.lapsed:
+	case n.skew.wrong || t.expired:
 		return false
 	case now < t.floor: // an earlier holder may have used the time before (C2)
 		if n.phase != Waiting {
@@ -139,20 +139,20 @@ func (n *Node) mayServe() bool {
 	return true
 }
 
-// closeIfLapsed closes the tenure if the slot has a higher floor: the lease had run out, and another node may have
+// closeIfExpired closes the tenure if the slot has a higher floor: the lease had run out, and another node may have
 // held the slot since. It reports whether it has closed the tenure, now or in a heartbeat that could not begin the next
 // one, and returns the end of what that has issued, Unix ms.
-func (k *keeper) closeIfLapsed(floor int64) (end int64, lapsed bool) {
+func (k *keeper) closeIfExpired(floor int64) (end int64, expired bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	old := k.tenure
-	if old == nil || floor <= old.floor && !old.lapsed {
+	if old == nil || floor <= old.floor && !old.expired {
 		return 0, false
 	}
 	if k.view.Load().Claim.EverConfirmed { // else the tenure never issued, and its refusal stays
 		k.refuseLocked(Refusal{Phase: Confirming, Cause: CauseLeaseExpiredAway})
 	}
-	old.lapsed = true
+	old.expired = true
 	end = k.closeTenure(old)
 	return end, true // the next tenure begins above it (C26)
 }
