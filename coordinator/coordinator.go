@@ -171,12 +171,6 @@ func (c *Coordinator) readRecorded(ctx context.Context, worker int) (recorded, e
 	return parseRecorded(records)
 }
 
-// readBack reads the stat of a slot that we have just written in a transaction, which returns no stat.
-func (c *Coordinator) readBack(ctx context.Context, worker int) (store.Stat, error) {
-	_, stat, err := c.Store.Get(ctx, SlotPath(worker))
-	return stat, err
-}
-
 // parseRecorded returns what the records of the cluster and of a slot show.
 func parseRecorded(records []store.Record) (v recorded, _ error) {
 	if r := records[0]; r.Found {

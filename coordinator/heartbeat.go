@@ -171,7 +171,7 @@ func (c *Coordinator) write(ctx context.Context, d decision, v recorded, worker 
 		return store.Stat{}, false, err
 	}
 	c.noteCluster(d.cluster)
-	after, err := c.readBack(ctx, worker)
+	_, after, err := c.Store.Get(ctx, set.Path) // a transaction returns no stat
 	return after, true, err
 }
 

@@ -252,7 +252,7 @@ func (c *Coordinator) putBack(ctx context.Context, cl Cluster, v recorded, r Rep
 	p.becomeHolder(w, version, c.Interval, cl.Incarnation, slot.LeaseUntil)
 	c.traceGrant("restored", cl, e, old, slot)
 	p.becomeRestored()
-	written, err := c.readBack(ctx, p.Worker)
+	_, written, err := c.Store.Get(ctx, SlotPath(p.Worker))
 	if err != nil {
 		return Beat{}, err
 	}
