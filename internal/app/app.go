@@ -176,7 +176,7 @@ func moduleVersion() string {
 // wraps localcache.ErrLocked.
 func (n *Node) Start() error {
 	err := n.backing.open(n.log)
-	if e, ok := errors.AsType[*StateDirError](err); ok && isLocked(err) {
+	if e, ok := errors.AsType[*StateDirError](err); ok && errors.Is(err, localcache.ErrLocked) {
 		n.locked.Store(e)
 	} else if err != nil {
 		n.backing.close()
@@ -245,7 +245,8 @@ func (n *Node) awaitLock(limit time.Duration) error {
 			return err
 		case <-time.After(lockEvery):
 		}
-		if err = n.backing.open(n.log); err != nil && (!isLocked(err) || time.Since(began) >= limit) {
+		err = n.backing.open(n.log)
+		if err != nil && (!errors.Is(err, localcache.ErrLocked) || time.Since(began) >= limit) {
 			return err
 		}
 	}
@@ -332,9 +333,6 @@ func temporaryDir() (string, error) {
 	}
 	return os.MkdirTemp(parent, "flaked-")
 }
-
-// isLocked reports whether another process, or another Node, has the state directory.
-func isLocked(err error) bool { return errors.Is(err, localcache.ErrLocked) }
 
 func (b *backing) close() {
 	if b.temporary != "" {
