@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/timeguard"
@@ -121,10 +122,21 @@ func (fo *follower) compare(
 	case follows:
 		fo.issuer.series.mark(r.changed)
 		fo.seen = v.Found
-		fo.issuer.publish(func(p *progress) { p.knowsState = true })
+		fo.issuer.publish((*progress).knowState)
 		fo.current, fo.stateReadAt = true, now.Most
 	}
 	return r.kind == follows, false, nil
+}
+
+// following returns how far the node has followed the changes if it has read all that /seq tells of, nil if it knows no
+// /seq.
+func (fo *follower) following() *following {
+	known := fo.losses.seq()
+	if known == nil {
+		return nil
+	}
+	change := coordinator.Change{Number: known.state.Changes, Incarnation: fo.losses.incarnation}
+	return &following{change, fo.session, known.state}
 }
 
 // markAllNames makes the next rounds mark each name in ZooKeeper for reading, also names that the node does not know.
@@ -248,7 +260,7 @@ func (fo *follower) forgetCluster() {
 	})
 	fo.losses, fo.unmarked, fo.current, fo.seen = knowsNothing(), nil, false, record.Found{}
 	fo.restored.drop(len(fo.restored.all()))
-	fo.issuer.publish(func(p *progress) { *p = noProgress() })
+	fo.issuer.publish((*progress).leaveCluster)
 }
 
 // raiseTime raises the sequence time, if that is due. v has /cluster and /seq as they were read in this round. If

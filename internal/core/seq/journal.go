@@ -183,10 +183,9 @@ func (rs *Rounds) goOnWith(found journalFound) {
 	// After a boot only the wall clock could count the hold, and it may have stood still while the machine was off.
 	//mutant:s5-over-a-boot by TestHoldOverABoot -> sameBoot := true
 	sameBoot := found.Boot != "" && found.Boot == rs.issuer.cfg.Boot
-	if rs.issuer.progress.Load().knewAllAt == longAgoNs && found.Read != nil && sameBoot {
-		// so the hold began in the last process (S5)
+	if found.Read != nil && sameBoot { // so the hold began in the last process (S5)
 		at := rs.issuer.cfg.Elapsed.From(found.At, true).Most - (found.At.Most - *found.Read)
-		rs.issuer.publish(func(p *progress) { p.knewAllAt = at })
+		rs.issuer.publish(func(p *progress) { p.resumeHold(at) })
 	}
 	j.comparing.Store(len(found.held) > 0)
 	for _, name := range slices.Sorted(maps.Keys(found.held)) {

@@ -3,7 +3,6 @@ package seq
 import (
 	"time"
 
-	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/timeguard"
 )
@@ -351,73 +350,4 @@ func (k knowledge) raisedTime(now timeguard.Moment) (next record.State, due bool
 	next = k.seq().state
 	next.Time = next.At(age)
 	return next, age >= raiseEvery && next.Changes > 0
-}
-
-// progress says how far a node has read the records that all its sequences share. It does not change: the goroutine of
-// rounds publishes a new one, and any goroutine loads it. A node follows changes when it has read /seq and the records
-// that changed, and compares in a new session or incarnation, when it reads all that it knows. progress answers three
-// questions, each for somebody else:
-//
-//   - Requests ask knewAllAt: the hold counts from it (S5).
-//   - Nodes that wait for this one ask comparison (S12).
-//   - Operators ask followed (S25). A disk that hangs keeps only them waiting.
-type progress struct {
-	// knowsState: the node has read /seq in this cluster, or remembers it. So it has something to compare in a later
-	// session.
-	knowsState bool
-	// compared is the node's progress when it had last compared all records that it knows, nil if it has not.
-	compared *following
-	// saved is the same when the disk had it, too, and the node had read all records since the last loss of data.
-	saved *following
-	// knewAllAt is the time at which the node sent the last read of /seq after which it knew all changes, in ns of
-	// AtMost. longAgoNs: there was none.
-	knewAllAt int64
-}
-
-// publish changes the progress that all goroutines load. Only the goroutine of rounds calls it.
-func (i *Issuer) publish(change func(*progress)) {
-	p := *i.progress.Load()
-	change(&p)
-	i.progress.Store(&p)
-}
-
-// following says how far a node has followed the changes of operators.
-type following struct {
-	coordinator.Change
-	session int64
-	state   record.State // as it was read
-}
-
-// noProgress is that of a node that has read nothing.
-func noProgress() progress { return progress{knewAllAt: longAgoNs} }
-
-// comparison says whether the node has compared all records that it knows in this session: in is the incarnation, nil
-// if it has not. compares: it has some to compare. In a new cluster a node has none: else all would wait for each
-// other.
-func (p *progress) comparison(session int64) (in *int64, compares bool) {
-	if f := p.compared; f != nil && f.session == session {
-		return &f.Incarnation, false
-	}
-	return nil, p.knowsState
-}
-
-// followed returns the last change that the node has followed in this session. Before the session, ZooKeeper may have
-// lost changes.
-func (p *progress) followed(session int64) coordinator.Change {
-	if f := p.saved; f != nil && f.session == session {
-		return f.Change
-	}
-	return coordinator.Change{}
-}
-
-// isCoveredBy reports whether the witness file has the parts of f that operators may hear of: the same changes, and
-// the last jump of the sequence time (S24). covered is saver.covered, nil if there is no file.
-func (f following) isCoveredBy(covered *following) bool {
-	return covered != nil && f.Change == covered.Change && f.jumpedWith(covered.state)
-}
-
-// jumpedWith reports whether f is of the cluster of st, and has its last jump of the sequence time.
-func (f following) jumpedWith(st record.State) bool {
-	//mutant:s25-of-another-cluster by TestWitnessOfAnotherCluster -> return f.state.Jumped == st.Jumped
-	return f.state.Jumped == st.Jumped && f.state.Cluster == st.Cluster
 }

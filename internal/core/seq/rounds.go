@@ -38,12 +38,9 @@ func newRounds(of *Issuer) *Rounds {
 	rs := &Rounds{issuer: of, follower: follower{issuer: of}}
 	rs.follower.losses, rs.agenda.roundTime = knowsNothing(), longestRound
 	rs.issuer.progress.Store(new(noProgress()))
-	rs.saver.inBackground = rs.writing.Go
-	rs.saver.write = func(Witness) error { return nil }
-	if of.cfg.Dir != nil {
-		rs.saver.file.log = entryLog{dir: of.cfg.Dir, name: witnessName}
-		rs.saver.write = rs.saver.file.save
-	}
+	rs.saver.file.log = entryLog{dir: of.cfg.Dir, name: witnessName}
+	rs.saver.write, rs.saver.inBackground = rs.saver.file.save, rs.writing.Go
+	rs.saver.ended = make(chan error, 1)
 	return rs
 }
 
@@ -260,17 +257,15 @@ func (rs *Rounds) tellAndSettle(ctx context.Context, v view) (told bool, err err
 const StartsIn = 100 * time.Millisecond
 
 // hasFollowed notes that the node knows all changes that /seq had when it was read. That read was sent at sent, ns of
-// AtMost. No sync came before, so the server may have lagged behind. Operators hear of the changes only when the
-// witness file has them: otherwise ZooKeeper and all processes could lose them at once.
+// AtMost. No sync came before, so the server may have lagged behind.
 func (rs *Rounds) hasFollowed(sent int64) {
-	f := following{session: rs.follower.session, state: rs.follower.losses.seq().state}
-	f.Change = coordinator.Change{Number: f.state.Changes, Incarnation: rs.follower.losses.incarnation}
+	f := rs.follower.following()
 	//mutant:s36-follows-before by TestFollowedCountsForOneSession -> settled := true
 	settled := rs.follower.losses.hasSettled() // else it has not read all records again since the loss (S36)
 	rs.issuer.publish(func(p *progress) {
-		p.compared = &f
+		p.compare(f)
 		if settled {
-			p.knewAllAt = sent
+			p.follow(f, sent)
 		}
 	})
 	if !settled {
@@ -279,11 +274,7 @@ func (rs *Rounds) hasFollowed(sent int64) {
 	if j := rs.issuer.journal; j != nil && sent-j.read.Load() >= int64(saveEvery) {
 		j.wake(nil, false)
 	}
-	rs.saveWitnessIfDue(f)
-	//mutant:s25-before-the-disk by TestWitnessOnADiskThatHangs -> if true {
-	if f.isCoveredBy(rs.saver.covered) { // the disk has it (S25)
-		rs.issuer.publish(func(p *progress) { p.saved = &f })
-	}
+	rs.saveWitness(f)
 }
 
 // longestRound is the greatest agenda.roundTime. So requests that wait are woken in time.

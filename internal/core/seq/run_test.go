@@ -73,9 +73,9 @@ func TestWaitReturnsAfterTheLastWrite(t *testing.T) {
 		dir := &hangingDir{hangs: make(chan struct{}, 1), goOn: make(chan struct{})}
 		is.saver.inBackground = is.writing.Go
 		is.saver.write = witnessIn(dir).save
-		is.saver.covered, is.saver.saveBeganAt = nil, 0
+		is.issuer.publish((*progress).leaveCluster)
 		s.run(time.Second)
-		if is.saveWitnessIfDue(following{state: record.State{Jumped: 1}}); is.saver.saving == nil {
+		if is.saveWitness(&following{state: record.State{Jumped: 1}}); is.issuer.progress.Load().saving == nil {
 			t.Fatal("nothing is written")
 		}
 		<-dir.hangs

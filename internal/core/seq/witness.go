@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/seq/record"
@@ -72,43 +71,28 @@ func (rs *Rounds) witness() (w Witness, ok bool) {
 	return w, ok
 }
 
-// saveEvery is the age of the witness file after which it is written again, although there was no change. The skip
-// after a loss of data covers the blocks that it lacks.
-const saveEvery = time.Minute
-
-// saver has the state of the writes of the witness file.
+// saver writes the witness file beside the rounds, so that a disk that hangs delays no values.
 type saver struct {
-	// write writes the witness file, or nothing without a state directory. inBackground calls it in another goroutine.
-	file         witnessFile
+	file witnessFile
+	// write is that of file, and inBackground calls it in another goroutine. A test may replace them.
 	write        func(Witness) error
 	inBackground func(func())
-	// saving is the write that runs now, nil for none. saveBeganAt is the time at which the last write began, ns of
-	// AtMost. covered says how far the node had followed the changes that the file has, nil if no write has succeeded.
-	saving      *saving
-	saveBeganAt int64
-	covered     *following
+	ended        chan error // the result of the write that progress.saving tells of, with capacity 1
 }
 
-// saving is a write of the witness file. It runs beside the rounds, so that a disk that hangs delays no values.
-type saving struct {
-	covers following // saver.covered when the write has succeeded: operators may hear of these changes then
-	ended  chan error
-}
-
-// saveWitnessIfDue begins to write the witness file, unless it has f and is young, or is being written.
-func (rs *Rounds) saveWitnessIfDue(f following) {
-	young := rs.issuer.now()-rs.saver.saveBeganAt < int64(saveEvery)
-	if rs.saver.saving != nil || f.isCoveredBy(rs.saver.covered) && young {
+// saveWitness begins to write the witness file, if that is due when the node has followed to f.
+func (rs *Rounds) saveWitness(f *following) {
+	now := rs.issuer.now()
+	if !rs.issuer.progress.Load().saveDue(f, now) {
 		return
 	}
 	w, ok := rs.witness()
 	if !ok {
 		return
 	}
-	s := &saving{f, make(chan error, 1)}
-	rs.saver.saving, rs.saver.saveBeganAt = s, rs.issuer.now()
+	rs.issuer.publish(func(p *progress) { p.beginSave(f, now) })
 	rs.saver.inBackground(func() {
-		s.ended <- rs.saver.write(w)
+		rs.saver.ended <- rs.saver.write(w)
 		rs.issuer.Wake()
 	})
 	rs.endSave()
@@ -116,55 +100,38 @@ func (rs *Rounds) saveWitnessIfDue(f following) {
 
 // endSave takes over the result of a write of the witness file that has ended.
 func (rs *Rounds) endSave() {
-	if rs.saver.saving == nil || len(rs.saver.saving.ended) == 0 {
-		return
-	}
-	s, err := rs.saver.saving, <-rs.saver.saving.ended
-	rs.saver.saving = nil
-	if err != nil {
-		rs.issuer.cfg.Log.Warn("sequences: could not save what this node knows of the records, "+
-			"so it does not report the changes that it has followed", "error", err)
-		return
-	}
-	rs.saver.covered = &s.covers
-	fo, as := &rs.follower, s.covers
-	k := fo.losses.seq() // nil: the node has joined another cluster meanwhile
-	if k != nil && as.session == fo.session && as.Incarnation == fo.losses.incarnation && as.jumpedWith(k.state) {
-		rs.issuer.publish(func(p *progress) { p.saved = &s.covers })
+	select {
+	case err := <-rs.saver.ended:
+		if err != nil {
+			rs.issuer.cfg.Log.Warn("sequences: could not save what this node knows of the records, "+
+				"so it does not report the changes that it has followed", "error", err)
+		}
+		rs.issuer.publish(func(p *progress) { p.endSave(err == nil, rs.follower.following()) })
+	default:
 	}
 }
 
-// saveLast writes the witness file when no more rounds follow. A disk that hangs must not keep the node from giving its
-// worker back, so it waits for limits.Round at most.
+// saveLast writes the witness file when no more rounds follow. A node that stops soon after a loss of data has no newer
+// witness. Then it puts the nodes that it has met into the file that is there, because operators need to know them.
 func (rs *Rounds) saveLast() {
 	w, ok := rs.witness()
-	before := rs.saver.saving
+	saving := rs.issuer.progress.Load().saving != nil
 	err := rs.inTime(func() error {
-		if before != nil {
-			<-before.ended
+		if saving {
+			<-rs.saver.ended
+		}
+		if met := rs.issuer.cfg.Met; !ok && met != nil {
+			w, ok = rs.saver.file.load()
+			w.Met = met()
 		}
 		if !ok {
-			return rs.saveMet()
+			return nil
 		}
 		return rs.saver.write(w)
 	})
 	if err != nil {
 		rs.issuer.cfg.Log.Warn("sequences: could not save what this node knows of the records", "error", err)
 	}
-}
-
-// saveMet puts the nodes that this one has met into the witness file that is there: a node that stops soon after a loss
-// of data has no newer witness, and operators need to know whom it has met.
-func (rs *Rounds) saveMet() error {
-	if rs.issuer.cfg.Dir == nil || rs.issuer.cfg.Met == nil {
-		return nil
-	}
-	w, ok := rs.saver.file.load()
-	if !ok {
-		return nil
-	}
-	w.Met = rs.issuer.cfg.Met()
-	return rs.saver.write(w)
 }
 
 // remember takes over what an earlier process of this node has saved. It must be called before Round.
@@ -176,7 +143,7 @@ func (rs *Rounds) remember(w Witness) {
 		w.Entered = new(since(*w.Entered))
 	}
 	rs.follower.losses = recalled(w, rs.issuer.cfg.Elapsed.AtLeast())
-	rs.issuer.publish(func(p *progress) { p.knowsState = true })
+	rs.issuer.publish((*progress).knowState)
 	for _, name := range slices.Sorted(maps.Keys(w.Records)) {
 		s := rs.issuer.series.named(name) // a request may have asked for it already
 		s.Mu.Lock()
@@ -188,7 +155,7 @@ func (rs *Rounds) remember(w Witness) {
 }
 
 // witnessFile is the file that has a Witness: its head with the key "", records and keys by the prefixes of their keys.
-// One goroutine at a time may use it.
+// Without a directory it keeps nothing. One goroutine at a time may use it.
 type witnessFile struct {
 	log  entryLog
 	last Witness // that the file has
@@ -198,6 +165,9 @@ const recordPrefix, keysPrefix = "r", "k"
 
 // load reads the witness. A file that is missing or damaged is as good as none: other nodes remember, too.
 func (f *witnessFile) load() (w Witness, ok bool) {
+	if f.log.dir == nil {
+		return Witness{}, false
+	}
 	all, err := f.log.read()
 	if err == nil {
 		w, err = parseWitness(all)
@@ -241,6 +211,9 @@ func parseWitness(all entries) (w Witness, err error) {
 // save writes what has changed since the last save, and waits for the disk: what a node reports to have followed must
 // not be lost with the power (S25).
 func (f *witnessFile) save(w Witness) error {
+	if f.log.dir == nil {
+		return nil
+	}
 	changes := entries{"": store.Marshal(w)}
 	for name, r := range w.Records {
 		if f.log.isBlank() || f.last.Records[name] != r {

@@ -143,14 +143,13 @@ func TestWitnessOfAnotherCluster(t *testing.T) {
 func TestStopOnADiskThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, is := New(Config{Elapsed: elapsedOf(new(int64))})
-		hang := make(chan error)
-		is.saver.saving = &saving{ended: hang}
+		is.issuer.publish(func(p *progress) { p.beginSave(&following{}, 0) })
 		began := time.Now()
 		is.saveLast()
 		if took := time.Since(began); took != limits.Round {
 			t.Errorf("the stop takes %s", took)
 		}
-		close(hang)
+		is.saver.ended <- nil
 	})
 }
 
