@@ -46,7 +46,7 @@ func BenchmarkJournalOfAThousandSequences(b *testing.B) {
 		b.ReportMetric(float64(len(data)), "bytes")
 		return nil
 	}})
-	i.issuer.journal.resumed, i.issuer.journal.node = true, "node"
+	i.issuer.journal.node = "node"
 	var all []*segment
 	for k := range 1000 {
 		s := i.issuer.series.named(fmt.Sprint("sequence-", k))

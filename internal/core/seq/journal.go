@@ -23,24 +23,26 @@ import (
 // The invariant (S30): a position is issued only if it is below the bound of its stock, and the file on the disk has
 // only positions at or above the bound. So a process that ends at any moment has issued nothing that the file has.
 // A bound is raised in the file first, and lowered in memory first.
+//
+// Until the node has a worker, the file is as the process before left it: found. Then resume takes that over or drops
+// it, and saveJournal writes the file. If a write fails, saveJournal removes the file, and no bound counts.
 type journal struct {
 	log entryLog
 	// woken and hurried have capacity 1: some sequences are due, and requests of one wait for the disk.
 	woken, hurried chan struct{}
 
-	// count is journalHead.Count of the last write that succeeded. The state file repeats it (S31). read is
+	// count is journalHead.Count of the last write that succeeded. The state file repeats it (S31). knewAllAt is
 	// progress.knewAllAt as the file has it.
-	count atomic.Uint64
-	read  atomic.Int64
+	count     atomic.Uint64
+	knewAllAt atomic.Int64
 	// comparing: a record may have to be put above what the process before left (S35). Others must wait for that.
 	comparing atomic.Bool
 
-	found journalFound // as the process before left it, until resume has taken it over or dropped it
+	found journalFound
 
-	mu      sync.Mutex // guards these, never held during I/O
-	resumed bool       // resume has taken over found, or dropped it
-	node    string     // the identity of the node, "" before it has a worker
-	due     []*series  // whose entry may have to change. Each is in it once: see series.due
+	mu   sync.Mutex // guards these, never held during I/O
+	node string     // the identity of the node, "" until resume has done with found
+	due  []*series  // whose entry may have to change. Each is in it once: see series.due
 
 	// Only the goroutine that writes the file uses these.
 	writtenBy string // journalHead.Node as the file has it
@@ -54,11 +56,11 @@ type journalHead struct {
 	Count uint64 `json:"count"`
 	// Node is the identity of the node in the cluster.
 	Node string `json:"node"`
-	// At is the time at which the file was written, and Boot the boot of the machine. Read is progress.knewAllAt, nil
-	// if that is longAgoNs.
-	At   timeguard.Moment `json:"at"`
-	Boot string           `json:"boot"`
-	Read *int64           `json:"read,omitempty"`
+	// At is the time at which the file was written, and Boot the boot of the machine. KnewAllAt is that of progress,
+	// nil for longAgoNs.
+	At        timeguard.Moment `json:"at"`
+	Boot      string           `json:"boot"`
+	KnewAllAt *int64           `json:"read,omitempty"`
 }
 
 // journalFound is the content of the file: besides its head, an entry of held for each sequence, by its name.
@@ -83,7 +85,7 @@ func newJournal(dir Dir) *journal {
 		log:   entryLog{dir: dir, name: journalName},
 		woken: make(chan struct{}, 1), hurried: make(chan struct{}, 1),
 	}
-	j.read.Store(longAgoNs)
+	j.knewAllAt.Store(longAgoNs)
 	return j
 }
 
@@ -150,31 +152,37 @@ func (rs *Rounds) resume(cluster ClusterInfo) (dropped bool) {
 		return false
 	}
 	j.mu.Lock()
-	if j.node != cluster.Self {
-		j.node = cluster.Self
-		signal(j.woken) // the next process has this identity
-	}
-	begun := j.resumed
+	before := j.node
 	j.mu.Unlock()
-	if begun {
+	if before == cluster.Self {
 		return false
 	}
-	found, before := j.found, cluster.Journal
+	if before == "" {
+		dropped = rs.takeOverJournal(cluster)
+	}
+	j.mu.Lock()
+	j.node = cluster.Self
+	j.mu.Unlock()
+	signal(j.woken) // the next process has this identity
+	return dropped
+}
+
+// takeOverJournal takes over what the process before left in the journal, or drops it.
+func (rs *Rounds) takeOverJournal(cluster ClusterInfo) (dropped bool) {
+	j := rs.issuer.journal
+	found := j.found
 	j.found = journalFound{}
 	j.comparing.Store(false) // until entries of it count
-	j.count.Store(max(found.Count, before))
+	j.count.Store(max(found.Count, cluster.Journal))
 	switch {
 	case found.Count == 0:
 	//mutant:s31-any-journal by TestJournalGoesOn -> case false:
-	case !cluster.Resumed, found.Node != cluster.Self, found.Count < before:
-		dropped = true
+	case !cluster.Resumed, found.Node != cluster.Self, found.Count < cluster.Journal:
+		return true
 	default:
 		rs.goOnWith(found)
 	}
-	j.mu.Lock()
-	j.resumed = true
-	j.mu.Unlock()
-	return dropped
+	return false
 }
 
 // goOnWith goes on with what the journal had.
@@ -183,8 +191,8 @@ func (rs *Rounds) goOnWith(found journalFound) {
 	// After a boot only the wall clock could count the hold, and it may have stood still while the machine was off.
 	//mutant:s5-over-a-boot by TestHoldOverABoot -> sameBoot := true
 	sameBoot := found.Boot != "" && found.Boot == rs.issuer.cfg.Boot
-	if found.Read != nil && sameBoot { // so the hold began in the last process (S5)
-		at := rs.issuer.cfg.Elapsed.From(found.At, true).Most - (found.At.Most - *found.Read)
+	if found.KnewAllAt != nil && sameBoot { // so the hold began in the last process (S5)
+		at := rs.issuer.cfg.Elapsed.From(found.At, true).Most - (found.At.Most - *found.KnewAllAt)
 		rs.issuer.publish(func(p *progress) { p.resumeHold(at) })
 	}
 	j.comparing.Store(len(found.held) > 0)
@@ -248,7 +256,7 @@ type planned struct {
 // may call it.
 func (i *Issuer) saveJournal() (again bool) {
 	j := i.journal
-	read := i.progress.Load().knewAllAt // first: a later change may drop what the plan has
+	knewAllAt := i.progress.Load().knewAllAt // first: a later change may drop what the plan has
 	due, node := j.popDue()
 	if node == "" {
 		return false
@@ -257,7 +265,7 @@ func (i *Issuer) saveJournal() (again bool) {
 		due = i.series.list()
 	}
 	changes, bounds, again := i.planBounds(due)
-	err := i.writeJournal(changes, node, read)
+	err := i.writeJournal(changes, node, knewAllAt)
 	failed := j.failed
 	if j.failed = err != nil; err != nil {
 		if !failed {
@@ -290,7 +298,7 @@ func (i *Issuer) saveJournal() (again bool) {
 func (j *journal) popDue() (due []*series, node string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if !j.resumed || j.node == "" {
+	if j.node == "" {
 		return nil, ""
 	}
 	due, j.due = j.due, nil
@@ -323,17 +331,17 @@ func (i *Issuer) planBounds(some []*series) (changes entries, bounds []planned, 
 	return changes, bounds, again
 }
 
-// writeJournal writes the changes, all entries if the log is blank. read is the time at which the node last knew all
-// changes. Without ZooKeeper the hold counts from then, so the file's time is never much older.
-func (i *Issuer) writeJournal(changes entries, node string, read int64) error {
+// writeJournal writes the changes, all entries if the log is blank. Without ZooKeeper the next process counts the hold
+// from knewAllAt, so that of the file is never much older.
+func (i *Issuer) writeJournal(changes entries, node string, knewAllAt int64) error {
 	j := i.journal
 	if changes = j.log.differing(changes); len(changes) == 0 && (j.missing || !j.log.isBlank() && node == j.writtenBy &&
-		(j.sequences() == 0 || read-j.read.Load() < int64(saveEvery))) {
+		(j.sequences() == 0 || knewAllAt-j.knewAllAt.Load() < int64(saveEvery))) {
 		return nil
 	}
 	f := journalHead{Count: j.count.Load() + 1, Node: node, At: i.cfg.Elapsed.Now(), Boot: i.cfg.Boot}
-	if read != longAgoNs {
-		f.Read = &read
+	if knewAllAt != longAgoNs {
+		f.KnewAllAt = &knewAllAt
 	}
 	changes[""] = store.Marshal(f)
 	j.missing = false
@@ -342,7 +350,7 @@ func (i *Issuer) writeJournal(changes entries, node string, read int64) error {
 	}
 	j.writtenBy = node
 	j.count.Store(f.Count)
-	j.read.Store(read)
+	j.knewAllAt.Store(knewAllAt)
 	return nil
 }
 

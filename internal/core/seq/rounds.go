@@ -271,7 +271,7 @@ func (rs *Rounds) hasFollowed(sent int64) {
 	if !settled {
 		return
 	}
-	if j := rs.issuer.journal; j != nil && sent-j.read.Load() >= int64(saveEvery) {
+	if j := rs.issuer.journal; j != nil && sent-j.knewAllAt.Load() >= int64(saveEvery) {
 		j.wake(nil, false)
 	}
 	rs.saveWitness(f)
