@@ -35,8 +35,6 @@ type journal struct {
 	// progress.knewAllAt as the file has it.
 	count     atomic.Uint64
 	knewAllAt atomic.Int64
-	// comparing: a record may have to be put above what the process before left (S35). Others must wait for that.
-	comparing atomic.Bool
 
 	found journalFound
 
@@ -89,7 +87,14 @@ func newJournal(dir Dir) *journal {
 	return j
 }
 
-// find takes over what the process before left in the directory. A file that cannot be read is as good as none.
+// findJournal reads what the process before left in the journal, whose blocks must be compared with ZooKeeper's records
+// (S35).
+func (rs *Rounds) findJournal() {
+	rs.issuer.journal.find()
+	rs.issuer.publish(func(p *progress) { p.compareJournal(len(rs.issuer.journal.found.held) > 0) })
+}
+
+// find reads what the process before left in the directory. A file that cannot be read is as good as none.
 func (j *journal) find() {
 	all, err := j.log.read()
 	if j.missing = errors.Is(err, fs.ErrNotExist); err != nil {
@@ -101,7 +106,6 @@ func (j *journal) find() {
 	delete(all, "")
 	j.found.held = all
 	j.count.Store(j.found.Count)
-	j.comparing.Store(len(all) > 0)
 }
 
 // wake makes the journal look at a sequence soon: nil for none. hurry: requests wait for that. It never blocks. A nil
@@ -172,22 +176,18 @@ func (rs *Rounds) takeOverJournal(cluster ClusterInfo) (dropped bool) {
 	j := rs.issuer.journal
 	found := j.found
 	j.found = journalFound{}
-	j.comparing.Store(false) // until entries of it count
 	j.count.Store(max(found.Count, cluster.Journal))
-	switch {
-	case found.Count == 0:
-	//mutant:s31-any-journal by TestJournalGoesOn -> case false:
-	case !cluster.Resumed, found.Node != cluster.Self, found.Count < cluster.Journal:
-		return true
-	default:
+	//mutant:s31-any-journal by TestJournalGoesOn -> goesOn := true
+	goesOn := cluster.Resumed && found.Node == cluster.Self && found.Count >= cluster.Journal
+	rs.issuer.publish(func(p *progress) { p.compareJournal(goesOn && len(found.held) > 0) })
+	if goesOn {
 		rs.goOnWith(found)
 	}
-	return false
+	return found.Count > 0 && !goesOn
 }
 
 // goOnWith goes on with what the journal had.
 func (rs *Rounds) goOnWith(found journalFound) {
-	j := rs.issuer.journal
 	// After a boot only the wall clock could count the hold, and it may have stood still while the machine was off.
 	//mutant:s5-over-a-boot by TestHoldOverABoot -> sameBoot := true
 	sameBoot := found.Boot != "" && found.Boot == rs.issuer.cfg.Boot
@@ -195,7 +195,6 @@ func (rs *Rounds) goOnWith(found journalFound) {
 		at := rs.issuer.cfg.Elapsed.From(found.At, true).Most - (found.At.Most - *found.KnewAllAt)
 		rs.issuer.publish(func(p *progress) { p.resumeHold(at) })
 	}
-	j.comparing.Store(len(found.held) > 0)
 	for _, name := range slices.Sorted(maps.Keys(found.held)) {
 		var h held
 		if json.Unmarshal(found.held[name], &h) != nil {

@@ -61,7 +61,7 @@ func (fo *follower) putAllAboveJournal(ctx context.Context, v view, most time.Du
 			return rd.putOneAboveJournal(ctx, s)
 		})
 	}
-	fo.issuer.journal.comparing.Store(left)
+	fo.issuer.publish(func(p *progress) { p.compareJournal(left) })
 	err := group.Wait()
 	if sign := (*lostError)(nil); errors.As(err, &sign) {
 		fo.report(sign.reason)

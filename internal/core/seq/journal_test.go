@@ -335,7 +335,7 @@ func TestJournalAfterASyncThatFailedAndAPowerCut(t *testing.T) {
 		w, known := a.is.witness()
 		a.restart()
 		a.is.issuer.journal = newJournal(d)
-		a.is.issuer.journal.find()
+		a.is.findJournal()
 		a.cluster.Resumed, a.cluster.Journal = true, count
 		if known {
 			a.is.remember(w)

@@ -24,6 +24,8 @@ import (
 // Only the goroutine of rounds changes it: see Issuer.publish. Any goroutine loads it.
 type progress struct {
 	knowsState bool
+	// journalLeft: blocks that the process before left in the journal are not compared with the records yet (S35).
+	journalLeft bool
 	// compared and saved are how far the node had followed the changes at the last such step, nil before the first.
 	compared, saved *following
 	// knewAllAt is the time at which the last read of /seq of that step was sent, ns of AtMost, longAgoNs for none.
@@ -53,6 +55,9 @@ func (i *Issuer) publish(change func(*progress)) {
 
 // knowState notes that the node has read /seq, or remembers it.
 func (p *progress) knowState() { p.knowsState = true }
+
+// compareJournal notes whether blocks are left in the journal that must be compared.
+func (p *progress) compareJournal(left bool) { p.journalLeft = left }
 
 // resumeHold lets the hold count from a time of an earlier process, until this one knows all changes itself.
 func (p *progress) resumeHold(knewAllAt int64) {
@@ -104,13 +109,14 @@ func (p *progress) leaveCluster() {
 }
 
 // comparison says whether the node has compared all records that it knows in this session: in is the incarnation, nil
-// if it has not. compares: it has some to compare. In a new cluster a node has none: else all would wait for each
-// other.
+// if it has not. compares: it has some to compare, or blocks of its journal. In a new cluster a node has none: else all
+// would wait for each other.
 func (p *progress) comparison(session int64) (in *int64, compares bool) {
 	if f := p.compared; f != nil && f.session == session {
 		return &f.Incarnation, false
 	}
-	return nil, p.knowsState
+	//mutant:s35-says-nothing by TestJournalIsSaidToBeCompared -> return nil, p.knowsState
+	return nil, p.knowsState || p.journalLeft
 }
 
 // followed returns the last change in this session of which operators may hear. Before the session, ZooKeeper may have

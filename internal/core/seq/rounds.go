@@ -50,7 +50,7 @@ func (rs *Rounds) Recall() (cluster string, met []coordinator.Peer) {
 	if rs.issuer.cfg.Dir == nil {
 		return "", nil
 	}
-	rs.issuer.journal.find()
+	rs.findJournal()
 	w, ok := rs.saver.file.load()
 	if ok {
 		rs.remember(w)

@@ -10,7 +10,6 @@ import (
 func (n *simNode) openJournal() *journal {
 	d := &simProcessDir{Dir: n.openDir(), n: n}
 	d.j = newJournal(d)
-	d.j.find()
 	return d.j
 }
 

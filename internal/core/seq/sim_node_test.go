@@ -136,6 +136,7 @@ func (n *simNode) start(resumes bool) {
 	n.is.issuer.owners.Beside = func(f func()) { n.flights = append(n.flights, f) }
 	n.is.issuer.owners.Each = oneByOne
 	n.is.issuer.journal = n.openJournal()
+	n.is.findJournal()
 	n.is.saver.write = func(w Witness) error { n.disk.witness = &w; return nil }
 	n.saving, n.journaling, n.dueAgain = nil, false, false
 	n.is.saver.inBackground = func(f func()) {

@@ -149,7 +149,7 @@ func oneByOne(n int, f func(k int)) {
 func (a *actor) openJournal(dir *memDir) {
 	a.cluster.Self = cmp.Or(a.cluster.Self, a.slot)
 	a.dir, a.is.issuer.journal = dir, newJournal(dir)
-	a.is.issuer.journal.find()
+	a.is.findJournal()
 }
 
 // restartWith begins a new process, which remembers a witness that was written into a file.
