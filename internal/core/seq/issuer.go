@@ -27,10 +27,9 @@ package seq
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,6 +37,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/pulse"
 	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/ordered"
@@ -250,93 +250,6 @@ func (i *Issuer) InUse() bool {
 // now returns the present time of AtMost.
 func (i *Issuer) now() int64 { return i.cfg.Elapsed.AtMost() }
 
-// Report is the report of a node on its sequences at one moment, for people and for metrics.
-type Report struct {
-	// Sequences are those that exist, as far as the node knows, without templates. They are in no order.
-	Sequences []mode.Use
-	// FrozenTemplates is the number of templates that create nothing until an operator confirms them.
-	FrozenTemplates int
-	// State is /seq as it was when the node last knew all changes.
-	State record.State
-	// Changes is the number of changes that the node has followed: see State. It is 0 if the node has not read /seq in
-	// this session.
-	Changes int64
-	// ReadAgo is the time since the node last knew all changes. It is negative if it never did.
-	ReadAgo time.Duration
-	// Issued is the number of values that the process has issued, Blocks that of the blocks that it has taken, and
-	// Waits that of the requests that waited for ZooKeeper.
-	Issued, Blocks, Waits int64
-	// Refused is the number of requests that this node refused, by reason. It has all reasons. Requests that were
-	// passed on and that the owner refused are not among them.
-	Refused map[record.Reason]int64
-}
-
-// Report returns what the node knows now. It may be called by any goroutine.
-func (i *Issuer) Report() Report {
-	now := i.now()
-	r := Report{Changes: i.Followed().Last.Number, State: i.State(), ReadAgo: -1, Refused: make(map[record.Reason]int64)}
-	if p := i.progress.Load(); p.knewAllAt != longAgoNs {
-		r.ReadAgo = time.Duration(now - p.knewAllAt)
-	}
-	all, sum := i.series.counted()
-	for _, s := range all {
-		s.Mu.Lock()
-		sum.Add(s.Totals)
-		switch s.known.Kind() {
-		case record.Sequence:
-			r.Sequences = append(r.Sequences, s.use(now))
-		case record.Template:
-			if s.known.Incarnation < r.State.Incarnation {
-				r.FrozenTemplates++
-			}
-		}
-		s.Mu.Unlock()
-	}
-	r.Issued, r.Blocks, r.Waits = sum.Issued, sum.Blocks, sum.Waits
-	for k, reason := range record.Reasons {
-		r.Refused[reason] = i.refused[k].Load()
-	}
-	return r
-}
-
-// State returns the state of all sequences that the node has read last, the zero State before it has read any. It may
-// be called by any goroutine.
-func (i *Issuer) State() (st record.State) {
-	if p := i.progress.Load(); p.saved != nil {
-		st = p.saved.state
-	}
-	return st
-}
-
-// Use returns what the node knows of a sequence, or of the section that issues the values of a name of a family. ok is
-// false if it knows none of this name. It may be called by any goroutine.
-func (i *Issuer) Use(name string) (u mode.Use, ok bool) {
-	if f := i.families.of([]byte(name)); f != nil {
-		k, _ := f.place([]byte(name))
-		name = f.section(k)
-	}
-	s := i.series.find(name)
-	if s == nil {
-		return u, false
-	}
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	if s.known.Kind() != record.Sequence {
-		return u, false
-	}
-	return s.use(i.now()), true
-}
-
-// use returns what is known of the series. Mu is held.
-func (s *series) use(now int64) mode.Use {
-	u := mode.Use{Name: s.Name, Record: *s.known, PerSecond: s.window.rate(s.Issued, now)}
-	s.mode.Report(&u)
-	if !s.MayTry(now) || len(s.Waiting) > 0 {
-		u.Refusal = s.Refusal().Why()
-	}
-	return u
-}
-
 // count counts a refusal.
 func (i *Issuer) count(err error) {
 	r, ok := err.(*record.Refusal)
@@ -359,64 +272,169 @@ func (i *Issuer) refuseAll(r *record.Refusal) {
 	}
 }
 
-// Show returns a line that describes a sequence, and sequence.ErrPending or a *record.Refusal as Take does.
-func (i *Issuer) Show(w *sequence.Wait, name []byte, wake func()) (string, error) {
-	for {
-		s, _, err := i.series.serving(name)
-		if err != nil {
-			return "", err
+// catalog is the sequences that a node knows. Any goroutine may call it.
+type catalog struct {
+	mu     sync.RWMutex
+	byName map[string]*series
+	all    []*series   // in the order in which the node met them
+	gone   mode.Totals // of the series that were removed
+	// last is the series that serving has found last, nil for none. It is in byName.
+	last atomic.Pointer[series]
+	// lookups are those of unknown names. now is Issuer.now.
+	lookups lookups
+	now     func() int64
+	*shares // of all series
+}
+
+// serving returns the series that serves requests for a name, of which the node may not have heard before, and the
+// name's lane there. Only the name of a family has one.
+func (c *catalog) serving(name []byte) (s *series, lane int, err error) {
+	if f := c.families.of(name); f != nil {
+		if err := sequence.CheckName(name); err != nil {
+			return nil, 0, &record.Refusal{Reason: record.NoSequence, Text: err.Error()}
 		}
-		line, err := s.show(mode.Request{Wait: w, Wake: wake, Name: name}, i.now())
-		if f := i.families.of(name); f != nil && err == nil {
-			k, _ := f.place(name)
-			line += fmt.Sprintf(" family=%s section=%d sections=%d", f.name, k, f.count())
+		s, lane = c.section(f, name)
+		return s, lane, nil
+	}
+	if s := c.last.Load(); s != nil && s.Name == string(name) {
+		return s, 0, nil
+	}
+	c.mu.RLock()
+	// The catalog has templates, too, which give no values.
+	if s = c.byName[string(name)]; s != nil && !positions.IsTemplate(s.Name) {
+		c.last.Store(s) // remove cannot run meanwhile
+		c.mu.RUnlock()
+		return s, 0, nil
+	}
+	c.mu.RUnlock()
+	if err := sequence.CheckName(string(name)); err != nil {
+		return nil, 0, &record.Refusal{Reason: record.NoSequence, Text: err.Error()}
+	}
+	if !c.lookups.allow(c.now()) {
+		return nil, 0, tooManyNames()
+	}
+	return c.named(string(name)), 0, nil
+}
+
+// find returns the series of a name, nil if the node does not know it.
+func (c *catalog) find(name string) *series {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.byName[name]
+}
+
+// named returns the series of a name. It makes one if there is none.
+func (c *catalog) named(name string) *series {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := c.byName[name]
+	if s == nil {
+		s = &series{shares: c.shares, recordReadAt: longAgoNs, foundAbsentAt: longAgoNs}
+		s.Series = mode.Series{Name: name, Trace: c.trace, Keeper: s}
+		if c.byName == nil {
+			c.byName = make(map[string]*series)
 		}
-		if err == errForgotten {
-			continue
+		c.byName[name] = s
+		c.all = append(c.all, s)
+	}
+	return s
+}
+
+// counted returns all series, and what those did that were removed. Each series is in one of them: a counter that had
+// one twice would fall afterwards. The caller must not change the list.
+func (c *catalog) counted() ([]*series, mode.Totals) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.all[:len(c.all):len(c.all)], c.gone
+}
+
+// list returns all series. The caller must not change it.
+func (c *catalog) list() []*series {
+	all, _ := c.counted()
+	return all
+}
+
+// remove removes the series of which dies returns true.
+func (c *catalog) remove(dies func(*series) bool) {
+	dead, did := make(map[*series]bool), mode.Totals{}
+	for _, s := range c.list() {
+		if dies(s) {
+			dead[s] = true
+			s.Mu.Lock() // not under mu of the catalog: no goroutine holds both
+			did.Add(s.Totals)
+			s.Mu.Unlock()
 		}
-		if err == sequence.ErrPending {
-			i.alarms.wakeAt(s, mode.AtOnce)
-		}
-		return line, err
+	}
+	if len(dead) == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for s := range dead {
+		delete(c.byName, s.Name)
+	}
+	c.last.Store(nil)
+	c.gone.Add(did)
+	c.all = slices.DeleteFunc(slices.Clone(c.all), func(s *series) bool { return dead[s] })
+}
+
+// mark notes that the records of these names must be read. It makes a series for each, so that the node knows the
+// record if ZooKeeper loses it.
+func (c *catalog) mark(names []string) {
+	for _, name := range names {
+		c.named(name).mark(true)
 	}
 }
 
-// show returns the line of SEQ, or makes the request wait.
-func (s *series) show(r mode.Request, now int64) (line string, err error) {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	switch {
-	case s.forgotten.Load():
-		return "", errForgotten
-	case s.known.Kind() == record.Sequence:
-		return s.describe(string(r.Name)), nil
-	case s.known != nil, s.absent(now):
-		return "", noSequence(s.Name)
+// markAll notes that all records that the node knows must be read.
+func (c *catalog) markAll() {
+	for _, s := range c.list() {
+		s.mark(false)
 	}
-	_, _, err = s.Wait(r, now, nil)
-	return "", err
 }
 
-// List returns a line for each sequence that this node knows, whose name begins with prefix, and that rights include.
-func (i *Issuer) List(prefix []byte, rights *sequence.Rights) (lines []string) {
-	for _, s := range i.series.list() {
-		if !rights.MayUse([]byte(s.Name)) {
-			continue
-		}
+// goOnAlone lets the node issue what an earlier process held, because ZooKeeper cannot be asked.
+func (c *catalog) goOnAlone() {
+	for _, s := range c.list() {
 		s.Mu.Lock()
-		if s.known.Kind() == record.Sequence && strings.HasPrefix(s.Name, string(prefix)) {
-			lines = append(lines, s.describe(s.Name))
+		if m := s.stocked(); m != nil {
+			m.unread = false
 		}
 		s.Mu.Unlock()
 	}
-	slices.Sort(lines)
-	return lines
 }
 
-// describe returns the line of SEQ. Mu is held.
-func (s *series) describe(name string) string {
-	r := s.known
-	return fmt.Sprintf("name=%s mode=%s start=%d increment=%d max=%d used_percent=%.1f taken=%d salt=%d scatter=%d %s",
-		name, r.Mode, r.Start, r.Increment, r.Max, 100*r.Used(r.Next), max(r.Next, s.highest), r.Salt,
-		r.Scatter, s.mode.Report(new(mode.Use)))
+// flaps reports whether a section was lost twice in a minute (O9).
+func (c *catalog) flaps(now int64) bool {
+	for _, s := range c.list() {
+		s.Mu.Lock()
+		m, ok := s.mode.(*ordered.Section)
+		flaps := ok && m.Flaps(now)
+		s.Mu.Unlock()
+		if flaps {
+			return true
+		}
+	}
+	return false
+}
+
+// maxLookups is the number of unknown names that a node looks up in ZooKeeper in a second.
+const maxLookups = 100
+
+// lookups bounds how many unknown names a node looks up in ZooKeeper in a second.
+type lookups struct {
+	mu    sync.Mutex
+	since int64 // start of the present second, ns of AtMost
+	done  int
+}
+
+// allow reports whether one more name may be looked up in this second.
+func (l *lookups) allow(now int64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now-l.since >= int64(time.Second) {
+		l.since, l.done = now, 0
+	}
+	l.done++
+	return l.done <= maxLookups
 }
