@@ -183,7 +183,7 @@ func (fo *follower) markBuckets(ctx context.Context, most time.Duration) (all bo
 }
 
 // toPutBack returns the number of records that the node knows and has not compared in this incarnation. Those that it
-// still lacks when it has met all cannot be used.
+// still lacks when it has compared all cannot be used.
 func (fo *follower) toPutBack() (n int) {
 	if fo.losses.hasSettled() {
 		return 0

@@ -276,7 +276,7 @@ func (i *Issuer) refuseAll(r *record.Refusal) {
 type catalog struct {
 	mu     sync.RWMutex
 	byName map[string]*series
-	all    []*series   // in the order in which the node met them
+	all    []*series   // in the order in which the node learned of them
 	gone   mode.Totals // of the series that were removed
 	// last is the series that serving has found last, nil for none. It is in byName.
 	last atomic.Pointer[series]

@@ -10,14 +10,14 @@ import (
 
 // listing has the facts that rounds know about this node's place on the list of nodes that may own sections.
 type listing struct {
-	// sawLeaving is the value of owners.IsLeaving at the last call of keepPlace.
+	// sawLeaving is the value of owners.IsLeaving at the last call of keepListed.
 	sawLeaving bool
 	// unlisted: ZooKeeper refuses the list.
 	unlisted bool
 }
 
-// keepPlace follows the list of nodes at each heartbeat, and leaves it when this node gives its sections away.
-func (rs *Rounds) keepPlace(ctx context.Context, followed bool) error {
+// keepListed follows the list of nodes at each heartbeat, and leaves it when this node gives its sections away.
+func (rs *Rounds) keepListed(ctx context.Context, followed bool) error {
 	leaving := rs.issuer.owners.IsLeaving()
 	if !followed && leaving == rs.listing.sawLeaving {
 		return nil
@@ -26,7 +26,7 @@ func (rs *Rounds) keepPlace(ctx context.Context, followed bool) error {
 		rs.listing.sawLeaving, rs.agenda.unfinished = leaving, true // all that this node owns is due
 	}
 	may := func() bool { return rs.follower.round().unconfirmed() == 0 && !rs.issuer.series.flaps(rs.issuer.now()) }
-	err := rs.issuer.owners.Meet(ctx, rs.issuer.cfg.Store, may)
+	err := rs.issuer.owners.KeepListed(ctx, rs.issuer.cfg.Store, may)
 	refused := err != nil && !errors.Is(err, store.ErrUnreachable)
 	if refused && !rs.listing.unlisted {
 		rs.issuer.cfg.Log.Warn("sequences: this node cannot tell others that it may own ordered sequences", "error", err)

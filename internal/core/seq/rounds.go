@@ -165,7 +165,7 @@ func (rs *Rounds) Round(ctx context.Context) (err error) {
 		}
 		current = !told
 	}
-	if err := rs.keepPlace(ctx, followed); err != nil {
+	if err := rs.keepListed(ctx, followed); err != nil {
 		return err
 	}
 	allMarked, err := rs.follower.markBuckets(ctx, rs.agenda.roundTime/2)

@@ -110,7 +110,7 @@ func (s *series) Mode() mode.Issuing { return s.mode }
 // WakeAt makes a round look at the series at this time.
 func (s *series) WakeAt(at int64) { s.alarms.wakeAt(s, at) }
 
-// start returns the mode of a series whose record the node has met just now.
+// start returns the mode of a series whose record the node did not know until now.
 func (s *series) start(m record.Mode) mode.Issuing {
 	switch m {
 	case record.Strict:

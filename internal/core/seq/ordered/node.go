@@ -148,8 +148,8 @@ func (n *Node) takeMove(section string) bool {
 	return n.Others() && n.place(section) != n.own && n.movable.Add(-1) >= 0
 }
 
-// Meet reads the list of the nodes that may own sections, and keeps this node on it while it may.
-func (n *Node) Meet(ctx context.Context, st store.Store, may func() bool) error {
+// KeepListed reads the list of the nodes that may own sections, and keeps this node on it while it may.
+func (n *Node) KeepListed(ctx context.Context, st store.Store, may func() bool) error {
 	if !n.inUse.Load() || n.Pass == nil {
 		return nil
 	}

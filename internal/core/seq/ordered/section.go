@@ -47,7 +47,7 @@ type Section struct {
 	staysUntil int64
 }
 
-// NewSection returns the mode of an ordered sequence that this node has just met, and does not own.
+// NewSection returns the mode of an ordered sequence that this node has just learned of, and does not own.
 func NewSection(s *mode.Series, node *Node) *Section {
 	node.inUse.Store(true)
 	return &Section{Series: s, node: node}
