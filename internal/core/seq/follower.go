@@ -182,8 +182,8 @@ func (fo *follower) markBuckets(ctx context.Context, most time.Duration) (all bo
 	return len(fo.unmarked) == 0, nil
 }
 
-// toPutBack returns the number of records that the node knows and has not compared in this incarnation. Those that it
-// still lacks when it has compared all cannot be used.
+// toPutBack returns the number of records that the node knows, or of which it has blocks in its journal, and that it has
+// not read in this incarnation. Damaged ones that it has read do not count.
 func (fo *follower) toPutBack() (n int) {
 	if fo.losses.hasSettled() {
 		return 0

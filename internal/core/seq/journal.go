@@ -180,14 +180,9 @@ func (rs *Rounds) takeOverJournal(cluster ClusterInfo) (dropped bool) {
 	//mutant:s31-any-journal by TestJournalGoesOn -> goesOn := true
 	goesOn := cluster.Resumed && found.Node == cluster.Self && found.Count >= cluster.Journal
 	rs.issuer.publish(func(p *progress) { p.compareJournal(goesOn && len(found.held) > 0) })
-	if goesOn {
-		rs.goOnWith(found)
+	if !goesOn {
+		return found.Count > 0
 	}
-	return found.Count > 0 && !goesOn
-}
-
-// goOnWith goes on with what the journal had.
-func (rs *Rounds) goOnWith(found journalFound) {
 	// After a boot only the wall clock could count the hold, and it may have stood still while the machine was off.
 	//mutant:s5-over-a-boot by TestHoldOverABoot -> sameBoot := true
 	sameBoot := found.Boot != "" && found.Boot == rs.issuer.cfg.Boot
@@ -206,6 +201,7 @@ func (rs *Rounds) goOnWith(found journalFound) {
 		s.resume(h)
 		s.Mu.Unlock()
 	}
+	return false
 }
 
 // resume notes what an earlier process held of the sequence. It counts when the record is known.
