@@ -14,7 +14,8 @@
 //   - series is one sequence on the node: its record as last known, and the requests that wait. Its mode issues the
 //     values: segment from a stock of positions, strict after each write, ordered while this node is the owner. decide
 //     returns the step that is due, without I/O.
-//   - knowledge is what the node knows of losses of data, as named phases.
+//   - knowledge is what the node knows of losses of data, as named phases, and progress how far it has followed the
+//     changes of operators, and what of that its disk has.
 //
 // What stands in ZooKeeper, and the decisions that need nothing else, are in package record. Package ordered says who
 // may count of an ordered sequence, and package mode what rounds and modes know of each other. The commands of people
