@@ -16,7 +16,7 @@ import (
 //	knewAllAt   It had settled before (S36), so it knew all changes: the hold counts from that time (S5).
 //	saved       The witness file has that, too: operators hear of these changes (S25).
 //
-// The invariant: operators hear of no change, and after no jump of the sequence time, that the witness file lacks. Else
+// The invariant: the witness file has each change and each jump of the sequence time of which operators hear. Else
 // ZooKeeper and all processes could lose it at once. So a disk that hangs keeps operators waiting, and nobody else.
 //
 // For the next process, the witness file has what saved tells of, and the journal has knewAllAt.
@@ -30,8 +30,8 @@ type progress struct {
 	compared, saved *following
 	// knewAllAt is the time at which the last read of /seq of that step was sent, ns of AtMost, longAgoNs for none.
 	knewAllAt int64
-	// saving is what saved becomes when the write of the witness file has succeeded that runs now, nil if none runs.
-	// The last write began at saveBegan, ns of AtMost.
+	// saving is what saved becomes when the present write of the witness file succeeds, nil if none runs. The last
+	// write began at saveBegan, ns of AtMost.
 	saving    *following
 	saveBegan int64
 }
@@ -91,8 +91,8 @@ func (p *progress) saveDue(f *following, now int64) bool {
 // beginSave notes that a write of the witness file begins that will have f.
 func (p *progress) beginSave(f *following, now int64) { p.saving, p.saveBegan = f, now }
 
-// endSave notes that the write has ended. It does not count if the node has seen a loss or another session or cluster
-// meanwhile: now is how far the node would be, nil if it knows no /seq.
+// endSave notes that the write has ended. It does not count if the node has seen a loss, another session or another
+// cluster meanwhile. now is that of follower.following.
 func (p *progress) endSave(succeeded bool, now *following) {
 	f := p.saving
 	p.saving = nil
