@@ -130,11 +130,22 @@ func (v *Verdict) unique(answers []Answer, r Rules) {
 	for _, a := range answers {
 		if a.first <= highest.last() {
 			v.found(unique, "%s; and %s", r.describe(highest), r.describe(a))
+			v.again(highest, a)
 		}
 		if a.last() > highest.last() {
 			highest = a
 		}
 	}
+}
+
+// again counts the IDs of an answer that are also in the other one.
+func (v *Verdict) again(other, a Answer) {
+	at := max(other.Got, a.Got)
+	if v.Again == 0 {
+		v.AgainFrom = at
+	}
+	v.Again += int64(min(a.last(), other.last()) - a.first + 1)
+	v.AgainFrom, v.AgainTo = min(v.AgainFrom, at), max(v.AgainTo, at)
 }
 
 // seen has the highest answers that clients have received up to a moment.
@@ -291,6 +302,8 @@ type Verdict struct {
 	Highest    map[int64]worker.ID // highest ID by worker
 	Violations map[check]int64
 	Findings   []finding // the first five violations of each check
+	// Again is the number of IDs that were issued twice. Clients received them again from AgainFrom to AgainTo.
+	Again, AgainFrom, AgainTo int64
 }
 
 // String returns the verdict in one line.

@@ -17,21 +17,22 @@ var judgeRows = []struct {
 	clients [][]Answer
 	rules   Rules
 	want    []check
+	again   int64 // the IDs that were issued twice
 }{
 	{name: "nothing"},
 	{name: "in order", clients: [][]Answer{{{IDAt(9, 1, 0), 5, 0, 1, 0, 1}, {IDAt(9, 1, 5), 1, 0, 1, 2, 3}}}},
-	{name: "twice by two nodes at once", want: []check{unique}, clients: [][]Answer{
+	{name: "twice by two nodes at once", again: 1, want: []check{unique}, clients: [][]Answer{
 		{{IDAt(9, 1, 0), 1, 0, 1, 0, 9}}, {{IDAt(9, 1, 0), 1, 1, 2, 0, 9}}}},
-	{name: "twice on one connection", want: []check{unique, connOrder, workerOrder, nodeOrder}, clients: [][]Answer{
-		{{IDAt(9, 1, 0), 1, 0, 1, 0, 1}, {IDAt(9, 1, 0), 1, 0, 1, 2, 3}}}},
-	{name: "the end of a stretch twice", want: []check{unique}, clients: [][]Answer{
+	{name: "twice on one connection", again: 1, want: []check{unique, connOrder, workerOrder, nodeOrder},
+		clients: [][]Answer{{{IDAt(9, 1, 0), 1, 0, 1, 0, 1}, {IDAt(9, 1, 0), 1, 0, 1, 2, 3}}}},
+	{name: "the end of a stretch twice", again: 1, want: []check{unique}, clients: [][]Answer{
 		{{IDAt(9, 1, 0), 9, 0, 1, 0, 9}}, {{IDAt(9, 1, 8), 5, 1, 2, 0, 9}}}},
-	{name: "within a long stretch that others follow in", want: []check{unique}, clients: [][]Answer{
+	{name: "within a long stretch that others follow in", again: 2, want: []check{unique}, clients: [][]Answer{
 		{{IDAt(9, 1, 0), 900, 0, 1, 0, 9}}, {{IDAt(9, 1, 3), 1, 1, 2, 0, 9}}, {{IDAt(9, 1, 899), 1, 2, 3, 0, 9}}}},
 	{name: "all of a tick, by two workers of a node", clients: [][]Answer{
 		{{IDAt(9, 1, 0), 8192, 0, 1, 0, 1}, {IDAt(10, 1, 0), 1, 0, 1, 2, 3}},
 	}},
-	{name: "the second worker of a node again by its next holder", want: []check{unique, workerOrder},
+	{name: "the second worker of a node again by its next holder", again: 1, want: []check{unique, workerOrder},
 		clients: [][]Answer{
 			{{IDAt(9, 1, 0), 8192, 0, 1, 0, 1}}, {{IDAt(9, 2, 7), 1, 1, 2, 2, 3}}}},
 	{name: "lower on the connection, answered at once", want: []check{connOrder}, clients: [][]Answer{
@@ -70,7 +71,7 @@ var judgeRows = []struct {
 	{name: "below its bound, another node, another time", clients: [][]Answer{
 		{{IDAt(19, 1, 0), 1, 0, 1, 4, 6}, {IDAt(20, 1, 1), 1, 0, 1, 5, 7}}, {{IDAt(21, 2, 0), 1, 1, 2, 4, 6}}},
 		rules: Rules{Forbidden: []Forbidden{{Span{0, 3, 5}, EpochMs + 20, "past M"}}}},
-	{name: "no ID of the layout", want: []check{times}, clients: [][]Answer{{{-5, 1, 0, 1, 0, 1}}}},
+	{name: "no ID of the layout", again: 1, want: []check{times}, clients: [][]Answer{{{-5, 1, 0, 1, 0, 1}}}},
 }
 
 func TestJudgeFindsEachViolation(t *testing.T) {
@@ -96,6 +97,9 @@ func TestJudgeFindsEachViolation(t *testing.T) {
 			}
 			if !slices.Equal(got, row.want) {
 				t.Errorf("found %v, want %v: %v", got, row.want, v.Findings)
+			}
+			if v.Again != row.again {
+				t.Errorf("%d IDs came again, want %d", v.Again, row.again)
 			}
 		})
 	}
