@@ -34,7 +34,7 @@ func TestPowerCuts(t *testing.T) {
 				end := load(m.node, order)
 				away := cut%2 == 1
 				if away {
-					m.untilLease(2 * time.Minute)
+					m.untilLease(startLimit)
 				}
 				harness.Pass(t.Context(), time.Duration(random.IntN(5000))*time.Millisecond)
 				m.cut()
@@ -73,7 +73,7 @@ func TestPowerCutOfAFullDisk(t *testing.T) {
 	end()
 	m.boot("")
 	// It may end because the disk is full, and is started again until there is space.
-	if !harness.Within(4*time.Minute, func() bool {
+	if !harness.Within(startLimit, func() bool {
 		_, err := m.node.Ask("READY")
 		return err == nil || strings.Contains(m.log(), "INIT: flaked ended")
 	}) {
@@ -86,10 +86,10 @@ func TestPowerCutOfAFullDisk(t *testing.T) {
 	m.node.Get(1) // the site compares it with those before
 }
 
-// untilLease waits until the node in the machine has a lease that outlasts a slow start without ZooKeeper.
+// untilLease waits until the node in the machine has a lease that outlasts a start without ZooKeeper.
 func (m *machine) untilLease(want time.Duration) {
 	m.t.Helper()
-	if !harness.Within(4*time.Minute, func() bool {
+	if !harness.Within(2*want, func() bool {
 		left, err := strconv.ParseInt(m.node.Stat("lease_left_ms"), 10, 64)
 		return err == nil && left >= want.Milliseconds()
 	}) {
