@@ -288,16 +288,17 @@ func load(n *harness.Node, order harness.Sequence) (end func()) {
 	return func() { ids.End(); values.End() }
 }
 
-// behind returns how far the machine's clock is behind the host's.
-func (m *machine) behind() (time.Duration, error) {
+// behind returns how far the machine's clock is behind the host's, if its node answers: least to most, by when the
+// machine may have read its clock.
+func (m *machine) behind() (least, most time.Duration, ok bool) {
 	var status struct {
 		Now int64 `json:"now_ms"`
 	}
+	asked := time.Now()
 	reply, err := m.node.Ask("STATUS")
-	if err == nil {
-		err = json.Unmarshal([]byte(reply), &status)
-	}
-	return time.Since(time.UnixMilli(status.Now)), err
+	ok = err == nil && json.Unmarshal([]byte(reply), &status) == nil
+	shown := time.UnixMilli(status.Now)
+	return asked.Sub(shown), time.Since(shown), ok
 }
 
 // program returns the path of a program, which may be one of root's.
