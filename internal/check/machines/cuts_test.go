@@ -19,8 +19,9 @@ var (
 	seed = flag.Uint64("seed", 1, "of the moments of power cuts")
 )
 
-// TestPowerCuts cuts the power at random moments under load. Every second start finds no ZooKeeper. The site checks at
-// the end that no ID and no value came twice, and that IDs after a cut are above those before.
+// TestPowerCuts cuts the power at random moments under load, also of many sequences. Every second start finds no
+// ZooKeeper. The site checks at the end that no ID and no value came twice, and that IDs after a cut are above those
+// before.
 func TestPowerCuts(t *testing.T) {
 	for _, fs := range []string{"ext4", "xfs"} {
 		t.Run(fs, func(t *testing.T) {
@@ -28,10 +29,10 @@ func TestPowerCuts(t *testing.T) {
 			random := rand.New(rand.NewPCG(*seed, uint64(len(fs))))
 			zk := zktest.Three(t)
 			m := newMachine(harness.NewSite(t, zk.Addr()), fs, "512M")
-			order := m.served()
+			order, many := m.served(), manyAt(m)
 			worker := m.node.Worker()
 			for cut := range *cuts {
-				end := load(m.node, order)
+				end, endMany := load(m.node, order), many.load()
 				away := cut%2 == 1
 				if away {
 					m.untilLease(startLimit)
@@ -39,6 +40,7 @@ func TestPowerCuts(t *testing.T) {
 				harness.Pass(t.Context(), time.Duration(random.IntN(5000))*time.Millisecond)
 				m.cut()
 				end()
+				endMany()
 				if away {
 					for i := range zk.Addrs() {
 						zk.Kill(i)
@@ -50,7 +52,11 @@ func TestPowerCuts(t *testing.T) {
 					t.Fatalf("worker %d after the cut, %d before", w, worker)
 				}
 				m.node.Get(1) // the site compares it with those before
-				t.Logf("cut %d: ready after %.1f s, ZooKeeper away: %t", cut, took.Seconds(), away)
+				gap := many.goOn()
+				t.Logf("cut %d: ready after %.1f s, ZooKeeper away: %t; gaps of up to %d values", cut, took.Seconds(), away, gap)
+				if gap > manyGap {
+					t.Errorf("a gap of %d values", gap)
+				}
 				if away {
 					for i := range zk.Addrs() {
 						zk.Start(i)
@@ -58,6 +64,8 @@ func TestPowerCuts(t *testing.T) {
 					zk.WaitServing(t)
 				}
 			}
+			site := m.node.Site
+			t.Logf("%s; %d values", site.IDs.Judge(harness.Rules{}), len(site.Values.All("")))
 		})
 	}
 }
