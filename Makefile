@@ -211,9 +211,9 @@ machines: ## virtual machines: power cuts, standing still, a resumed snapshot, a
 # As root on Debian the first run builds Kubernetes. Only the compiler needs the network, which the cluster does not have.
 .PHONY: cluster
 cluster: ## the Helm charts in a Kubernetes cluster of three nodes (40 minutes, once 15 more). ONLY=pattern for some tests
-	@zk=$$(scripts/zk-dev.sh install)
+	@$(call prepared,cluster)
+	zk=$$(scripts/zk-dev.sh install --version "$$(scripts/zk-dev.sh versions | awk '{ print $$NF }')")
 	eval "$$zk"
-	$(call prepared,cluster)
 	mkdir -p bin
 	$(GO) test -vet=off -c -o bin/cluster.test ./internal/check/cluster
 	cd internal/check/cluster

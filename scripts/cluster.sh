@@ -97,6 +97,8 @@ certificates() {
   access manager /CN=system:kube-controller-manager
   access scheduler /CN=system:kube-scheduler
   access proxy /CN=system:kube-proxy
+  # ZooKeeper's, and of those who connect to it.
+  certificate zookeeper /CN=zookeeper 'DNS:*.zk.default'
   local n
   for n in $nodes; do access "$n" "/O=system:nodes/CN=system:node:$n" "IP:$net.1${n#n}"; done
 }

@@ -42,6 +42,7 @@ need iptables iptables
 need openssl openssl
 need ip iproute2
 need nsenter util-linux
+need mvn maven
 [[ -x /usr/lib/cni/ptp ]] || packages+=(containernetworking-plugins)
 
 missing=("${packages[@]}")

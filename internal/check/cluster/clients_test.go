@@ -18,7 +18,8 @@ const (
 	pace     = 10 * time.Millisecond
 	attempt  = 500 * time.Millisecond // how long a client of the Service waits for one answer
 	patience = 5 * time.Second        // how long all clients try before they call it a refused ID
-	numbers  = "order"                // a sequence
+	numbers  = "order"                // a sequence in segments
+	ticks    = "ticks"                // an ordered sequence
 )
 
 // clients ask all the time, as the documents say: a client of the Service opens a new connection when a node refuses or
@@ -124,16 +125,15 @@ func insist(ctx context.Context, ask func() error) (failed int, err error) {
 	}
 }
 
-// knowing starts clients that know the address of each node, as Go programs should.
-func (c *clients) knowing(cfg client.Config) {
+// knowing starts Go clients, which should know the address of each node, and are counted as kind. They also ask for
+// values of sequences.
+func (c *clients) knowing(kind string, cfg client.Config, sequences ...string) {
 	site, all := c.site, c.site.Node()
 	cfg.Spread, cfg.Patience = true, patience
-	// Its nodes are not told apart, so only that no value comes twice is judged.
-	site.Values.Made(numbers, "scattered")
 	lib, err := client.New(cfg)
 	must(site.T, err)
 	for range 2 {
-		c.ask("Go client", func(ctx context.Context) (int, error) {
+		c.ask(kind, func(ctx context.Context) (int, error) {
 			a := harness.Answer{Node: uint16(all.ID), Asked: site.IDs.Now()}
 			id, err := lib.Next(ctx)
 			if err == nil {
@@ -143,16 +143,20 @@ func (c *clients) knowing(cfg client.Config) {
 			return 0, err
 		})
 	}
-	sequence := lib.Sequence(numbers)
-	c.ask("Go client, values", func(ctx context.Context) (int, error) {
-		r := order.Request{Name: numbers, Node: all.ID, Sent: site.IDs.Now()}
-		v, err := sequence.Next(ctx)
-		if err == nil {
-			r.First, r.Last, r.Answered = v, v, site.IDs.Now()
-			site.Values.Add(r)
-		}
-		return 0, err
-	})
+	for _, name := range sequences {
+		// Its nodes are not told apart, so of the sequence in segments only that no value comes twice is judged.
+		site.Values.Made(name, map[string]string{numbers: "scattered", ticks: "ordered"}[name])
+		sequence := lib.Sequence(name)
+		c.ask(kind+", values of "+name, func(ctx context.Context) (int, error) {
+			r := order.Request{Name: name, Node: all.ID, Sent: site.IDs.Now()}
+			v, err := sequence.Next(ctx)
+			if err == nil {
+				r.First, r.Last, r.Answered = v, v, site.IDs.Now()
+				site.Values.Add(r)
+			}
+			return 0, err
+		})
+	}
 	context.AfterFunc(c.ctx, lib.Close)
 }
 

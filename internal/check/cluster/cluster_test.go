@@ -37,6 +37,7 @@ const (
 	server  = "https://10.200.0.1:6443"
 	ids     = "ids" // the namespace of a test's release
 	servers = "zk-0.zk.default:2181,zk-1.zk.default:2181,zk-2.zk.default:2181"
+	secured = "zk-0.zk.default:2281,zk-1.zk.default:2281,zk-2.zk.default:2281" // with TLS
 )
 
 func TestMain(m *testing.M) {
@@ -209,28 +210,11 @@ func prepared(t testing.TB) {
 	if _, err := try("kubectl", "get", "statefulset", "zk"); err == nil {
 		return
 	}
+	run(t, "kubectl", "create", "namespace", ids)
 	flaked := harness.Shipped.Binary(t)
 	load(t, image{name: "localhost/pause:1", user: "65535:65535", program: filepath.Join(os.Getenv("FLAKED_TEST_CLUSTER"), "pause"), at: "pause"})
 	for _, tag := range []string{"one", "two"} {
 		load(t, image{name: "localhost/flaked:" + tag, user: "65532:65532", program: flaked, at: "usr/local/bin/flaked", command: "serve"})
 	}
 	zookeepers(t)
-}
-
-// zookeepers starts three servers. Their programs are those of this machine.
-func zookeepers(t testing.TB) {
-	t.Helper()
-	run(t, "kubectl", "create", "configmap", "zookeeper", "--from-file=internal/check/deploy/testdata/zookeeper.sh")
-	text, err := os.ReadFile("testdata/zookeeper.yaml")
-	must(t, err)
-	var mounts, volumes strings.Builder
-	java, _ := filepath.Glob("/etc/java*")
-	for i, dir := range append(java, "/usr", "/bin", "/lib", "/lib64", "/etc/alternatives") {
-		fmt.Fprintf(&mounts, "            - {name: m%d, mountPath: %s, readOnly: true}\n", i, dir)
-		fmt.Fprintf(&volumes, "        - {name: m%d, hostPath: {path: %s}}\n", i, dir)
-	}
-	manifest := strings.NewReplacer("MOUNTS\n", mounts.String(), "VOLUMES\n", volumes.String()).Replace(string(text))
-	_, err = fed(manifest, "kubectl", "apply", "-f", "-")
-	must(t, err)
-	run(t, "kubectl", "rollout", "status", "statefulset/zk", "--timeout=180s")
 }

@@ -30,14 +30,16 @@ func nodes(t testing.TB, name, kind string, values ...string) *release {
 	t.Helper()
 	return install(t, name, "deploy/helm/flaked", "app.kubernetes.io/instance="+name,
 		append([]string{"kind=" + kind, "image.repository=localhost/flaked", "image.tag=one",
-			"zookeeper.servers=" + strings.ReplaceAll(servers, ",", `\,`), "cluster.name=" + name}, values...))
+			"zookeeper.servers=" + escaped(servers), "cluster.name=" + name}, values...))
 }
+
+// escaped returns a value for --set.
+func escaped(value string) string { return strings.ReplaceAll(value, ",", `\,`) }
 
 // install installs a chart in the namespace ids, and waits until all three pods are ready.
 func install(t testing.TB, name, chart, label string, values []string) *release {
 	t.Helper()
 	prepared(t)
-	_, _ = try("kubectl", "create", "namespace", ids) // it may exist
 	r := &release{
 		t: t, site: harness.NewSite(t, strings.ReplaceAll(servers, "default", "default.svc.cluster.local")),
 		name: name, chart: chart, label: label, replicas: 3, values: values,

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -38,7 +37,7 @@ func TestSidecar(t *testing.T) {
 	run(t, "cp", "-rL", "deploy/helm/flaked", chart+"/charts")
 	r := install(t, "webapp", chart, "app.kubernetes.io/name=webapp", []string{
 		"image=localhost/webapp:one", "flaked.image.repository=localhost/flaked", "flaked.image.tag=one",
-		"flaked.zookeeper.servers=" + strings.ReplaceAll(servers, ",", `\,`), "flaked.cluster.name=webapp"})
+		"flaked.zookeeper.servers=" + escaped(servers), "flaked.cluster.name=webapp"})
 	_, err := fed(webService, "kubectl", "apply", "-f", "-")
 	must(t, err)
 	// Without the sequence, the example asks ZooKeeper for it with each order.

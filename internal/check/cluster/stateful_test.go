@@ -27,7 +27,7 @@ func stateful(t *testing.T) *release {
 func (r *release) ask() {
 	r.clients = newClients(r.site)
 	r.clients.through(r.name + ".ids.svc.cluster.local:7609")
-	r.clients.knowing(client.Config{Addrs: r.addresses()})
+	r.clients.knowing("Go client", client.Config{Addrs: r.addresses()}, numbers)
 }
 
 // addresses returns those of the nodes.
@@ -110,13 +110,9 @@ func TestStatefulSet(t *testing.T) {
 		return "ready after " + seconds(took)
 	})
 	r.play(t, "ZooKeeper's pods replaced", func(t *testing.T) string {
-		began := time.Now()
-		run(t, "kubectl", "delete", "pods", "-l", "app=zk")
-		run(t, "kubectl", "rollout", "status", "statefulset/zk", "--timeout=3m")
-		served := time.Since(began)
-		r.connected(t)
+		seen := r.replaced(t)
 		r.same(t, workers)
-		return fmt.Sprintf("ZooKeeper back after %s, all nodes live after %s", seconds(served), seconds(time.Since(began)))
+		return seen
 	})
 	r.play(t, "an upgrade that cannot become healthy", func(t *testing.T) string { return r.unhealthy(t, workers) })
 	r.play(t, "uninstalled and installed with the same volumes", func(t *testing.T) string { return r.reinstalled(t, workers) })
@@ -137,11 +133,17 @@ func (r *release) connected(t testing.TB) {
 	}
 }
 
+// status returns what `flaked status` prints in a pod, also if something is wrong.
+func (r *release) status(flags ...string) string {
+	text, _ := try(append([]string{"kubectl", "--namespace", ids, "exec", names(r.pods(r.t))[0], "-c", "flaked", "--",
+		"/usr/local/bin/flaked", "status"}, flags...)...)
+	return text
+}
+
 // held returns the number of workers in one of these states.
 func (r *release) held(states ...string) (n int) {
 	var status struct{ Workers []struct{ State string } }
-	reply := r.site.Command("status", "--cluster", r.name, "-o", "json")
-	if json.Unmarshal([]byte(reply.Stdout), &status) != nil {
+	if json.Unmarshal([]byte(r.status("-o", "json")), &status) != nil {
 		return -1
 	}
 	for _, w := range status.Workers {

@@ -1,7 +1,7 @@
 #!/bin/sh
 #
-# The entry point of the stand-in for the image zookeeper:3.9: it takes those variables of the
-# published image that docker-compose.yml sets, and runs Debian's ZooKeeper.
+# The entry point of the stand-in for the image zookeeper:3.9: it takes some variables of the
+# published image, and runs Debian's ZooKeeper, or that of FLAKED_ZK_CLASSPATH.
 set -eu
 
 conf=/tmp/zoo.cfg
@@ -17,11 +17,11 @@ conf=/tmp/zoo.cfg
   echo "standaloneEnabled=${ZOO_STANDALONE_ENABLED:-true}"
   echo "admin.enableServer=${ZOO_ADMINSERVER_ENABLED:-true}"
   echo "4lw.commands.whitelist=${ZOO_4LW_COMMANDS_WHITELIST:-srvr}"
-  for server in ${ZOO_SERVERS:-}; do echo "$server"; done
+  for line in ${ZOO_SERVERS:-} ${ZOO_CFG_EXTRA:-}; do echo "$line"; done
 } >"$conf"
 [ -e /data/myid ] || echo "${ZOO_MY_ID:-1}" >/data/myid
 
 j=/usr/share/java
+debian=$j/zookeeper.jar:$j/zookeeper-jute.jar:$j/metrics-core.jar:$j/snappy-java.jar:$j/slf4j-api.jar:$j/slf4j-simple.jar
 exec java -Xmx128m -Dzookeeper.4lw.commands.whitelist="${ZOO_4LW_COMMANDS_WHITELIST:-srvr}" \
-  -cp "$j/zookeeper.jar:$j/zookeeper-jute.jar:$j/metrics-core.jar:$j/snappy-java.jar:$j/slf4j-api.jar:$j/slf4j-simple.jar" \
-  org.apache.zookeeper.server.quorum.QuorumPeerMain "$conf"
+  -cp "${FLAKED_ZK_CLASSPATH:-$debian}" org.apache.zookeeper.server.quorum.QuorumPeerMain "$conf"
