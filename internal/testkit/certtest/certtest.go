@@ -51,9 +51,9 @@ func (ca *CA) Pool() *x509.CertPool {
 // Pair is a certificate and its key, in PEM.
 type Pair struct{ Cert, Key []byte }
 
-// Pair returns a new certificate for localhost, 127.0.0.1 and ::1, and its key. The
+// Pair returns a new certificate for localhost, 127.0.0.1, ::1 and other hosts, and its key. The
 // certificate is for servers and clients. It is valid for 48 hours, which end at until.
-func (ca *CA) Pair(name string, until time.Time) Pair {
+func (ca *CA) Pair(name string, until time.Time, hosts ...string) Pair {
 	ca.t.Helper()
 	key := newKey(ca.t)
 	der := sign(ca.t, &x509.Certificate{
@@ -61,7 +61,7 @@ func (ca *CA) Pair(name string, until time.Time) Pair {
 		NotBefore: until.Add(-48 * time.Hour), NotAfter: until,
 		KeyUsage:    x509.KeyUsageDigitalSignature,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-		DNSNames:    []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		DNSNames:    append([]string{"localhost"}, hosts...), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
 	}, ca.cert, key, ca.key)
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(key)
 	check(ca.t, err)
