@@ -3,12 +3,27 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
+
+// The help of `flaked cluster freeze` says by how much a freeze is longer than the longest lease.
+func TestHelpSaysHowLongAFreezeLasts(t *testing.T) {
+	const day = 24 * time.Hour
+	confirm := limits.DefaultConfirm(limits.DefaultHeartbeat)
+	frozen := coordinator.Cluster{LeaseMs: day.Milliseconds(), ConfirmMs: confirm.Milliseconds()}.Freeze(0)
+	want := fmt.Sprintf("such as %.0f minutes more if that is a day", (millis(frozen.FrozenUntil) - day).Minutes())
+	if help := strings.Join(strings.Fields(clusterFreezeCommand().Description), " "); !strings.Contains(help, want) {
+		t.Errorf("the help does not say %q", want)
+	}
+}
 
 // openStore connects to a cluster's records until the test ends.
 func openStore(t *testing.T, connect, cluster string) store.Store {
