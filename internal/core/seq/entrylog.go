@@ -7,8 +7,7 @@ import (
 	"hash/crc32"
 	"hash/maphash"
 	"maps"
-
-	"github.com/flaked/flaked/internal/core/store"
+	"slices"
 )
 
 // entryLog is a file of the state directory that has one value for each key. A write appends the values that have
@@ -64,7 +63,7 @@ func (l *entryLog) read() (entries, error) {
 	all, end, sum := entries{}, int64(headLen), uint32(0)
 	for {
 		body, next, ok := parseFrame(data[end:], sum)
-		if !ok || json.Unmarshal(body, &all) != nil {
+		if !ok || !all.apply(body) {
 			break
 		}
 		end, sum = end+int64(frameHeadLen+len(body)), next
@@ -73,7 +72,6 @@ func (l *entryLog) read() (entries, error) {
 	if end < least || end == headLen {
 		return nil, errDamagedFile
 	}
-	maps.DeleteFunc(all, func(_ string, value json.RawMessage) bool { return string(value) == "null" })
 	return all, nil
 }
 
@@ -103,14 +101,15 @@ func (l *entryLog) write(changes entries) error {
 	end := l.end
 	l.end = 0 // if this fails, nobody knows what the file has
 	if end == 0 {
-		frame, sum := changes.frame(0)
-		end = int64(headLen + len(frame))
-		if err := l.dir.Replace(l.name, append(head(end), frame...)); err != nil {
+		data, sum := changes.appendFrame(make([]byte, headLen), 0)
+		end = int64(len(data))
+		copy(data, head(end))
+		if err := l.dir.Replace(l.name, data); err != nil {
 			return err
 		}
 		l.most, l.sum, l.prints = 2*end+looseLen, sum, make(map[string]uint64, len(changes))
 	} else {
-		frame, sum := changes.frame(l.sum)
+		frame, sum := changes.appendFrame(nil, l.sum)
 		if err := l.dir.WriteAt(l.name, frame, end, true); err != nil {
 			return err
 		}
@@ -152,12 +151,50 @@ func parseHead(data []byte) (length int64, ok bool) {
 	return length, string(head(length)) == string(data[:headLen])
 }
 
-// frame returns a frame with the entries. before is the checksum of the frame before.
-func (e entries) frame(before uint32) (frame []byte, sum uint32) {
-	body := store.Marshal(e)
-	sum = checksum(body, before)
-	frame = binary.LittleEndian.AppendUint32(make([]byte, 0, frameHeadLen+len(body)), uint32(len(body)))
-	return append(binary.LittleEndian.AppendUint32(frame, sum), body...), sum
+// appendFrame appends a frame with the entries to data: each key and its value, which is empty if the key is removed.
+// before is the checksum of the frame before.
+func (e entries) appendFrame(data []byte, before uint32) (_ []byte, sum uint32) {
+	size := frameHeadLen
+	for key, value := range e {
+		size += 2*binary.MaxVarintLen32 + len(key) + len(value)
+	}
+	begin := len(data) + frameHeadLen
+	data = append(slices.Grow(data, size), make([]byte, frameHeadLen)...)
+	for _, key := range slices.Sorted(maps.Keys(e)) {
+		data = append(binary.AppendUvarint(data, uint64(len(key))), key...)
+		data = append(binary.AppendUvarint(data, uint64(len(e[key]))), e[key]...)
+	}
+	sum = checksum(data[begin:], before)
+	binary.LittleEndian.PutUint32(data[begin-frameHeadLen:], uint32(len(data)-begin))
+	binary.LittleEndian.PutUint32(data[begin-frameHeadLen+4:], sum)
+	return data, sum
+}
+
+// apply makes the changes of a frame's body. The values are parts of it. ok is false if it is none.
+func (e entries) apply(body []byte) (ok bool) {
+	for len(body) > 0 {
+		var key, value []byte
+		if key, body, ok = cutBytes(body); !ok {
+			return false
+		}
+		if value, body, ok = cutBytes(body); !ok {
+			return false
+		}
+		if e[string(key)] = value; len(value) == 0 {
+			delete(e, string(key))
+		}
+	}
+	return true
+}
+
+// cutBytes cuts data after the bytes at its beginning, before which their number stands.
+func cutBytes(data []byte) (first, rest []byte, ok bool) {
+	n, size := binary.Uvarint(data)
+	if size <= 0 || n > uint64(len(data)-size) {
+		return nil, nil, false
+	}
+	end := size + int(n)
+	return data[size:end:end], data[end:], true
 }
 
 // parseFrame returns the body of the frame at the beginning of data. ok is false if there is none.
