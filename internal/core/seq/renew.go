@@ -97,7 +97,10 @@ func (rs *Rounds) planRenewals(rd round, some []*series) (all []renewal) {
 		if m := s.owned(); m != nil && e.At >= m.Until() {
 			m.Lapse(e.At)
 		} else if m != nil {
-			v := m.Last
+			var v mode.View
+			if m.Last != nil {
+				v = *m.Last
+			}
 			v.Cluster, v.ClusterVersion, v.State, v.StateVersion = seen.Cluster, seen.ClusterVersion, seen.State, seen.StateVersion
 			if w := m.NextWrite(v, e); w != nil {
 				all = append(all, renewal{s, v, stepOf(*w, s.Name, v, e.Nonce, e.By)})

@@ -82,8 +82,8 @@ func (rd round) situation(sent timeguard.Moment) mode.Situation {
 // within a session.
 func (rd round) gather(ctx context.Context, s *series, reuse bool) (v view, err error) {
 	s.Mu.Lock()
-	if reuse && !s.Stale { // a new session makes all records stale
-		v.View = s.Last
+	if reuse && !s.Stale && s.Last != nil { // a new session makes all records stale
+		v.View = *s.Last
 	}
 	s.Mu.Unlock()
 	if v.State == nil || rd.losses.finding(v) != record.Good { // not record.Lost: a view from before shows no loss

@@ -224,7 +224,7 @@ func (s *series) takeOver(v view, e mode.Situation, refusal *record.Refusal) {
 
 // drop drops the positions that the node holds, if any.
 func (s *series) drop() {
-	s.Last = mode.View{}
+	s.Last = nil
 	if s.mode != nil {
 		s.mode.Drop()
 	}
@@ -247,7 +247,7 @@ func (s *series) vanish(at int64) {
 		s.journal.wake(s, false)
 	}
 	s.known, s.secret, s.keys, s.mode, s.kept, s.journaled = nil, nil, nil, nil, nil, nil
-	s.Last, s.foundAbsentAt = mode.View{}, at
+	s.Last, s.foundAbsentAt = nil, at
 	s.families.know(s.Name, nil)
 }
 
@@ -258,7 +258,7 @@ func (s *series) know(r record.Record) {
 		//mutant:s30-keeps-another-life by TestWhatIsGivenUpLeavesTheJournal ->
 		s.journal.wake(s, false)
 	}
-	s.Last = mode.View{}
+	s.Last = nil
 	s.values = s.secret.valuesOf(r)
 	s.known, s.highest = &r, max(s.highest, r.Next)
 	s.families.know(s.Name, &r)

@@ -203,7 +203,7 @@ func (s *strict) Wrote(w mode.Write, v mode.View, sent, now int64, err error) (w
 		if w.Keys != nil {
 			s.keys = w.Keys.Entries
 		}
-		s.Last = v.After(w)
+		s.Last = new(v.After(w))
 		if others := s.others(now); others > 0 {
 			//mutant:strict-writes-too-often by TestPausesOfAStrictSequence -> leaveUpTo = min(time.Duration(others)*time.Duration(now-sent), sharedFor)
 			leaveUpTo = min(time.Duration(others)*2*time.Duration(now-sent)+time.Microsecond, sharedFor)

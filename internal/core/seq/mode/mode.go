@@ -84,8 +84,8 @@ type Series struct {
 	Schedule
 	Counts
 	// Last has the records in ZooKeeper, if the next decision needs no read: as the last write left them or, of a
-	// section that this node owns, as they were read since. Else it is the zero value.
-	Last View
+	// section that this node owns, as they were read since. Else it is nil.
+	Last *View
 	// Stale: the record may have changed since it was read: by an operator, or in a loss of data.
 	Stale bool
 }

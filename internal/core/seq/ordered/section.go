@@ -106,7 +106,7 @@ func (m *Section) endLease() {
 	if m.lease.owner != "" {
 		m.Trace.Step("disowns", "name", m.Name, "owner", m.lease.owner)
 	}
-	m.lastEnded, m.lease, m.Last = m.lease.owner, lease{}, mode.View{}
+	m.lastEnded, m.lease, m.Last = m.lease.owner, lease{}, nil
 }
 
 // Lacks does not count requests that can be passed on.
@@ -171,7 +171,7 @@ func (m *Section) Saw(v mode.View, before *record.Record, e mode.Situation) {
 	case !m.lease.survives(v): // another node owns it, or what was held is of an earlier incarnation (O8)
 		m.endLease()
 	default:
-		m.lease.session, m.Last = e.Session, v // the renewal checks the versions of v, which was not read at one moment
+		m.lease.session, m.Last = e.Session, new(v) // a renewal checks the versions: v was not read at one moment
 		m.skipTo(v.Record.From)
 	}
 	if before == nil || before.Nonce != v.Record.Nonce { // the owner lives, or there is another one
@@ -343,7 +343,7 @@ func (m *Section) accept(w mode.Write, v mode.View, sent, now int64) {
 	default:
 		m.add(w.Block)
 	}
-	m.lease, m.Last = newLease(w, sent), v.After(w)
+	m.lease, m.Last = newLease(w, sent), new(v.After(w))
 	m.traceOwner(sent, now)
 	m.counters.wrote()
 	m.Conflicts, m.DueAt = 0, renewAt(sent, m.Known().Hold())
