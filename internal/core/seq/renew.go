@@ -41,8 +41,8 @@ func (s *series) renewsTogether(session int64) bool {
 	return m != nil && m.LeasedIn(session) && !s.Stale && len(s.Waiting) == 0
 }
 
-// renewal is the write of one section.
-type renewal struct {
+// part is the write of one series in a transaction with others.
+type part struct {
 	s *series
 	v mode.View
 	t step
@@ -57,25 +57,7 @@ func (rs *Rounds) renew(ctx context.Context, some []*series) (failed []*series, 
 		if len(all) == 0 {
 			return nil, nil
 		}
-		slot, sent := rs.issuer.cfg.Tenure.Slot(rd.session), rs.issuer.now()
-		ops := append(rs.follower.seen.Checks(), slot.check())
-		var err error
-		for _, r := range all {
-			ops = append(ops, r.t.ops...)
-			if !slot.allows(r.t.Write) {
-				err = mode.ErrNotSent
-			}
-		}
-		if err == nil {
-			for _, r := range all {
-				rd.traceWrite(r.s, r.v, r.t.Write, slot)
-			}
-			err = rs.issuer.cfg.Store.Multi(store.OnSession(ctx, rd.session), ops...)
-		}
-		for _, r := range all {
-			rd.wrote(r.s, r.v, r.t.Write, sent, err)
-		}
-		if !mode.NotMade(err) {
+		if err := rd.commitTogether(ctx, rs.follower.seen.Checks(), all); !mode.NotMade(err) {
 			return nil, err
 		}
 		v, err := rd.look(ctx, nil, false)
@@ -87,8 +69,31 @@ func (rs *Rounds) renew(ctx context.Context, some []*series) (failed []*series, 
 	return some, nil
 }
 
+// commitTogether makes the writes of many series in one transaction, which needs what checks name unchanged, and the
+// node's slot.
+func (rd round) commitTogether(ctx context.Context, checks []store.Op, all []part) (err error) {
+	slot, sent := rd.issuer.cfg.Tenure.Slot(rd.session), rd.issuer.now()
+	ops := append(checks, slot.check())
+	for _, p := range all {
+		ops = append(ops, p.t.ops...)
+		if !slot.allows(p.t.Write) {
+			err = mode.ErrNotSent
+		}
+	}
+	if err == nil {
+		for _, p := range all {
+			rd.traceWrite(p.s, p.v, p.t.Write, slot)
+		}
+		err = rd.issuer.cfg.Store.Multi(store.OnSession(ctx, rd.session), ops...)
+	}
+	for _, p := range all {
+		rd.wrote(p.s, p.v, p.t.Write, sent, err)
+	}
+	return err
+}
+
 // planRenewals returns the writes that are due.
-func (rs *Rounds) planRenewals(rd round, some []*series) (all []renewal) {
+func (rs *Rounds) planRenewals(rd round, some []*series) (all []part) {
 	e := rd.situation(rs.issuer.cfg.Elapsed.Now())
 	seen := rs.follower.seen
 	e.Now = max(e.Now, seen.State.Time)
@@ -103,7 +108,7 @@ func (rs *Rounds) planRenewals(rd round, some []*series) (all []renewal) {
 			}
 			v.Cluster, v.ClusterVersion, v.State, v.StateVersion = seen.Cluster, seen.ClusterVersion, seen.State, seen.StateVersion
 			if w := m.NextWrite(v, e); w != nil {
-				all = append(all, renewal{s, v, stepOf(*w, s.Name, v, e.Nonce, e.By)})
+				all = append(all, part{s, v, stepOf(*w, s.Name, v, e.Nonce, e.By)})
 			}
 		}
 		s.Mu.Unlock()

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
@@ -24,57 +26,106 @@ func (rs *Rounds) giveBack(ctx context.Context) error {
 	return errors.Join(left, rs.giveBackRests(ctx))
 }
 
-func (rs *Rounds) giveBackRests(ctx context.Context) error {
-	rests := rs.collectRests()
-	views, err := rs.lookAtRests(ctx, rests)
-	if err != nil && rs.issuer.outlasts() { // nothing goes back: all of it stays in the journal
-		for k := range rests {
-			rests[k].giveStep = nil
+// returnsInOne is the most records that go back in one transaction, and returnsAtOnce the most that leave the journal
+// before they go back. If the time is over, the journal keeps the others.
+const returnsInOne, returnsAtOnce = 100, 1000
+
+func (rs *Rounds) giveBackRests(ctx context.Context) (err error) {
+	all := rs.collectRests()
+	giving := slices.DeleteFunc(slices.Clone(all.rests), func(r *rest) bool { return r.give.Block.Len() <= 0 })
+	if len(giving) > 0 {
+		err = rs.mayGiveBack()
+	}
+	for some := range slices.Chunk(giving, returnsAtOnce) {
+		if err == nil {
+			err = rs.giveSomeBack(ctx, all, some)
 		}
 	}
-	if saved := rs.saveRests(rests); saved != nil {
+	return errors.Join(err, rs.saveRests(all, nil)) // it has again what could not be given back
+}
+
+// mayGiveBack returns an error if nothing may go back.
+func (rs *Rounds) mayGiveBack() error {
+	rs.follower.noteConnection()
+	rd := rs.follower.round()
+	if rd.session == 0 {
+		return errors.New("ZooKeeper is not connected")
+	}
+	if !rs.follower.joined || rd.losses.seq() == nil || rd.losses.owes() || rd.unconfirmed() > 0 {
+		return errors.New("this node may not write now")
+	}
+	return nil
+}
+
+// giveSomeBack gives some rests back. An error means that no others can be given back.
+func (rs *Rounds) giveSomeBack(ctx context.Context, all remains, some []*rest) error {
+	rd := rs.follower.round()
+	err := rd.each(some, func(some []*rest) error { return rd.planReturns(ctx, some) })
+	if err != nil && rs.issuer.outlasts() { // nothing goes back: it stays in the journal
+		dropReturns(some)
+		return err
+	}
+	if saved := rs.saveRests(all, some); saved != nil {
+		dropReturns(some)
 		return errors.Join(saved, err)
 	}
-	for k, r := range rests {
-		if ctx.Err() != nil { // the time is over: the journal keeps the rest
-			rests[k].giveStep = nil
-		}
-		if rests[k].giveStep == nil {
-			continue
-		}
-		again, failed := rs.follower.round().commit(ctx, r.s, views[k], *r.giveStep)
-		err = errors.Join(err, failed)
-		if again || failed != nil && !errors.Is(failed, store.ErrUnreachable) { // nothing was written
-			rests[k].giveStep = nil
-		}
+	return errors.Join(err, rd.each(some, func(some []*rest) error { return rd.makeReturns(ctx, some) }))
+}
+
+// each calls f for some rests, several times at once.
+func (rd round) each(some []*rest, f func([]*rest) error) error {
+	var group errgroup.Group
+	group.SetLimit(rd.issuer.cfg.Parallel)
+	for some := range slices.Chunk(some, returnsInOne) {
+		group.Go(func() error { return f(some) })
 	}
-	return errors.Join(err, rs.saveRests(rests)) // it has again what could not be given back
+	return group.Wait()
+}
+
+// remains is what a node that stops holds of all sequences.
+type remains struct {
+	rests []*rest
+	// node is the identity of the node in the journal, "" if nothing must be written there. known are the sequences of
+	// which the journal may have an entry.
+	node  string
+	known []*series
 }
 
 // rest has the positions of a sequence that a node holds when it stops.
 type rest struct {
 	s    *series
 	keep held
-	give record.Remainder
-	// canGive: the node could give that back. giveStep is the step that does so. nil: the journal keeps it.
-	canGive  bool
-	giveStep *step
+	give record.Remainder // empty: nothing can be given back
+	// returns: the step of part gives that back. Else the journal keeps it.
+	returns bool
+	part
+}
+
+// dropReturns makes the journal keep some rests.
+func dropReturns(some []*rest) {
+	for _, r := range some {
+		r.returns = false
+	}
 }
 
 // outlasts reports whether what the node holds outlasts the process.
 func (i *Issuer) outlasts() bool { return i.journal != nil && !i.cfg.Tenure.Leaves() }
 
 // collectRests takes what the node holds out of all sequences.
-func (rs *Rounds) collectRests() (all []rest) {
+func (rs *Rounds) collectRests() (all remains) {
 	seconds, values := int64(0), int64(0)
 	if rs.issuer.outlasts() {
 		seconds, values = keepSeconds, keepValues
 	}
+	if rs.issuer.journal != nil {
+		all.known, all.node = rs.issuer.journal.popDue() // the list lacks those that were forgotten
+	}
 	now := rs.issuer.now()
 	for _, s := range rs.issuer.series.list() {
+		all.known = append(all.known, s)
 		s.Mu.Lock()
 		if s.kept != nil {
-			all = append(all, rest{s: s, keep: *s.kept})
+			all.rests = append(all.rests, &rest{s: s, keep: *s.kept})
 		} else if m := s.stocked(); m != nil {
 			keep := *m.held(m.stock.After(0))
 			any := len(keep.Blocks) > 0
@@ -86,9 +137,11 @@ func (rs *Rounds) collectRests() (all []rest) {
 				m.traceBound(m.stock.After(0))
 			}
 			give, may := m.takeRest()
-			give.Block.First = max(give.Block.First, split)
+			if give.Block.First = max(give.Block.First, split); !may {
+				give = record.Remainder{}
+			}
 			if any {
-				all = append(all, rest{s: s, keep: keep, give: give, canGive: may && give.Block.Len() > 0})
+				all.rests = append(all.rests, &rest{s: s, keep: keep, give: give})
 			}
 		}
 		s.Mu.Unlock()
@@ -96,42 +149,79 @@ func (rs *Rounds) collectRests() (all []rest) {
 	return all
 }
 
-// lookAtRests reads the records, and decides which rests can be given back.
-func (rs *Rounds) lookAtRests(ctx context.Context, rests []rest) (views []view, err error) {
-	views = make([]view, len(rests))
-	if !slices.ContainsFunc(rests, func(r rest) bool { return r.canGive }) {
-		return views, nil
+// planReturns reads the records of some rests, and decides which go back.
+func (rd round) planReturns(ctx context.Context, some []*rest) error {
+	dropReturns(some)
+	paths := []string{record.ClusterPath, record.StatePath}
+	for _, r := range some {
+		paths = append(paths, record.Path(r.s.Name))
 	}
-	rs.follower.noteConnection()
-	rd := rs.follower.round()
-	if rd.session == 0 {
-		return views, errors.New("ZooKeeper is not connected")
+	if err := rd.issuer.cfg.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
+		return err
 	}
-	if !rs.follower.joined || rd.losses.seq() == nil || rd.losses.owes() || rd.unconfirmed() > 0 {
-		return views, errors.New("this node may not write now")
+	sent := rd.issuer.now()
+	found, err := rd.issuer.cfg.Store.GetAll(ctx, paths...)
+	if err != nil {
+		return err
 	}
-	for k, r := range rests {
-		if !r.canGive {
-			continue
-		}
-		v, err := rd.look(ctx, r.s, true)
-		if err != nil {
-			return views, err
-		}
-		if rd.losses.finding(v) != record.Good || v.Record == nil {
-			continue
-		}
-		if after, possible := v.Record.ReturnOf(r.give, v.Incarnation()); possible {
-			w := mode.Write{Write: record.Write{Record: after}}
-			st := stepOf(w, r.s.Name, v.View, rs.issuer.cfg.Nonce(), rs.issuer.cfg.By)
-			rests[k].giveStep, views[k] = &st, v
+	v := view{View: mode.View{SentAt: sent, AnsweredAt: rd.issuer.cfg.Elapsed.Now()}}
+	if v.Found, err = record.ParseFound(found[:2]); err != nil {
+		return err
+	}
+	if rd.losses.finding(v) != record.Good {
+		return nil
+	}
+	for k, r := range some {
+		found := found[2+k]
+		if was, err := record.Parse(found.Data); found.Found && err == nil {
+			v.Record, v.Stat = &was, found.Stat
+			r.plan(v.View, rd.issuer.cfg.Nonce(), rd.issuer.cfg.By)
 		}
 	}
-	return views, nil
+	return nil
 }
 
-// saveRests writes what the node keeps into the journal: all that is not given back.
-func (rs *Rounds) saveRests(rests []rest) error {
+// plan decides whether the rest goes back, by what was read.
+func (r *rest) plan(v mode.View, nonce, by string) {
+	after, possible := v.Record.ReturnOf(r.give, v.Incarnation())
+	if r.returns = possible; possible {
+		r.part = part{r.s, v, stepOf(mode.Write{Write: record.Write{Record: after}}, r.s.Name, v, nonce, by)}
+	}
+}
+
+// makeReturns gives some rests back in one transaction, as planned. If something has changed since, it reads again.
+func (rd round) makeReturns(ctx context.Context, some []*rest) error {
+	for range maxConflicts {
+		some = slices.DeleteFunc(slices.Clone(some), func(r *rest) bool { return !r.returns })
+		if len(some) == 0 {
+			return nil
+		}
+		if ctx.Err() != nil {
+			dropReturns(some)
+			return errors.New("the time is over")
+		}
+		var parts []part
+		for _, r := range some {
+			parts = append(parts, r.part)
+		}
+		err := rd.commitTogether(ctx, some[0].v.Checks(), parts)
+		switch {
+		case mode.NotMade(err):
+			err = rd.planReturns(ctx, some)
+		case err == nil, errors.Is(err, store.ErrUnreachable): // it may have been made
+			return err
+		}
+		if err != nil {
+			dropReturns(some)
+			return err
+		}
+	}
+	dropReturns(some)
+	return nil
+}
+
+// saveRests writes what the node keeps of some rests into the journal, nil for all: what is not given back.
+func (rs *Rounds) saveRests(all remains, some []*rest) error {
 	j := rs.issuer.journal
 	if j == nil {
 		return nil
@@ -140,22 +230,25 @@ func (rs *Rounds) saveRests(rests []rest) error {
 		return rs.inTime(j.remove)
 	}
 	return rs.inTime(func() error {
-		due, node := j.popDue()
-		if node == "" {
+		if all.node == "" {
 			return nil
 		}
 		changes := entries{}
-		for _, s := range append(due, rs.issuer.series.list()...) { // the list lacks those that were forgotten
-			changes[s.Name] = nil
-		}
-		for _, r := range rests {
-			//mutant:s33-given-back-and-kept by seqsim -> if false {
-			if r.giveStep != nil { // out of the journal before it is returned (S33)
-				r.keep = r.keep.below(r.give.Block.First)
+		if some == nil || j.log.isBlank() {
+			for _, s := range all.known {
+				changes[s.Name] = nil
 			}
-			changes[r.s.Name] = r.keep.entry()
+			some = all.rests
 		}
-		return rs.issuer.writeJournal(changes, node, rs.issuer.progress.Load().knewAllAt)
+		for _, r := range some {
+			keep := r.keep
+			//mutant:s33-given-back-and-kept by seqsim -> if false {
+			if r.returns { // out of the journal before it is returned (S33)
+				keep = keep.below(r.give.Block.First)
+			}
+			changes[r.s.Name] = keep.entry()
+		}
+		return rs.issuer.writeJournal(changes, all.node, rs.issuer.progress.Load().knewAllAt)
 	})
 }
 

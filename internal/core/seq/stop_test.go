@@ -1,0 +1,78 @@
+package seq
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/flaked/flaked/internal/testkit/memzk"
+)
+
+// newMany returns a stage with a node that has a journal, and so many sequences in use.
+func newMany(t *testing.T, n int) (s *stage, a *actor, names []string) {
+	s, a = newJournaled(t)
+	for k := range n {
+		names = append(names, fmt.Sprint("name", k))
+		s.create(names[k], plain(), settings(1000))
+		a.ask(names[k], 1, false).first()
+	}
+	s.run(5 * time.Second)
+	return s, a, names
+}
+
+// lacking returns the names of which positions are missing: the node does not have them, and ZooKeeper does not give
+// them. kept is the number of names of which the node holds more than a stop leaves.
+func lacking(s *stage, a *actor, names []string) (lacks []string, kept int) {
+	for _, name := range names {
+		a.ask(name, 1, false).first()
+		if stock := &a.segmentOf(name).stock; stock.Tail().End != s.view(name).Record.Next {
+			lacks = append(lacks, name)
+		} else if stock.Left() > keepValues {
+			kept++
+		}
+	}
+	return lacks, kept
+}
+
+// A node gives the rests of many sequences back in few transactions. Somebody raises a next value meanwhile, so that
+// each of them is made a second time, without that sequence.
+func TestStopGivesRestsBackTogether(t *testing.T) {
+	s, a, names := newMany(t, 2*returnsInOne+50)
+	writes, raised := 0, names[returnsInOne/2]
+	a.calls = func(c memzk.Call) memzk.Fault {
+		if c.Op == "multi" {
+			if writes++; writes == 1 {
+				s.setNext(raised, 500)
+			}
+		}
+		return memzk.NoFault
+	}
+	if err := a.is.giveBack(context.Background()); err != nil || writes != 2*3 {
+		t.Errorf("%d transactions, %v", writes, err)
+	}
+	a.again(true)
+	if lacks, kept := lacking(s, a, names); len(lacks) > 0 || kept > 1 {
+		t.Errorf("positions of %v are missing, and %d rests were not given back", lacks, kept)
+	}
+	if got := a.ask(raised, 1, false).first(); got <= 500 {
+		t.Errorf("%s goes on with %d", raised, got)
+	}
+}
+
+// The time is over after the first of many transactions. The journal keeps the rests of the others.
+func TestStopKeepsTheRestsForWhichItHasNoTime(t *testing.T) {
+	s, a, names := newMany(t, 2*returnsInOne+50)
+	ctx, cancel := context.WithCancel(context.Background())
+	a.store.SetDone(func(c memzk.Call, _, _ error) {
+		if c.Op == "multi" {
+			cancel()
+		}
+	})
+	err := a.is.giveBack(ctx)
+	a.store.SetDone(nil)
+	a.again(true)
+	if lacks, kept := lacking(s, a, names); len(lacks) > 0 || kept < returnsInOne || err == nil {
+		t.Errorf("positions of %v are missing, and %d rests were not given back: %v", lacks, kept, err)
+	}
+}
