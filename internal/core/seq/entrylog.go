@@ -8,6 +8,8 @@ import (
 	"hash/maphash"
 	"maps"
 	"slices"
+
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // entryLog is a file of the state directory that has one value for each key. A write appends the values that have
@@ -33,8 +35,12 @@ type entryLog struct {
 	prints map[string]uint64
 }
 
-// entries are values in JSON by their keys. A nil value removes the key.
-type entries map[string]json.RawMessage
+// entries are changes of values by their keys. A value is JSON, as []byte, or what becomes JSON when it is written: so
+// JSON of a hundred thousand records is in memory once. nil removes the key.
+type entries map[string]any
+
+// content is the values of a file in JSON, by their keys.
+type content map[string]json.RawMessage
 
 const (
 	logMagic     = 0xf1a3ed01
@@ -50,7 +56,7 @@ var errDamagedFile = errors.New("damaged")
 func (l *entryLog) isBlank() bool { return l.end == 0 }
 
 // read returns the content of the file. The error is fs.ErrNotExist if there is no file.
-func (l *entryLog) read() (entries, error) {
+func (l *entryLog) read() (content, error) {
 	l.end = 0
 	data, err := l.dir.ReadFile(l.name)
 	if err != nil {
@@ -60,7 +66,7 @@ func (l *entryLog) read() (entries, error) {
 	if !ok {
 		return nil, errDamagedFile
 	}
-	all, end, sum := entries{}, int64(headLen), uint32(0)
+	all, end, sum := content{}, int64(headLen), uint32(0)
 	for {
 		body, next, ok := parseFrame(data[end:], sum)
 		if !ok || !all.apply(body) {
@@ -77,12 +83,18 @@ func (l *entryLog) read() (entries, error) {
 
 // differing removes from changes what the file has already.
 func (l *entryLog) differing(changes entries) entries {
-	maps.DeleteFunc(changes, func(key string, value json.RawMessage) bool {
+	for key, value := range changes {
 		if l.isBlank() {
-			return value == nil
+			if value == nil {
+				delete(changes, key)
+			}
+			continue
 		}
-		return l.prints[key] == fingerprint(value)
-	})
+		data := marshal(value)
+		if changes[key] = data; l.prints[key] == fingerprint(data) {
+			delete(changes, key)
+		}
+	}
 	return changes
 }
 
@@ -101,15 +113,16 @@ func (l *entryLog) write(changes entries) error {
 	end := l.end
 	l.end = 0 // if this fails, nobody knows what the file has
 	if end == 0 {
-		data, sum := changes.appendFrame(make([]byte, headLen), 0)
+		l.prints = make(map[string]uint64, len(changes))
+		data, sum := l.appendFrame(make([]byte, headLen), changes, 0)
 		end = int64(len(data))
 		copy(data, head(end))
 		if err := l.dir.Replace(l.name, data); err != nil {
 			return err
 		}
-		l.most, l.sum, l.prints = 2*end+looseLen, sum, make(map[string]uint64, len(changes))
+		l.most, l.sum = 2*end+looseLen, sum
 	} else {
-		frame, sum := changes.appendFrame(nil, l.sum)
+		frame, sum := l.appendFrame(nil, changes, l.sum)
 		if err := l.dir.WriteAt(l.name, frame, end, true); err != nil {
 			return err
 		}
@@ -118,11 +131,6 @@ func (l *entryLog) write(changes entries) error {
 		// the file is only checked less.
 		if err := l.dir.WriteAt(l.name, head(end), 0, false); err != nil {
 			return err
-		}
-	}
-	for key, value := range changes {
-		if l.prints[key] = fingerprint(value); value == nil {
-			delete(l.prints, key)
 		}
 	}
 	if end <= l.most {
@@ -151,18 +159,21 @@ func parseHead(data []byte) (length int64, ok bool) {
 	return length, string(head(length)) == string(data[:headLen])
 }
 
-// appendFrame appends a frame with the entries to data: each key and its value, which is empty if the key is removed.
-// before is the checksum of the frame before.
-func (e entries) appendFrame(data []byte, before uint32) (_ []byte, sum uint32) {
-	size := frameHeadLen
-	for key, value := range e {
-		size += 2*binary.MaxVarintLen32 + len(key) + len(value)
-	}
+// appendFrame appends a frame with the changes to data: each key and its value, which is empty if the key is removed. It
+// notes their fingerprints. before is the checksum of the frame before.
+func (l *entryLog) appendFrame(data []byte, changes entries, before uint32) (_ []byte, sum uint32) {
 	begin := len(data) + frameHeadLen
-	data = append(slices.Grow(data, size), make([]byte, frameHeadLen)...)
-	for _, key := range slices.Sorted(maps.Keys(e)) {
+	data = append(data, make([]byte, frameHeadLen)...)
+	for k, key := range slices.Sorted(maps.Keys(changes)) {
+		value := marshal(changes[key])
+		if l.prints[key] = fingerprint(value); value == nil {
+			delete(l.prints, key)
+		}
+		if need := 2*binary.MaxVarintLen32 + len(key) + len(value); need > cap(data)-len(data) {
+			data = slices.Grow(data, need*(len(changes)-k)) // the other entries are about as long
+		}
 		data = append(binary.AppendUvarint(data, uint64(len(key))), key...)
-		data = append(binary.AppendUvarint(data, uint64(len(e[key]))), e[key]...)
+		data = append(binary.AppendUvarint(data, uint64(len(value))), value...)
 	}
 	sum = checksum(data[begin:], before)
 	binary.LittleEndian.PutUint32(data[begin-frameHeadLen:], uint32(len(data)-begin))
@@ -170,8 +181,19 @@ func (e entries) appendFrame(data []byte, before uint32) (_ []byte, sum uint32) 
 	return data, sum
 }
 
+// marshal returns the JSON of a value, nil for nil.
+func marshal(value any) []byte {
+	switch v := value.(type) {
+	case nil:
+		return nil
+	case []byte:
+		return v
+	}
+	return store.Marshal(value)
+}
+
 // apply makes the changes of a frame's body. The values are parts of it. ok is false if it is none.
-func (e entries) apply(body []byte) (ok bool) {
+func (c content) apply(body []byte) (ok bool) {
 	for len(body) > 0 {
 		var key, value []byte
 		if key, body, ok = cutBytes(body); !ok {
@@ -180,8 +202,8 @@ func (e entries) apply(body []byte) (ok bool) {
 		if value, body, ok = cutBytes(body); !ok {
 			return false
 		}
-		if e[string(key)] = value; len(value) == 0 {
-			delete(e, string(key))
+		if c[string(key)] = value; len(value) == 0 {
+			delete(c, string(key))
 		}
 	}
 	return true

@@ -35,30 +35,32 @@ func (l *entryLog) put(t *testing.T, words ...string) {
 	}
 }
 
-// content returns what a new process reads in a file.
-func content(data []byte) (string, error) {
+// contentIn returns what a new process reads in a file.
+func contentIn(data []byte) (string, error) {
 	all, err := newLog(&memDir{files: map[string][]byte{journalName: data}}).read()
 	return all.String(), err
 }
 
-func (e entries) String() string { return fmt.Sprintf("%s", map[string]json.RawMessage(e)) }
+func (c content) String() string { return fmt.Sprintf("%s", map[string]json.RawMessage(c)) }
+
+func (e entries) String() string { return fmt.Sprintf("%s", map[string]any(e)) }
 
 // Somebody changes a byte of the file, or cuts it: a part of it would have positions that were issued since.
 func TestDamagedLogIsUseless(t *testing.T) {
 	dir := &memDir{}
 	newLog(dir).put(t, "a", "first", "b", "second", "a", "third", "c", "fourth", "c", "")
 	data := dir.files[journalName]
-	whole, err := content(data)
+	whole, err := contentIn(data)
 	if want := entriesOf("a", "third", "b", "second").String(); whole != want || err != nil {
 		t.Fatal(whole, err)
 	}
 	for k := range data {
-		if got, err := content(data[:k]); err == nil {
+		if got, err := contentIn(data[:k]); err == nil {
 			t.Errorf("cut at %d: %s", k, got)
 		}
 		damaged := bytes.Clone(data)
 		damaged[k] ^= 1
-		if got, err := content(damaged); err == nil {
+		if got, err := contentIn(damaged); err == nil {
 			t.Errorf("with another byte %d: %s", k, got)
 		}
 	}
@@ -71,15 +73,15 @@ func TestTornAppendLeavesTheEntriesOfBefore(t *testing.T) {
 	l := newLog(dir)
 	l.put(t, "a", "first", "b", "second")
 	data := dir.files[journalName]
-	before, _ := content(data)
+	before, _ := contentIn(data)
 	l.put(t, "a", "third")
 	full := dir.files[journalName]
-	after, _ := content(full)
+	after, _ := contentIn(full)
 	for from := len(data); from <= len(full); from++ {
 		for end := from; end <= len(full); end++ {
 			torn := append(bytes.Clone(data), make([]byte, end-len(data))...)
 			copy(torn[from:], full[from:end])
-			got, err := content(torn)
+			got, err := contentIn(torn)
 			if want := map[bool]string{false: before, true: after}[from == len(data) && end == len(full)]; got != want || err != nil {
 				t.Fatalf("bytes %d to %d are on the disk: %s, %v", from, end, got, err)
 			}
@@ -96,8 +98,8 @@ func TestFramesOfADeletedFileDoNotCount(t *testing.T) {
 	l = newLog(dir)
 	l.put(t, "a", "third")
 	data := dir.files[journalName]
-	want, _ := content(data)
-	if got, err := content(append(bytes.Clone(data), old[len(data):]...)); got != want || err != nil {
+	want, _ := contentIn(data)
+	if got, err := contentIn(append(bytes.Clone(data), old[len(data):]...)); got != want || err != nil {
 		t.Errorf("%s, %v", got, err)
 	}
 }

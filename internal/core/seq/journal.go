@@ -64,7 +64,7 @@ type journalHead struct {
 // journalFound is the content of the file: besides its head, an entry of held for each sequence, by its name.
 type journalFound struct {
 	journalHead
-	held entries
+	held content
 }
 
 // held has the positions of a sequence that the next process may issue.
@@ -418,11 +418,11 @@ func (s *segment) boundFor(need, margin int64) int64 {
 }
 
 // entry returns the entry of the journal, nil if there is nothing to keep.
-func (h *held) entry() json.RawMessage {
+func (h *held) entry() any {
 	if h == nil || len(h.Blocks) == 0 {
 		return nil
 	}
-	return store.Marshal(h)
+	return h
 }
 
 // held returns what the journal must have if this bound counts.

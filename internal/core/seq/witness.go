@@ -175,7 +175,7 @@ func (f *witnessFile) load() (w Witness, ok bool) {
 	return w, err == nil
 }
 
-func parseWitness(all entries) (w Witness, err error) {
+func parseWitness(all content) (w Witness, err error) {
 	w.Records, w.Keys = make(map[string]*record.Record, len(all)), make(map[string][]byte)
 	for key, value := range all {
 		name, isRecord := strings.CutPrefix(key, recordPrefix)
@@ -217,7 +217,7 @@ func (f *witnessFile) save(w Witness) error {
 	changes := entries{"": store.Marshal(w)}
 	for name, r := range w.Records {
 		if f.log.isBlank() || f.last.Records[name] != r {
-			changes[recordPrefix+name] = store.Marshal(r)
+			changes[recordPrefix+name] = r
 		}
 	}
 	for name, keys := range w.Keys {
