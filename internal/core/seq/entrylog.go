@@ -47,7 +47,7 @@ const (
 	headLen      = 16
 	frameHeadLen = 8
 	// looseLen is a length that each file may have. Only a longer one is replaced because it is long.
-	looseLen = 1 << 20
+	looseLen = 64 << 10
 )
 
 var errDamagedFile = errors.New("damaged")
