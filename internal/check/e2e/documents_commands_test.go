@@ -216,10 +216,6 @@ done`: {},
 	`bin/flaked get --addr unix:/tmp/flaked.sock`: {prints: oneID},
 	`redis-cli -p 7609`: {stdin: typedLines, answers: answers,
 		shown: func(out string) string { return shape(asRedis.ReplaceAllString(out, "")) }},
-	`for port in 7609 7619; do
-  id=$(printf 'GET\n' | nc -N -w 1 127.0.0.1 $port)
-  case $id in [0-9]*) echo "$id"; break ;; esac
-done`: {prints: oneID},
 }
 
 // asRedis matches what redis-cli prints on a terminal only.
