@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/check/order"
+	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/testkit/harness"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
@@ -50,7 +51,7 @@ func TestMachineThatStandsStill(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			kernelRoot(t)
 			site := unchecked(t)
-			flags := []string{"--layout", twoWorkers, "--lease", "10s", "--heartbeat", "1s", "--confirm-time", "4s"}
+			flags := []string{"--layout", twoWorkers, "--lease", "15s", "--heartbeat", "1s", "--confirm-time", "4s"}
 			site.Flags = append([]string{"--bootstrap", "--admin", "off"}, flags...)
 			nodes := site.OnPorts(2)
 			other, heir := nodes[0], nodes[1]
@@ -78,7 +79,7 @@ func TestMachineThatStandsStill(t *testing.T) {
 			}) {
 				t.Fatal("the machine answers as if it had a worker")
 			}
-			heir.Stop() // from now on only its clock keeps the machine from the worker
+			heir.Stop() // when its lease has expired, only its clock keeps the machine from the worker
 			m.regainsWorker(row.setting, row.leaps)
 			harness.Pass(t.Context(), 10*time.Second)
 			for _, end := range ends {
@@ -93,13 +94,13 @@ func TestMachineThatStandsStill(t *testing.T) {
 	}
 }
 
-// regainsWorker has chrony set the machine's clock, and waits until the node serves again. It fails the test if the
-// clock was right before, if it leaps unless leaps is set, or does not if it is, and if the node serves while its clock
-// is more than 5 s behind.
+// regainsWorker has chrony set the machine's clock, and waits until the node serves again. It fails the test if a node
+// could have served before, if the clock leaps unless leaps is set, or does not if it is, and if the node serves while
+// its clock is further behind than a node tolerates.
 func (m *machine) regainsWorker(setting string, leaps bool) {
 	m.t.Helper()
 	var before time.Duration
-	if !harness.Within(time.Minute, func() (ok bool) { before, _, ok = m.behind(); return ok }) || before < 10*time.Second {
+	if !harness.Within(time.Minute, func() (ok bool) { before, _, ok = m.behind(); return ok }) || before <= limits.ClocksAgree {
 		m.t.Fatalf("the machine's clock is %s behind: it did not stand still", before)
 	}
 	m.does("chrony "+clock(m.t)+","+setting, "")
@@ -119,7 +120,7 @@ func (m *machine) regainsWorker(setting string, leaps bool) {
 	if leapt > time.Second != leaps {
 		m.t.Errorf("the clock has leapt by %s", leapt)
 	}
-	if behind > 5*time.Second {
+	if behind > limits.ClocksAgree {
 		m.t.Errorf("the node serves while its clock is %s behind", behind)
 	}
 	m.t.Logf("the clock was %.1f s behind; the node served after %.0f s, %.1f to %.1f s behind", before.Seconds(),
