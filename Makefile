@@ -201,7 +201,7 @@ endef
 
 # As root on Debian the first run installs QEMU and unpacks a kernel.
 .PHONY: machines
-machines: ## virtual machines: power cuts, standing still, a resumed snapshot, a clone (20 minutes). CUTS=20 on each filesystem, ONLY='PowerCuts'
+machines: ## virtual machines: power cuts, standing still, a resumed snapshot, a clone (half an hour). CUTS=20 on each filesystem, ONLY='PowerCuts'
 	@zk=$$(scripts/zk-dev.sh install)
 	eval "$$zk"
 	$(call prepared,machines)
