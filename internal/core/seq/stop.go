@@ -37,8 +37,12 @@ func (rs *Rounds) giveBackRests(ctx context.Context) (err error) {
 		err = rs.mayGiveBack()
 	}
 	for some := range slices.Chunk(giving, returnsAtOnce) {
-		if err == nil {
-			err = rs.giveSomeBack(ctx, all, some)
+		if err != nil {
+			break
+		}
+		var saved bool
+		if saved, err = rs.giveSomeBack(ctx, all, some); !saved {
+			return err // that write may still run, and there must be no other beside it
 		}
 	}
 	return errors.Join(err, rs.saveRests(all, nil)) // it has again what could not be given back
@@ -57,19 +61,19 @@ func (rs *Rounds) mayGiveBack() error {
 	return nil
 }
 
-// giveSomeBack gives some rests back. An error means that no others can be given back.
-func (rs *Rounds) giveSomeBack(ctx context.Context, all remains, some []*rest) error {
+// giveSomeBack gives some rests back. An error means that no others can be given back. saved is false if the journal
+// could not be written. Then nothing goes back.
+func (rs *Rounds) giveSomeBack(ctx context.Context, all remains, some []*rest) (saved bool, err error) {
 	rd := rs.follower.round()
-	err := rd.each(some, func(some []*rest) error { return rd.planReturns(ctx, some) })
+	err = rd.each(some, func(some []*rest) error { return rd.planReturns(ctx, some) })
 	if err != nil && rs.issuer.outlasts() { // nothing goes back: it stays in the journal
 		dropReturns(some)
-		return err
+		return true, err
 	}
-	if saved := rs.saveRests(all, some); saved != nil {
-		dropReturns(some)
-		return errors.Join(saved, err)
+	if unsaved := rs.saveRests(all, some); unsaved != nil {
+		return false, errors.Join(unsaved, err)
 	}
-	return errors.Join(err, rd.each(some, func(some []*rest) error { return rd.makeReturns(ctx, some) }))
+	return true, errors.Join(err, rd.each(some, func(some []*rest) error { return rd.makeReturns(ctx, some) }))
 }
 
 // each calls f for some rests, several times at once.

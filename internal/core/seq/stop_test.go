@@ -3,9 +3,13 @@ package seq
 import (
 	"context"
 	"fmt"
+	"maps"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
@@ -75,4 +79,48 @@ func TestStopKeepsTheRestsForWhichItHasNoTime(t *testing.T) {
 	if lacks, kept := lacking(s, a, names); len(lacks) > 0 || kept < returnsInOne || err == nil {
 		t.Errorf("positions of %v are missing, and %d rests were not given back: %v", lacks, kept, err)
 	}
+}
+
+// stuckDir is a state directory of which all writes hang until goOn is closed. running is their number, and most the
+// most at one time.
+type stuckDir struct {
+	memDir
+	goOn          chan struct{}
+	running, most atomic.Int32
+}
+
+func (d *stuckDir) hang() {
+	d.most.Store(max(d.most.Load(), d.running.Add(1)))
+	<-d.goOn
+	d.running.Add(-1)
+}
+
+func (d *stuckDir) Replace(name string, data []byte) error {
+	d.hang()
+	return d.memDir.Replace(name, data)
+}
+
+func (d *stuckDir) WriteAt(name string, data []byte, at int64, sync bool) error {
+	d.hang()
+	return d.memDir.WriteAt(name, data, at, sync)
+}
+
+// The disk hangs from when a node that stops takes out of its journal what it gives back. It waits once, and begins no
+// other write of the journal beside that one.
+func TestStopOnADiskThatHangsWritesTheJournalOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, a, _ := newMany(t, 3)
+		dir := &stuckDir{goOn: make(chan struct{}), memDir: memDir{files: maps.Clone(a.dir.files)}}
+		a.is.issuer.journal.log.dir = dir
+		began := time.Now()
+		err := a.is.giveBack(context.Background())
+		if took := time.Since(began); took != limits.Round || err == nil {
+			t.Errorf("it takes %s: %v", took, err)
+		}
+		close(dir.goOn)
+		a.is.Wait()
+		if n := dir.most.Load(); n != 1 {
+			t.Errorf("%d writes at once", n)
+		}
+	})
 }
