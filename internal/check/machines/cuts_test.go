@@ -29,10 +29,10 @@ func TestPowerCuts(t *testing.T) {
 			random := rand.New(rand.NewPCG(*seed, uint64(len(fs))))
 			zk := zktest.Three(t)
 			m := newMachine(harness.NewSite(t, zk.Addr()), fs, "512M")
-			order, many := m.served(), manyAt(m)
+			order, names := m.served(), manyAt(m)
 			worker := m.node.Worker()
 			for cut := range *cuts {
-				end, endMany := load(m.node, order), many.load()
+				end, endNames := load(m.node, order), names.load()
 				away := cut%2 == 1
 				if away {
 					m.untilLease(startLimit)
@@ -40,7 +40,7 @@ func TestPowerCuts(t *testing.T) {
 				harness.Pass(t.Context(), time.Duration(random.IntN(5000))*time.Millisecond)
 				m.cut()
 				end()
-				endMany()
+				endNames()
 				if away {
 					for i := range zk.Addrs() {
 						zk.Kill(i)
@@ -52,7 +52,7 @@ func TestPowerCuts(t *testing.T) {
 					t.Fatalf("worker %d after the cut, %d before", w, worker)
 				}
 				m.node.Get(1) // the site compares it with those before
-				gap := many.goOn()
+				gap := names.goOn()
 				t.Logf("cut %d: ready after %.1f s, ZooKeeper away: %t; gaps of up to %d values", cut, took.Seconds(), away, gap)
 				if gap > manyGap {
 					t.Errorf("a gap of %d values", gap)
