@@ -118,6 +118,9 @@ type agenda struct {
 	unfinished bool
 	// rung are the series whose alarms have rung since a round last looked for work.
 	rung []*series
+	// round counts the rounds. woken: the present one has taken a wake, and hands it to the next one.
+	round int64
+	woken bool
 	// roundTime is the time after which a round begins no more work. Each read of /seq sets it.
 	roundTime time.Duration
 }

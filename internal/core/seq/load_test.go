@@ -3,6 +3,7 @@ package seq
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,6 +79,33 @@ func TestRequestsAreWokenAlthoughZooKeeperIsSlow(t *testing.T) {
 			c.again()
 		}
 		s.now += 100
+	}
+}
+
+// A node that has started reads all records. A request that comes meanwhile does not wait for them.
+func TestRequestsDoNotWaitForTheReadsAfterAStart(t *testing.T) {
+	s, a, names := newMany(t, 200)
+	last := names[len(names)-1]
+	a.again(true)
+	reads, answered := 0, 0
+	var c *call
+	a.calls = func(call memzk.Call) memzk.Fault {
+		if call.Op != "get" || !strings.HasPrefix(call.Path, record.RecordsDir) {
+			return memzk.NoFault
+		}
+		if reads++; reads == 1 {
+			c = a.ask(last, 1, false)
+		}
+		c.again()
+		_ = a.is.issuer.saveJournal()
+		if c.again(); c.done && answered == 0 {
+			answered = reads
+		}
+		return memzk.NoFault
+	}
+	s.run(time.Second)
+	if answered == 0 || answered > 5 || c.first() < 2 || reads < len(names) {
+		t.Errorf("answered after %d reads of %d: %v", answered, reads, c.runs)
 	}
 }
 

@@ -21,9 +21,11 @@ type series struct {
 
 	forgotten atomic.Bool // see expire
 	due       atomic.Bool // it is in journal.due
-	// alarm is guarded by the mutex of alarms. rung: it is in agenda.rung. Only the goroutine of Round uses that.
-	alarm alarm
-	rung  bool
+	// alarm is guarded by the mutex of alarms. rung: it is in agenda.rung. workedIn is the number of the last round
+	// that has worked on it. Only a round uses these two.
+	alarm    alarm
+	rung     bool
+	workedIn int64
 
 	// known, values and mode are the results of the methods of mode.Keeper with these names. Mu guards them, and all
 	// that follows.
