@@ -48,7 +48,7 @@ func (rd round) work(ctx context.Context, s *series) error {
 			continue
 		}
 		if err != nil || st.kind == noStep {
-			rd.nextAlarm(s)
+			rd.nextAlarm(s, rd.issuer.now())
 			return err
 		}
 		if again, err := rd.commit(ctx, s, v, st); err != nil || !again {
@@ -343,7 +343,7 @@ func (rd round) wrote(s *series, v mode.View, w mode.Write, sent int64, err erro
 	//mutant:s26-before-zookeeper by seqsim -> woken, leaveUpTo := s.mode.Wrote(w, v, sent, now, nil)
 	woken, leaveUpTo := s.mode.Wrote(w, v, sent, now, err)
 	s.Mu.Unlock()
-	rd.nextAlarm(s)
+	rd.nextAlarm(s, now)
 	//mutant:strict-makes-no-pause by TestStrictSequenceIsLeftToOthersAfterAWrite -> if leaveUpTo < 0 {
 	if leaveUpTo > 0 {
 		rd.pauseUpTo(s, leaveUpTo)
