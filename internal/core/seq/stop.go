@@ -73,7 +73,11 @@ func (rs *Rounds) giveSomeBack(ctx context.Context, all remains, some []*rest) (
 	if unsaved := rs.saveRests(all, some); unsaved != nil {
 		return false, errors.Join(unsaved, err)
 	}
-	return true, errors.Join(err, rd.each(some, func(some []*rest) error { return rd.makeReturns(ctx, some) }))
+	err = errors.Join(err, rd.each(some, func(some []*rest) error { return rd.makeReturns(ctx, some) }))
+	for _, r := range some {
+		r.write = nil
+	}
+	return true, err
 }
 
 // each calls f for some rests, several times at once.
@@ -100,9 +104,9 @@ type rest struct {
 	s    *series
 	keep held
 	give record.Remainder // empty: nothing can be given back
-	// returns: the step of part gives that back. Else the journal keeps it.
+	// returns: write gives that back. Else the journal keeps it. With 100,000 rests, only some have a write at a time.
 	returns bool
-	part
+	write   *part
 }
 
 // dropReturns makes the journal keep some rests.
@@ -189,7 +193,7 @@ func (rd round) planReturns(ctx context.Context, some []*rest) error {
 func (r *rest) plan(v mode.View, nonce, by string) {
 	after, possible := v.Record.ReturnOf(r.give, v.Incarnation())
 	if r.returns = possible; possible {
-		r.part = part{r.s, v, stepOf(mode.Write{Write: record.Write{Record: after}}, r.s.Name, v, nonce, by)}
+		r.write = &part{r.s, v, stepOf(mode.Write{Write: record.Write{Record: after}}, r.s.Name, v, nonce, by)}
 	}
 }
 
@@ -206,9 +210,9 @@ func (rd round) makeReturns(ctx context.Context, some []*rest) error {
 		}
 		var parts []part
 		for _, r := range some {
-			parts = append(parts, r.part)
+			parts = append(parts, *r.write)
 		}
-		err := rd.commitTogether(ctx, some[0].v.Checks(), parts)
+		err := rd.commitTogether(ctx, parts[0].v.Checks(), parts)
 		switch {
 		case mode.NotMade(err):
 			err = rd.planReturns(ctx, some)
