@@ -43,7 +43,7 @@ type entries map[string]any
 type content map[string]json.RawMessage
 
 const (
-	logMagic     = 0xf1a3ed01
+	logMagic     = 0xf1a3ed02
 	headLen      = 16
 	frameHeadLen = 8
 	// looseLen is a length that each file may have. Only a longer one is replaced because it is long.
