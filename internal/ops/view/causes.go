@@ -97,7 +97,7 @@ var refusals = []Problem{
 		"Check the clock. If it is right, create a cluster with another layout.", ""),
 	{string(node.CauseSequences), Critical,
 		"The node has just started and takes no values of named sequences yet",
-		"Clients get IDs, and values of sequences from other nodes only.",
+		"The node gives IDs. Values of sequences come from other nodes only.",
 		"Wait for a heartbeat, or for the confirming time if the node is new.", ""},
 	refusal(node.CauseDraining, "The node drains: it still answers open connections, and stops soon", noAction, ""),
 	refusal(node.CauseStopping, "The node is stopping", noAction, ""),
