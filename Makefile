@@ -284,20 +284,20 @@ nightly: ## the slow checks: mutants, models, a campaign, fuzzing, containers, p
 	zk=$$(scripts/zk-dev.sh install)
 	eval "$$zk"
 	check() { printf '\n== %s\n' "$$*"; "$$@" || failed+=" [$$*]"; }
-	check $(MAKE) mutants
-	check $(MAKE) spec
+	check $(MAKE_COMMAND) mutants
+	check $(MAKE_COMMAND) spec
 	check env FLAKED_TEST_ZK=require FLAKED_MUTANTS=1 $(GO) test -vet=off -count=1 -timeout 45m ./internal/check/mutants -run CampaignCatchesMutants
-	check $(MAKE) chaos FOR=10m
-	check $(MAKE) zookeepers FOR=10m CUTS=3
-	check $(MAKE) fuzz FOR=10m
-	check $(MAKE) processors
-	check $(MAKE) kubernetes
-	check $(MAKE) machines
-	check $(MAKE) cluster
-	check $(MAKE) check-release FRESH=1
-	check env FLAKED_TEST_DIST=dist $(MAKE) containers
+	check $(MAKE_COMMAND) chaos FOR=10m
+	check $(MAKE_COMMAND) zookeepers FOR=10m CUTS=3
+	check $(MAKE_COMMAND) fuzz FOR=10m
+	check $(MAKE_COMMAND) processors
+	check $(MAKE_COMMAND) kubernetes
+	check $(MAKE_COMMAND) machines
+	check $(MAKE_COMMAND) cluster
+	check $(MAKE_COMMAND) check-release FRESH=1
+	check env FLAKED_TEST_DIST=dist $(MAKE_COMMAND) containers
 	check scripts/get-clients.sh
-	check env FLAKED_TEST_VERSIONS=1 $(MAKE) test-clients
+	check env FLAKED_TEST_VERSIONS=1 $(MAKE_COMMAND) test-clients
 	check env FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=require $(GO) test -vet=off -count=1 ./internal/check/e2e -run "Redis|ExamplesOfClients"
 	[[ $$failed == *ExamplesOfClients* ]] || sed -n 's/.*"ioredis": "\(.*\)".*/ioredis \1/p' examples/node/package.json >>"$$FLAKED_RAN"
 	check $(GO) test -vet=off -count=1 ./internal/check/docs -run TestedVersions -args -ran "$$FLAKED_RAN"
@@ -348,8 +348,8 @@ zookeepers: ## the campaign, and power cuts of virtual machines, on each tested 
 	  secure= log=bin/zookeepers/$$version said=
 	  rm -rf "$$log" "$$log".log "$$log"-machines.log
 	  case $$version in 3.9.*) secure=1 ;; esac
-	  $(MAKE) chaos SECURE=$$secure REPORT="$$log" >"$$log.log" 2>&1 || said=', the campaign FAILED'
-	  $(MAKE) machines ONLY=PowerCuts >"$$log-machines.log" 2>&1 || said+=', machines FAILED'
+	  $(MAKE_COMMAND) chaos SECURE=$$secure REPORT="$$log" >"$$log.log" 2>&1 || said=', the campaign FAILED'
+	  $(MAKE_COMMAND) machines ONLY=PowerCuts >"$$log-machines.log" 2>&1 || said+=', machines FAILED'
 	  cuts="$$(grep -c 'cut [0-9]*: ready after' "$$log-machines.log" || :) power cuts"
 	  if grep -q 'NOT RUN' "$$log-machines.log"; then cuts="power cuts NOT RUN: see $$log-machines.log"; fi
 	  echo "$$(sed -n '1s/^[^:]*: //p' "$$log/report.txt" || echo "ZooKeeper $$version"); $$cuts$$said"
