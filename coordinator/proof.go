@@ -323,13 +323,14 @@ func (p *proof) unstamped(version int32) {
 func (p *proof) unknown(version int32) { p.maxVersion = max(p.maxVersion, version) }
 
 // errUnconfirm: the record was written confirmed, and must be written again, unconfirmed.
-var errUnconfirm = errors.New("the lease had expired by ZooKeeper's clock")
+var errUnconfirm = errors.New("the record was confirmed too early, or after the lease had expired by ZooKeeper's clock")
 
 // acked notes the facts that an acknowledged write proves, and returns the result of the heartbeat. The write of d has
 // replaced v. w has the times of the write by our clocks. after is the stat that the write has given the record, with
 // the leader's time.
 //
-// The error is errUnconfirm if the lease had run out by the leader's clock (C26), and the record was written confirmed.
+// The error is errUnconfirm if the record was written confirmed although it must not be: the lease had run out by the
+// leader's clock (C26), or the leader's stamp shows that the confirming time had not passed yet (C31).
 func (p *proof) acked(d decision, v recorded, w timeguard.Stamped, after store.Stat, e evidence) (Beat, error) {
 	e.at = w.Sent
 	p.Chain, p.Last = p.Chain.with(w, v.stat.Version+1, e.interval), w

@@ -33,8 +33,8 @@ type LocalRecord struct {
 	Rotations []int64 `json:"rotations,omitempty"`
 }
 
-// Encode returns the record in the form that localcache stores. ReservedUntil, LeaseUntil, Heard and ServedMs change at
-// nearly every save. They stand beside the payload, as a changed payload costs a second sync.
+// Encode returns the record in the form that localcache stores. The fields that change at nearly every save stand beside
+// the payload, because a changed payload costs a second sync: ReservedUntil, LeaseUntil, ServedMs, Heard and Journal.
 func (r LocalRecord) Encode() (localcache.Record, error) {
 	payload, err := json.Marshal(r)
 	if err != nil {
