@@ -1,6 +1,6 @@
 // IDs from flaked, with ioredis.
 //
-//   const ids = new IDs(['127.0.0.1:7609', 'unix:/run/flaked/flaked.sock'])
+//   const ids = new IDs(['unix:/run/flaked/flaked.sock', '127.0.0.1:7609'])
 //   await ids.next()     // '2123840319823806551'
 //   await ids.take(100)
 //

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """IDs from flaked, with redis-py.
 
-    ids = IDs(["127.0.0.1:7609", "unix:/run/flaked/flaked.sock"])
+    ids = IDs(["unix:/run/flaked/flaked.sock", "127.0.0.1:7609"])
     ids.next()    # 2123840319823806551
     ids.take(100)
 

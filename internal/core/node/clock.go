@@ -138,7 +138,7 @@ func (k *keeper) checkStart(floor int64) error {
 	wait := timeguard.StartWait(k.now(), floor)
 	if wait > patience {
 		return &ClockError{fmt.Sprintf("the clock is %s behind what this worker may have issued. "+
-			"A start waits %s at most. Set the clock right, or remove the state directory to start with a new worker",
+			"A start waits %s at most. Set the clock right, or remove flaked.state to start with a new worker",
 			wait, patience)}
 	}
 	return nil

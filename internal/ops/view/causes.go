@@ -71,7 +71,7 @@ const (
 var refusals = []Problem{
 	refusal(node.CauseNoWorkerYet, "Starting: no worker acquired yet", "Wait. If this lasts, the node's log says why.", ""),
 	refusal(node.CauseZooKeeperUnreachable, "ZooKeeper does not answer%s, and the node cannot start without it",
-		"Start ZooKeeper, or correct --zk or the network to it. The node gives up after a minute.", ""),
+		"Start ZooKeeper, or correct --zk or the network to it. flaked serve gives up after a minute.", ""),
 	refusal(node.CauseZooKeeperSlow, "ZooKeeper answers too slowly for the node to acquire a worker",
 		"Wait. If this lasts, find out what slows ZooKeeper down.", ""),
 	refusal(node.CauseConfirming, "The node is new, or its lease had expired. It confirms its worker", confirmWait, ""),

@@ -186,7 +186,7 @@ class FlakedClientTest {
         try (FakeNode first = new FakeNode(false)) {
             // begin
             try (FlakedClient flaked = FlakedClient.builder()
-                    .addresses(first.address(), "unix:/run/flaked/flaked.sock")
+                    .addresses("unix:/run/flaked/flaked.sock", first.address())
                     .timeout(Duration.ofSeconds(2))
                     .build()) {
                 long id = flaked.next();
