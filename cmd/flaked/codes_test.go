@@ -30,7 +30,7 @@ func TestEveryExitCodeIsDocumented(t *testing.T) {
 		if !strings.Contains(appHelp, fmt.Sprintf("\n   %d  ", code)) {
 			t.Errorf("the help lacks exit code %d", code)
 		}
-		if !strings.Contains(section, fmt.Sprintf("\n| %d | ", code)) {
+		if !strings.Contains(section, fmt.Sprintf("\n- **%d**: ", code)) {
 			t.Errorf("docs/troubleshooting.md does not say what to do about exit code %d", code)
 		}
 	}
