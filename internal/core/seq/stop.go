@@ -41,11 +41,11 @@ func (rs *Rounds) giveBackRests(ctx context.Context) (err error) {
 			break
 		}
 		var saved bool
-		if saved, err = rs.giveSomeBack(ctx, all, some); !saved {
+		if saved, err = rs.giveSomeBack(ctx, &all, some); !saved {
 			return err // that write may still run, and there must be no other beside it
 		}
 	}
-	return errors.Join(err, rs.saveRests(all, nil)) // it has again what could not be given back
+	return errors.Join(err, rs.saveRests(&all, all.rests)) // it has again what could not be given back
 }
 
 // mayGiveBack returns an error if nothing may go back.
@@ -63,7 +63,7 @@ func (rs *Rounds) mayGiveBack() error {
 
 // giveSomeBack gives some rests back. An error means that no others can be given back. saved is false if the journal
 // could not be written. Then nothing goes back.
-func (rs *Rounds) giveSomeBack(ctx context.Context, all remains, some []*rest) (saved bool, err error) {
+func (rs *Rounds) giveSomeBack(ctx context.Context, all *remains, some []*rest) (saved bool, err error) {
 	rd := rs.follower.round()
 	err = rd.each(some, func(some []*rest) error { return rd.planReturns(ctx, some) })
 	if err != nil && rs.issuer.outlasts() { // nothing goes back: it stays in the journal
@@ -93,10 +93,11 @@ func (rd round) each(some []*rest, f func([]*rest) error) error {
 // remains is what a node that stops holds of all sequences.
 type remains struct {
 	rests []*rest
-	// node is the identity of the node in the journal, "" if nothing must be written there. known are the sequences of
-	// which the journal may have an entry.
-	node  string
-	known []*series
+	// node is the identity of the node in the journal, "" if nothing must be written there. dropped are the sequences of
+	// which the journal may have an entry, although the node holds nothing of them. The first write removes it: that
+	// write also says that the others are up to date.
+	node    string
+	dropped []*series
 }
 
 // rest has the positions of a sequence that a node holds when it stops.
@@ -125,12 +126,13 @@ func (rs *Rounds) collectRests() (all remains) {
 	if rs.issuer.outlasts() {
 		seconds, values = keepSeconds, keepValues
 	}
+	var known []*series
 	if rs.issuer.journal != nil {
-		all.known, all.node = rs.issuer.journal.popDue() // the list lacks those that were forgotten
+		known, all.node = rs.issuer.journal.popDue() // the list lacks those that were forgotten
 	}
+	known = append(known, rs.issuer.series.list()...)
 	now := rs.issuer.now()
 	for _, s := range rs.issuer.series.list() {
-		all.known = append(all.known, s)
 		s.Mu.Lock()
 		if s.kept != nil {
 			all.rests = append(all.rests, &rest{s: s, keep: *s.kept})
@@ -154,6 +156,11 @@ func (rs *Rounds) collectRests() (all remains) {
 		}
 		s.Mu.Unlock()
 	}
+	resting := make(map[string]bool, len(all.rests))
+	for _, r := range all.rests {
+		resting[r.s.Name] = true
+	}
+	all.dropped = slices.DeleteFunc(known, func(s *series) bool { return resting[s.Name] })
 	return all
 }
 
@@ -228,8 +235,8 @@ func (rd round) makeReturns(ctx context.Context, some []*rest) error {
 	return nil
 }
 
-// saveRests writes what the node keeps of some rests into the journal, nil for all: what is not given back.
-func (rs *Rounds) saveRests(all remains, some []*rest) error {
+// saveRests writes into the journal what the node keeps of some rests: what is not given back.
+func (rs *Rounds) saveRests(all *remains, some []*rest) error {
 	j := rs.issuer.journal
 	if j == nil {
 		return nil
@@ -242,10 +249,12 @@ func (rs *Rounds) saveRests(all remains, some []*rest) error {
 			return nil
 		}
 		changes := entries{}
-		if some == nil || j.log.isBlank() {
-			for _, s := range all.known {
-				changes[s.Name] = nil
-			}
+		for _, s := range all.dropped {
+			//mutant:s12-dropped-in-the-journal-of-a-stop by TestFirstWriteOfAStopRemovesWhatWasDropped -> _ = s
+			changes[s.Name] = nil
+		}
+		all.dropped = nil
+		if j.log.isBlank() {
 			some = all.rests
 		}
 		for _, r := range some {

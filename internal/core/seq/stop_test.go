@@ -64,6 +64,28 @@ func TestStopGivesRestsBackTogether(t *testing.T) {
 	}
 }
 
+// What a node has dropped, after a rival say, is not in its journal any more when the first rests go back (S12).
+func TestFirstWriteOfAStopRemovesWhatWasDropped(t *testing.T) {
+	_, a, names := newMany(t, 3)
+	has := func(name string) bool { return journalIn(a.dir.files[journalName]).held[name] != nil }
+	a.is.issuer.series.byName[names[0]].change(a.segmentOf(names[0]).Drop)
+	if !has(names[0]) {
+		t.Fatal("the journal has nothing of it")
+	}
+	writes := 0
+	a.calls = func(c memzk.Call) memzk.Fault {
+		if c.Op == "multi" {
+			if writes++; has(names[0]) || !has(names[1]) {
+				t.Errorf("what was dropped is there: %v; what is kept: %v", has(names[0]), has(names[1]))
+			}
+		}
+		return memzk.NoFault
+	}
+	if err := a.is.giveBack(context.Background()); err != nil || writes == 0 {
+		t.Errorf("%d transactions, %v", writes, err)
+	}
+}
+
 // The time is over after the first of many transactions. The journal keeps the rests of the others.
 func TestStopKeepsTheRestsForWhichItHasNoTime(t *testing.T) {
 	s, a, names := newMany(t, 2*returnsInOne+50)
