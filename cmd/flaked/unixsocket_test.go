@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/flaked/flaked/internal/testkit/faultnet"
 )
 
 func socketPath(t *testing.T) string {
@@ -77,12 +79,9 @@ func TestUnixSocketAdmitsNobodyBeforeItsMode(t *testing.T) {
 
 func TestUnixSocketOfAKilledNodeIsReplaced(t *testing.T) {
 	path := socketPath(t)
-	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
-	if err != nil {
+	if err := faultnet.LeaveSocket(path); err != nil {
 		t.Fatal(err)
 	}
-	dead.SetUnlinkOnClose(false)
-	dead.Close()
 	l, err := listenUnix(path, closedToOthers)
 	if err != nil {
 		t.Fatal(err)

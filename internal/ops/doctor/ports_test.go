@@ -4,15 +4,18 @@ import (
 	"io/fs"
 	"net"
 	"path/filepath"
-	"syscall"
 	"testing"
+
+	"github.com/flaked/flaked/internal/testkit/faultnet"
 )
 
 func TestPorts(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	left := filepath.Join(dir, "left")
-	leaveSocket(t, left)
+	if err := faultnet.LeaveSocket(left); err != nil {
+		t.Fatal(err)
+	}
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -33,18 +36,4 @@ func TestPorts(t *testing.T) {
 		{"left behind", try("unix", left, false), OK, "free"},
 		{"not allowed", judgePort("--admin", ":80", fs.ErrPermission, false), Fail, "Choose another --admin, or run doctor"},
 	})
-}
-
-// leaveSocket leaves a Unix socket on which nobody listens, as a process does that was killed. It never listens: a
-// child that another test starts may have a copy of a descriptor for a moment, and would listen on.
-func leaveSocket(t *testing.T, path string) {
-	t.Helper()
-	fd, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer syscall.Close(fd)
-	if err := syscall.Bind(fd, &syscall.SockaddrUnix{Name: path}); err != nil {
-		t.Fatal(err)
-	}
 }
