@@ -82,7 +82,7 @@ func (k *keeper) judgeClock(ctx context.Context, own coordinator.Reading) error 
 		return nil // measured before the leap: the next round counts
 	}
 	verdict := k.verdict(own, offset, voters)
-	wrong := k.rounds.Add(verdict)
+	wrong := k.verdicts.Add(verdict)
 	k.mu.Lock()
 	defer k.unlock()
 	if wrong && !k.skew.wrong {

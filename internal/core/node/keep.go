@@ -3,7 +3,6 @@ package node
 import (
 	"context"
 	"errors"
-	"math"
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
@@ -19,15 +18,17 @@ type keeper struct {
 	coord *coordinator.Coordinator
 	// answered is the time of ZooKeeper's last answer to joinCluster, or of the beginning of acquire, monotonic ns.
 	answered int64
-	// rounds counts how often most voters have found the clock wrong, one heartbeat after the other.
-	rounds timeguard.Rounds
+	// verdicts counts the heartbeats in a row after which most voters have found the clock wrong.
+	verdicts timeguard.Rounds
+	// fencedAt is the time at which the node was last fenced, monotonic ns. 0: never.
+	fencedAt int64
 	// toRelease are the slots that were left after rollbacks.
 	toRelease []leftSlot
 }
 
-// keep acquires a slot and holds it until the context or an error ends the node. It reports to
-// ZooKeeper every heartbeat, when ZooKeeper is reached again, and when the confirming time is
-// over. A node that is fenced registers as a new one. A clone ends instead: it must keep no values of sequences (C33).
+// keep acquires a slot and holds it until the context or an error ends the node. It reports to ZooKeeper every
+// heartbeat, when ZooKeeper is reached again, and when the confirming time is over. A node that is fenced registers as
+// a new one: see afterFence.
 func (k *keeper) keep(ctx context.Context) error {
 	a, err := k.begin()
 	if err != nil {
@@ -36,17 +37,10 @@ func (k *keeper) keep(ctx context.Context) error {
 	if err := k.acquire(ctx, a, k.cfg.StartTimeout); err != nil {
 		return err
 	}
-	fencedAt := int64(math.MinInt64 / 2)
 	for {
 		err := k.round(ctx)
-		if fenced, ok := errors.AsType[*coordinator.FencedError](err); ok {
-			last := fencedAt
-			fencedAt = k.mono()
-			if fenced.Cloned {
-				k.fenced(fenced)
-				return fenced
-			}
-			err = k.replace(ctx, fenced, time.Duration(fencedAt-last) < fencesApart)
+		if fence, ok := errors.AsType[*coordinator.FencedError](err); ok {
+			err = k.afterFence(ctx, fence)
 		} else if err == nil {
 			err = k.sleep(ctx, k.untilNext(), k.wakeKeeper)
 		}

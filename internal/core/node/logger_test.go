@@ -34,7 +34,7 @@ func TestBlockedLoggerStopsNoAnswers(t *testing.T) {
 			defer n.unlock()
 			n.noteDisk(io.EOF)
 		},
-		"mayServe": func(n *Node) {
+		"startServing": func(n *Node) {
 			n.tenure = &tenure{floor: n.now() + 9000}
 			n.changeClaim(func(c *coordinator.Claim) { c.EverConfirmed, c.LeaseUntil = true, n.now()+99_000 })
 			n.startServing()

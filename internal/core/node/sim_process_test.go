@@ -277,7 +277,7 @@ func (s *sim) keep(p *process) {
 		switch {
 		case errors.As(err, &fenced):
 			s.note("%s: %v", p.name, err)
-			p.n.keeper.fenced(fenced)
+			p.n.keeper.dropTenure(fenced)
 			p.n.keeper.becomeNewcomer()
 			p.attempt, p.acquiring = attempt{}, true
 		case err != nil:

@@ -1,11 +1,9 @@
 package node
 
 import (
-	"context"
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -83,15 +81,15 @@ func (n *Node) applyBounds() {
 // startServing sets the refusal.
 func (n *Node) startServing() {
 	n.mu.Lock()
-	t, ready := n.tenure, n.mayServe()
+	t, may := n.tenure, n.serveOrRefuse()
 	n.unlock()
-	if !ready {
+	if !may {
 		return
 	}
 	n.extend(0)
 	n.mu.Lock()
 	defer n.unlock()
-	if n.tenure != t || !n.mayServe() { // this took time, and the other loop may have done it
+	if n.tenure != t || !n.serveOrRefuse() { // this took time, and the other loop may have done it
 		return
 	}
 	if n.disk.err != nil && t.gen.Limit() <= n.layout.CeilTick(t.floor) {
@@ -109,34 +107,41 @@ func (n *Node) startServing() {
 	n.say(n.log.Info, "serving", "worker", t.Worker, "term", claim.Term, "lease_left_s", n.leaseLeftS(claim))
 }
 
-// mayServe reports whether the tenure waits to serve, and may. If it waits and may not, mayServe sets the refusal.
-// Another refusal stands already while the clock is wrong, and after the lease had run out until a new tenure has
-// replaced this one. If the clock is below the floor, mayServe wakes the disk loop, which looks again in time. mu is
-// held.
-func (n *Node) mayServe() bool {
-	t, claim, now := n.tenure, n.view.Load().Claim, n.now()
+// serveOrRefuse returns what mayServe decides, and sets the refusal if the tenure must not serve. While the clock is
+// below the floor, it wakes the disk loop, which looks again when the clock has reached the floor. mu is held.
+func (n *Node) serveOrRefuse() (may bool) {
+	now := n.now()
+	may, refusal := n.mayServe(now)
+	if refusal.Phase == "" || refusal.Phase == n.phase {
+		return may
+	}
+	n.refuseLocked(refusal)
+	if refusal.Phase == Waiting {
+		n.say(n.log.Info, "waiting for the clock to reach the floor", "wait_ms", n.tenure.floor-now)
+		wake(n.wakeDisk)
+	}
+	return may
+}
+
+// mayServe reports whether the tenure waits to serve, and may at now, Unix ms. If it waits and must not serve, mayServe
+// returns the refusal, or the zero Refusal if the present one stays. It changes nothing. mu is held.
+func (n *Node) mayServe(now int64) (may bool, refusal Refusal) {
+	t, claim := n.tenure, n.view.Load().Claim
 	switch {
 	case t == nil || n.serving.Load() == t || n.phase == Stopping:
-		return false
+		return false, Refusal{}
 	// Only under a lease that was confirmed (C10). The wall clock is enough here, because the IDs carry it:
 	// coordinator.Claim.Leased also asks the boot clock. A lease that expired while the node was disconnected counts
 	// again once the slot is confirmed again.
 	case !claim.EverConfirmed || now >= claim.LeaseUntil:
-		if n.phase != Confirming {
-			n.refuseLocked(Refusal{Phase: Confirming, Cause: CauseConfirming})
-		}
-		return false
+		return false, Refusal{Phase: Confirming, Cause: CauseConfirming}
+	// judgeClock or closeIfExpired has set the refusal. The latter stays until the next tenure has begun.
 	case n.skew.wrong || t.expired:
-		return false
+		return false, Refusal{}
 	case now < t.floor: // an earlier holder may have used the time before (C2)
-		if n.phase != Waiting {
-			n.refuseLocked(Refusal{Phase: Waiting, Cause: CauseBelowFloor})
-			n.say(n.log.Info, "waiting for the clock to reach the floor", "wait_ms", t.floor-now)
-			wake(n.wakeDisk)
-		}
-		return false
+		return false, Refusal{Phase: Waiting, Cause: CauseBelowFloor}
 	}
-	return true
+	return true, Refusal{}
 }
 
 // closeIfExpired closes the tenure if the slot has a higher floor: the lease had run out, and another node may have
@@ -162,67 +167,6 @@ func (k *keeper) closeTenure(t *tenure) int64 {
 	end := k.layout.Start(t.gen.Close())
 	k.cfg.Trace.Step("ended", "worker", t.Worker, "end", end)
 	return end
-}
-
-// replace gives up a slot that the node was fenced from, and acquires another one. again: it was fenced just before.
-func (k *keeper) replace(ctx context.Context, fence *coordinator.FencedError, again bool) error {
-	k.fenced(fence)
-	if again { // a fault that persists must not use up one slot after another
-		if err := k.sleep(ctx, fencesApart, nil); err != nil {
-			return err
-		}
-	}
-	k.becomeNewcomer()
-	return k.acquire(ctx, attempt{}, 0)
-}
-
-// fencesApart: a node that is fenced twice within this time waits for this time before it registers again.
-const fencesApart = 30 * time.Second
-
-// fenced drops the tenure of a slot that this node was fenced from. It invalidates the local record
-// too, so that a restart without ZooKeeper does not resume the slot.
-func (k *keeper) fenced(err *coordinator.FencedError) {
-	what := "fenced: stopped issuing IDs for this worker, registering as a new node"
-	if err.Cloned {
-		what = "fenced: stopped issuing IDs for this worker, ending this process"
-	}
-	k.log.Error(what, "cause", CauseLostWorker, "worker", err.Worker, "reason", err.Reason)
-	k.refuse(Starting, CauseLostWorker)
-	if err.Lost {
-		k.cfg.WakeSequences()
-	}
-	k.mu.Lock()
-	if k.tenure != nil {
-		k.closeTenure(k.tenure)
-		k.tenure = nil
-	}
-	k.cfg.Trace.Step("fenced", "worker", err.Worker, "lost", err.Lost)
-	k.served, k.rotations = 0, nil
-	k.skew.wrong, k.rounds = false, timeguard.Rounds{} // registering checks the clock
-	k.mu.Unlock()
-	//mutant:c19-fenced-worker-is-resumed by TestFencedSlotIsNotResumedAfterRestart -> _ = k.forget
-	k.forget() // no restart resumes a worker that was fenced (C19)
-}
-
-// forget invalidates the local record. If the disk takes no writes, the node goes on all the
-// same: the next start that reaches ZooKeeper finds that the slot is lost.
-func (k *keeper) forget() {
-	k.saveMu.Lock()
-	err := k.invalidate()
-	k.saveMu.Unlock()
-	if err != nil {
-		k.log.Error("could not invalidate the state file, which still names a worker that this node has lost",
-			"error", err)
-	}
-}
-
-// invalidate makes the local record one that no start resumes, durably.
-func (k *keeper) invalidate() error {
-	err := k.cfg.Cache.Invalidate()
-	if err == nil {
-		k.cfg.Trace.Step("invalidated")
-	}
-	return err
 }
 
 // leaseLeftS returns how many seconds are left until a claim's lease bound, for the log.
