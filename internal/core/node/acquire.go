@@ -27,9 +27,9 @@ type attempt struct {
 	otherZK bool
 }
 
-// begin returns the first attempt, made from the local record in the state directory. A start that must
-// not go on is refused.
-func (k *keeper) begin() (attempt, error) {
+// firstAttempt returns the first attempt, made from the local record in the state directory. It returns an error if the
+// start must not go on.
+func (k *keeper) firstAttempt() (attempt, error) {
 	loaded := k.cfg.Cache.Load()
 	rec, err := DecodeRecord(loaded.Record)
 	if err != nil {
@@ -37,11 +37,12 @@ func (k *keeper) begin() (attempt, error) {
 	}
 	// unfit ends the start only if the claim can be resumed. A new node goes by the cluster's record in ZooKeeper.
 	var unfit error
-	// Even if the record is not resumed: the node must not make a cluster anew that ZooKeeper has lost.
+	// Also if the claim is not resumed: this node must not create a new cluster in the place of one that ZooKeeper has
+	// lost.
 	if rec.ClusterName == k.cfg.Cluster && rec.Cluster.UUID != "" {
 		var r rules
 		if r, unfit = k.cfg.rulesOf(rec.Cluster); unfit == nil {
-			k.join(rec.Cluster, r)
+			k.adopt(rec.Cluster, r)
 		}
 	}
 	//mutant:c17-any-zookeeper by sim -> otherZK := false
@@ -61,7 +62,7 @@ func (k *keeper) begin() (attempt, error) {
 		return attempt{otherZK: otherZK}, nil
 	}
 	if unfit == nil {
-		_, unfit = k.cfg.fits(k.cluster)
+		_, unfit = k.cfg.fittingRules(k.cluster)
 	}
 	if unfit != nil {
 		return attempt{}, unfit
@@ -128,9 +129,9 @@ func (k *keeper) becomeNewcomer() {
 func (k *keeper) acquire(ctx context.Context, a attempt, timeout time.Duration) error {
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = 100*time.Millisecond, 3*time.Second
-	k.answered = k.mono()
+	k.answered = k.monotonic()
 	for {
-		began := k.mono()
+		began := k.monotonic()
 		k.releaseOld(ctx) // this node may wait for a worker that it still has to release
 		err := k.tryAcquire(ctx, &a)
 		if err == nil || ctx.Err() != nil {
@@ -145,7 +146,7 @@ func (k *keeper) acquire(ctx context.Context, a attempt, timeout time.Duration) 
 				"error", err)
 		case cause == "":
 			return err
-		case timeout > 0 && k.mono() > k.answered+int64(timeout):
+		case timeout > 0 && k.monotonic() > k.answered+int64(timeout):
 			return fmt.Errorf("ZooKeeper did not answer within %s, and this node cannot start without it: %w",
 				timeout, err)
 		default:
@@ -178,7 +179,7 @@ const joinTime = 1500 * time.Millisecond
 
 // tryAcquire makes one attempt to get a tenure.
 func (k *keeper) tryAcquire(ctx context.Context, a *attempt) error {
-	k.turns.keep.Store(k.mono())
+	k.turns.keep.Store(k.monotonic())
 	looking := k.cfg.CallTimeout
 	if a.cached && k.leased() {
 		looking = min(looking, joinTime)
@@ -192,7 +193,7 @@ func (k *keeper) tryAcquire(ctx context.Context, a *attempt) error {
 	}
 	lost, err := k.joinCluster(joinCtx, a)
 	if err := k.checkEra(); err != nil {
-		return err // before anything is written with such a time
+		return err // before a slot is written with such a time
 	}
 	o := outcome{err: err, lost: lost, leased: k.leased()}
 	next := a.move(o)
@@ -221,7 +222,7 @@ func (k *keeper) tryAcquire(ctx context.Context, a *attempt) error {
 		return err
 	}
 	a.usable = false
-	return k.granted(confirm, "registered")
+	return k.holdSlot(confirm, "registered")
 }
 
 // joinCluster reads the cluster record, or creates it if Config.Bootstrap allows that. It checks the record against
@@ -231,7 +232,7 @@ func (k *keeper) joinCluster(ctx context.Context, a *attempt) (lost bool, err er
 	mine := k.peek().cluster
 	cl, err := coordinator.ReadCluster(ctx, k.cfg.Store)
 	if !errors.Is(err, store.ErrUnreachable) {
-		k.answered = k.mono()
+		k.answered = k.monotonic()
 	}
 	if errors.Is(err, coordinator.ErrNoCluster) {
 		if err := k.mayMakeCluster(err, mine, a); err != nil {
@@ -259,14 +260,14 @@ func (k *keeper) joinCluster(ctx context.Context, a *attempt) (lost bool, err er
 		a.cached = false
 		return false, &StateOfOtherClusterError{Ours: mine.UUID, Found: cl.UUID}
 	}
-	r, err := k.cfg.fits(cl)
+	r, err := k.cfg.fittingRules(cl)
 	if err != nil {
 		return false, err
 	}
 	if time.Until(r.layout.Expires()) < 5*365*24*time.Hour {
 		k.log.Warn("the layout's time field runs out within five years", "at", r.layout.Expires())
 	}
-	k.join(cl, r)
+	k.adopt(cl, r)
 	return false, nil
 }
 
@@ -301,7 +302,7 @@ func (k *keeper) makeCluster(ctx context.Context, mine coordinator.Cluster) (coo
 	}
 	want, err := k.cfg.Settings.Record(k.cfg.Identity(), k.cfg.Heartbeat)
 	if err == nil {
-		_, err = k.cfg.fits(want) // no node could join a cluster that this one does not fit, and its settings stay
+		_, err = k.cfg.fittingRules(want) // no node could join a cluster that this one does not fit, and its settings stay
 	}
 	if err != nil {
 		return coordinator.Cluster{}, err
@@ -323,8 +324,8 @@ func (k *keeper) unconfirm() {
 	}
 }
 
-// join makes a cluster the node's own, with the rules given.
-func (k *keeper) join(cl coordinator.Cluster, r rules) {
+// adopt makes a cluster the node's own, with the rules given.
+func (k *keeper) adopt(cl coordinator.Cluster, r rules) {
 	k.coord.Join(cl)
 	cl.HighestSlot = k.coord.HighestSlot()
 	if notice, err := limits.NoticeWithin(ms(cl.ConfirmMs), k.cfg.Heartbeat); err == nil {
@@ -391,12 +392,12 @@ func (k *keeper) resume(ctx context.Context, a *attempt) outcome {
 		if err := k.checkClock(own, peers); err != nil {
 			return err
 		}
-		return k.checkStart(reserved)
+		return k.checkFloor(reserved)
 	}
 	confirm, err := k.coord.Resume(ctx, k.lease(), check)
 	o := outcome{resumed: true, err: err, leased: k.leased(), granted: k.coord.Claim().Nonce != ""}
 	if err == nil {
-		o.err = k.granted(confirm, "resumed")
+		o.err = k.holdSlot(confirm, "resumed")
 	}
 	if notOurs, ok := errors.AsType[*coordinator.NotOursError](err); ok {
 		o.lost = notOurs.Lost
@@ -441,9 +442,9 @@ func (k *keeper) beginAnew(a *attempt, o outcome) {
 	k.mu.Unlock()
 }
 
-// granted begins the tenure of a slot whose write was acknowledged. The tenure serves at once if an earlier process has
-// confirmed it. confirm is the confirming time, and how the log message.
-func (k *keeper) granted(confirm time.Duration, how string) error {
+// holdSlot begins the tenure of a slot whose grant was acknowledged. The tenure serves at once if an earlier process
+// has confirmed the slot, and its lease runs. confirm is the confirming time, and how the log message.
+func (k *keeper) holdSlot(confirm time.Duration, how string) error {
 	k.mu.Lock()
 	k.store.address = k.cfg.ZooKeeper // it has the record
 	k.mu.Unlock()

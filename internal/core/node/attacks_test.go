@@ -108,7 +108,7 @@ func TestFailedWorkerChangeKeepsTheReservedBound(t *testing.T) {
 	if _, err := n.keeper.Save(other); err != nil {
 		t.Fatal(err)
 	}
-	n.keeper.keepOld(false)
+	n.keeper.undoRotation(false)
 	rec, err := DecodeRecord(r.loaded().Record)
 	if err != nil || rec.Claim.Worker != old.Worker || rec.Claim.ReservedUntil < limit {
 		t.Errorf("worker %d, a bound %d ms below what may have been issued, %v", rec.Claim.Worker,
@@ -203,7 +203,7 @@ func TestOldTenureIsReportedDuringWorkerChange(t *testing.T) {
 	if _, err := n.keeper.Save(other); err != nil {
 		t.Fatal(err)
 	}
-	if got := n.atBound(); got.Cause != CauseReservedBound {
+	if got := n.refusalAtBound(); got.Cause != CauseReservedBound {
 		t.Errorf("at the bound of a tenure that holds, the cause is %s", got.Cause)
 	}
 	if s := n.Snapshot(); *s.Worker != *before.Worker || s.Term != before.Term || *s.LeaseEndsMs != *before.LeaseEndsMs {

@@ -61,14 +61,14 @@ func (n *Node) explain(t *tenure, err error) error {
 	var behind *worker.BehindError
 	switch {
 	case errors.As(err, &behind):
-		n.behindOnce(behind.Behind)
+		n.wakeIfBehind(behind.Behind)
 		return newRefusal(Refusal{Cause: CauseClockBehind, Behind: behind.Behind})
 	case errors.Is(err, worker.ErrTimeExhausted):
 		return newRefusal(Refusal{Cause: CauseTimeUsedUp, Era: era(n.peek().layout)})
 	case errors.Is(err, worker.ErrLimit):
-		return n.atBound()
+		return n.refusalAtBound()
 	case errors.Is(err, worker.ErrClosed):
-		return n.refusal.Load() // dropped meanwhile
+		return n.refusal.Load() // the tenure has ended, and no other one serves
 	}
 	return errStopping
 }
@@ -81,8 +81,9 @@ var errSequencesElsewhere = newRefusal(Refusal{Cause: CauseSequences, Phase: Ser
 // errDraining is the error of Ready after Drain.
 var errDraining = newRefusal(Refusal{Cause: CauseDraining, Phase: Serving})
 
-// atBound returns the refusal of a clock that has reached the tenure's bound: it says why the bound has not moved on.
-func (n *Node) atBound() *Refusal {
+// refusalAtBound returns the refusal of a clock that has reached the tenure's bound. It says why the bound has not
+// moved on.
+func (n *Node) refusalAtBound() *Refusal {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	lease := n.view.Load().Claim.LeaseUntil
@@ -91,7 +92,7 @@ func (n *Node) atBound() *Refusal {
 		return newRefusal(Refusal{Cause: CauseLeaseExpired})
 	case n.borrow > 0 && lease <= n.reservedUntil:
 		return newRefusal(Refusal{Cause: CauseLeaseBorrowed})
-	case n.stalled():
+	case n.stalledLocked():
 		return newRefusal(Refusal{Cause: CauseReservedBound, Bound: BoundStalled})
 	case n.disk.err != nil:
 		return newRefusal(Refusal{Cause: CauseReservedBound, Bound: BoundUnwritable})
@@ -99,10 +100,10 @@ func (n *Node) atBound() *Refusal {
 	return newRefusal(Refusal{Cause: CauseReservedBound, Bound: BoundLate})
 }
 
-// behindOnce wakes the keeper if the clock is behind by more than limits.RotateBehind: with a fresh slot the node may
+// wakeIfBehind wakes the keeper if the clock is behind by more than limits.RotateBehind: with a fresh slot the node may
 // serve sooner than with the old one. It wakes the keeper at most once a second, however many requests come.
-func (n *Node) behindOnce(by time.Duration) {
-	now := n.mono()
+func (n *Node) wakeIfBehind(by time.Duration) {
+	now := n.monotonic()
 	if last := n.keeperWokenAt.Load(); by > limits.RotateBehind && now-last > int64(time.Second) &&
 		n.keeperWokenAt.CompareAndSwap(last, now) {
 		wake(n.wakeKeeper)

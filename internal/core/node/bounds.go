@@ -12,7 +12,7 @@ import (
 func (n *Node) extendLoop(ctx context.Context) {
 	timer := time.NewTimer(n.cfg.extendEvery())
 	defer timer.Stop()
-	last := n.mono()
+	last := n.monotonic()
 	for {
 		select {
 		case <-ctx.Done():
@@ -20,11 +20,11 @@ func (n *Node) extendLoop(ctx context.Context) {
 		case <-n.wakeDisk:
 		case <-timer.C:
 		}
-		now := n.mono()
+		now := n.monotonic()
 		n.turns.extend.Store(now)
 		n.addServed(time.Duration(now - last))
 		stored := n.extend(0)
-		n.turns.extend.Store(n.mono()) // a write may take long
+		n.turns.extend.Store(n.monotonic()) // a write may take long
 		last = now
 		n.startServing()
 		timer.Reset(n.untilExtend(stored))
@@ -79,7 +79,7 @@ func (n *Node) extend(ahead time.Duration) (stored bool) {
 	n.generation, n.reservedUntil = gen, rec.Claim.ReservedUntil
 	n.applyBounds()
 	if t := n.tenure; t != nil { // requests do this as well, but an idle node must also take a fresh slot
-		n.behindOnce(t.gen.Behind())
+		n.wakeIfBehind(t.gen.Behind())
 	}
 	return true
 }

@@ -28,10 +28,10 @@ func compare(own coordinator.Reading, peers []coordinator.Reading) (timeguard.Of
 // so one clock that is off would otherwise cause a warning in many rounds.
 const warnEvery = time.Minute
 
-// mayWarn reports whether a warning about clocks is due. If so, the next one is not due before
-// warnEvery has passed. mu is held.
-func (k *keeper) mayWarn() bool {
-	now := k.mono()
+// allowWarning reports whether a warning about clocks may be logged. After it has allowed one, it allows none for
+// warnEvery. mu is held.
+func (k *keeper) allowWarning() bool {
+	now := k.monotonic()
 	due := k.skew.warnedAt == 0 || now-k.skew.warnedAt > int64(warnEvery)
 	if due {
 		k.skew.warnedAt = now
@@ -43,20 +43,22 @@ func (k *keeper) mayWarn() bool {
 func (k *keeper) noteLeap(ahead time.Duration) {
 	k.mu.Lock()
 	defer k.unlock()
-	if k.mayWarn() {
+	if k.allowWarning() {
 		k.say(k.log.Warn, "the wall clock leapt ahead without confirmation, continuing by the monotonic clock",
 			"cause", TroubleLeap,
 			"ahead_ms", ahead.Milliseconds())
 	}
 }
 
-// verdict returns what the voters find of this clock, which was ahead of the leader's by offset in the reading own, and
-// notes that.
-func (k *keeper) verdict(own coordinator.Reading, offset timeguard.Offset, voters []timeguard.Offset) timeguard.Verdict {
+// noteVerdict returns what the voters find of this clock, which was ahead of the leader's by offset in the reading own.
+// It notes that verdict, and warns if a voter's clock is far off.
+func (k *keeper) noteVerdict(
+	own coordinator.Reading, offset timeguard.Offset, voters []timeguard.Offset,
+) timeguard.Verdict {
 	v := timeguard.Judge(offset, voters, limits.ClocksAgree)
 	k.mu.Lock()
 	defer k.unlock()
-	if v.Worst.Beyond(limits.WarnSkew) && k.mayWarn() {
+	if v.Worst.Beyond(limits.WarnSkew) && k.allowWarning() {
 		k.say(k.log.Warn, "clock offset is large", "cause", TroubleOffset,
 			"clock_offset_ms", offset.Ahead.Milliseconds(), "clock_uncertainty_ms", offset.Uncertainty.Milliseconds(),
 			"worst_offset_ms", v.Worst.Ahead.Milliseconds(), "voters", v.Voters, "against", v.Against)
@@ -81,7 +83,7 @@ func (k *keeper) judgeClock(ctx context.Context, own coordinator.Reading) error 
 	if k.followLeap(offset, voters) {
 		return nil // measured before the leap: the next round counts
 	}
-	verdict := k.verdict(own, offset, voters)
+	verdict := k.noteVerdict(own, offset, voters)
 	wrong := k.verdicts.Add(verdict)
 	k.mu.Lock()
 	defer k.unlock()
@@ -111,7 +113,7 @@ func (k *keeper) followLeap(offset timeguard.Offset, voters []timeguard.Offset) 
 		return false
 	}
 	k.log.Warn("following a leap of the wall clock that ZooKeeper and peers confirm", "ahead_ms", ahead.Milliseconds())
-	if !k.diskStalls() { // heartbeats must not wait for it
+	if !k.stalled() { // heartbeats must not wait for it
 		k.extend(ahead) // else the clock would leap beyond the bound
 	}
 	k.clock.Confirm(ahead)
@@ -122,7 +124,7 @@ func (k *keeper) followLeap(offset timeguard.Offset, voters []timeguard.Offset) 
 // it before it writes a slot, so that the times of a wrong clock do not get into the record.
 func (k *keeper) checkClock(own coordinator.Reading, peers []coordinator.Reading) error {
 	offset, voters := compare(own, peers)
-	verdict := k.verdict(own, offset, voters)
+	verdict := k.noteVerdict(own, offset, voters)
 	if verdict.Wrong() {
 		return &ClockError{fmt.Sprintf("the clock differs by %s from ZooKeeper and peers (%d of %d voters say so, "+
 			"%s is allowed). Set it right (NTP) and start again",
@@ -131,9 +133,9 @@ func (k *keeper) checkClock(own coordinator.Reading, peers []coordinator.Reading
 	return nil
 }
 
-// checkStart returns a *ClockError if the clock is behind floor (Unix ms) by more than a start
+// checkFloor returns a *ClockError if the clock is behind floor (Unix ms) by more than a start
 // waits for. A predecessor may have issued everything below floor.
-func (k *keeper) checkStart(floor int64) error {
+func (k *keeper) checkFloor(floor int64) error {
 	patience := limits.MaxStartWait + k.startSlack
 	wait := timeguard.StartWait(k.now(), floor)
 	if wait > patience {

@@ -16,7 +16,7 @@ const fencesApart = 30 * time.Second
 // afterFence gives up the slot that the node was fenced from, and acquires another one. A clone ends instead, and
 // afterFence returns the fence: the process must keep no values of sequences (C33).
 func (k *keeper) afterFence(ctx context.Context, fence *coordinator.FencedError) error {
-	now, last := k.mono(), k.fencedAt
+	now, last := k.monotonic(), k.fencedAt
 	k.fencedAt = now
 	k.dropTenure(fence)
 	if fence.Cloned {

@@ -30,7 +30,7 @@ type keeper struct {
 // heartbeat, when ZooKeeper is reached again, and when the confirming time is over. A node that is fenced registers as
 // a new one: see afterFence.
 func (k *keeper) keep(ctx context.Context) error {
-	a, err := k.begin()
+	a, err := k.firstAttempt()
 	if err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (k *keeper) keep(ctx context.Context) error {
 // store.ErrLocalSession. It also returns what rotateIfBehind fails with. Other failures are only noted: the node serves
 // on within its lease.
 func (k *keeper) round(ctx context.Context) error {
-	k.turns.keep.Store(k.mono())
+	k.turns.keep.Store(k.monotonic())
 	err := k.beat(ctx)
 	if _, fenced := errors.AsType[*coordinator.FencedError](err); fenced {
 		return err
@@ -86,9 +86,9 @@ func (k *keeper) beat(ctx context.Context) error {
 		Agreed: s.skew.agreed}
 	callCtx, cancel := context.WithTimeout(ctx, k.cfg.CallTimeout)
 	defer cancel()
-	began := k.mono()
+	began := k.monotonic()
 	beat, err := k.coord.Heartbeat(callCtx, report)
-	k.meter.heartbeats.add(k.mono()-began, err)
+	k.meter.heartbeats.add(k.monotonic()-began, err)
 	if beat.Restored {
 		k.cfg.WakeSequences()
 	}

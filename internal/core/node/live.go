@@ -21,7 +21,7 @@ func (n *Node) Live() error {
 		return nil // a write is under way
 	}
 	n.saveMu.Unlock()
-	now := n.mono()
+	now := n.monotonic()
 	for _, loop := range []struct {
 		what  string
 		last  int64

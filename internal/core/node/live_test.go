@@ -42,8 +42,8 @@ func TestLiveReportsAStuckLoop(t *testing.T) {
 		{"nothing is reported", 0, time.Hour, false, "the loop that sends heartbeats has been stuck for 1h0m0s"},
 		{"the disk is waited for", time.Hour, time.Hour, true, ""},
 	} {
-		n.turns.extend.Store(n.mono() - int64(tc.extend))
-		n.turns.keep.Store(n.mono() - int64(tc.keep))
+		n.turns.extend.Store(n.monotonic() - int64(tc.extend))
+		n.turns.keep.Store(n.monotonic() - int64(tc.keep))
 		if tc.writing {
 			n.saveMu.Lock()
 		}

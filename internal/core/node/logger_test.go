@@ -28,7 +28,7 @@ func TestBlockedLoggerStopsNoAnswers(t *testing.T) {
 	for name, log := range map[string]func(n *Node){
 		"noteStore": func(n *Node) { n.keeper.noteStore(io.EOF) },
 		"noteLeap":  func(n *Node) { n.keeper.noteLeap(time.Second) },
-		"noteStall": func(n *Node) { n.disk.saving, n.disk.since = true, n.mono()-2*int64(stallAfter); n.noteStall() },
+		"noteStall": func(n *Node) { n.disk.saving, n.disk.since = true, n.monotonic()-2*int64(stallAfter); n.noteStall() },
 		"noteDisk": func(n *Node) {
 			n.mu.Lock()
 			defer n.unlock()
@@ -49,7 +49,7 @@ func TestBlockedLoggerStopsNoAnswers(t *testing.T) {
 			answered := make(chan struct{})
 			go func() {
 				defer close(answered)
-				_ = n.atBound()
+				_ = n.refusalAtBound()
 				_ = n.Ready()
 				n.mu.Lock()
 				n.tenure = nil // a snapshot of it needs a generator

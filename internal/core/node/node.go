@@ -46,7 +46,7 @@ type Node struct {
 	began     chan struct{}
 	beginOnce sync.Once
 
-	// startSlack lengthens the wait for the clock that checkStart allows. It is 0, or limits.BoundSlack if one copy of
+	// startSlack lengthens the wait for the clock that checkFloor allows. It is 0, or limits.BoundSlack if one copy of
 	// the local record was damaged: localcache has then raised the reserved bound by as much.
 	startSlack time.Duration
 
@@ -89,8 +89,8 @@ func (n *Node) unlock() {
 // state is shared by the two loops and by callers.
 type state struct {
 	phase Phase
-	// cluster is the cluster's record as join last took it over. Of what changes later, only
-	// HighestSlot is kept up to date. Who needs the horizon or the freeze reads the record again.
+	// cluster is the cluster's record as adopt last took it over. Of the fields that change later, only HighestSlot is
+	// kept up to date. Code that needs the horizon or the freeze reads the record again.
 	cluster coordinator.Cluster
 	// Only the keeper writes cluster and rules, so the keeper may read them without mu.
 	rules
@@ -242,8 +242,8 @@ func (n *Node) Elapsed() *timeguard.Elapsed { return n.elapsed }
 // now returns the issuing clock in Unix milliseconds.
 func (n *Node) now() int64 { return n.clock.NowMs() }
 
-// mono returns the monotonic clock in nanoseconds. Waits are measured by it.
-func (n *Node) mono() int64 { return n.cfg.Clock.Mono() }
+// monotonic returns the monotonic clock in nanoseconds. Waits are measured by it.
+func (n *Node) monotonic() int64 { return n.cfg.Clock.Mono() }
 
 // refuse enters a phase in which the node makes no IDs. Clients are told the cause.
 func (n *Node) refuse(p Phase, cause Cause) {

@@ -33,8 +33,9 @@ type LocalRecord struct {
 	Rotations []int64 `json:"rotations,omitempty"`
 }
 
-// Encode returns the record in the form that localcache stores. The fields that change at nearly every save stand beside
-// the payload, because a changed payload costs a second sync: ReservedUntil, LeaseUntil, ServedMs, Heard and Journal.
+// Encode returns the record in the form that localcache stores. The fields that change at nearly every save stand
+// beside the payload, because a changed payload costs a second sync: ReservedUntil, LeaseUntil, ServedMs, Heard and
+// Journal.
 func (r LocalRecord) Encode() (localcache.Record, error) {
 	payload, err := json.Marshal(r)
 	if err != nil {
@@ -74,10 +75,10 @@ func DecodeRecord(kept localcache.Record) (r LocalRecord, err error) {
 	return r, nil
 }
 
-// Save is part of coordinator.Ledger: it writes a claim to the disk and returns the generation of the record. Once the
-// claim is durable, it is that of the node's view, or the next one there if a tenure holds another slot: no later
-// record must lack a grant that is pending. A claim on another slot brings its own reserved bound. For the same slot
-// the bound stays. Either is raised to the claim's floor if it is below.
+// Save is part of coordinator.Ledger: it writes a claim to the disk and returns the generation of the record. The claim
+// then becomes View.Claim, or View.Next if the node holds a tenure of another slot. So each later record has the grant
+// that is pending. For the slot of View.Claim or View.Next the reserved bound stays, and for any other slot it is the
+// claim's own. A bound below the claim's floor is raised to the floor.
 func (k *keeper) Save(claim coordinator.Claim) (uint64, error) {
 	k.saveMu.Lock()
 	defer k.saveMu.Unlock()
@@ -113,15 +114,15 @@ func (n *Node) record(c coordinator.Claim) LocalRecord {
 	reserved = max(reserved, c.Floor) // (C6) a restart begins at ReservedUntil: never below a claim's floor
 	c.ReservedUntil = reserved
 	return LocalRecord{
-		ClusterName: n.cfg.Cluster, ZooKeeper: n.store.address, Cluster: kept(n.cluster, c), Claim: c,
+		ClusterName: n.cfg.Cluster, ZooKeeper: n.store.address, Cluster: keptPart(n.cluster, c), Claim: c,
 		ServedMs: n.served.Milliseconds(), Journal: max(n.journal, n.cfg.Journal()), Boot: n.cfg.BootID,
 		Rotations: slices.Clone(n.rotations),
 	}
 }
 
-// kept returns the part of the cluster record that a node keeps: the settings, and the incarnation in which the claim
-// was last acknowledged. It leaves out InUse and the freeze, which only ZooKeeper can know.
-func kept(cl coordinator.Cluster, c coordinator.Claim) coordinator.Cluster {
+// keptPart returns the part of the cluster record that a node keeps: the settings, and the incarnation in which the
+// claim was last acknowledged. It leaves out InUse and the freeze, which only ZooKeeper can know.
+func keptPart(cl coordinator.Cluster, c coordinator.Claim) coordinator.Cluster {
 	cl.Incarnation, cl.InUse = c.Incarnation, false
 	cl.FrozenUntil, cl.FrozenBy = 0, ""
 	return cl
@@ -134,7 +135,7 @@ func (n *Node) save(rec LocalRecord) (generation uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	began := n.mono()
+	began := n.monotonic()
 	n.mu.Lock()
 	n.disk.saving, n.disk.since = true, began
 	n.mu.Unlock()
@@ -149,7 +150,7 @@ func (n *Node) save(rec LocalRecord) (generation uint64, err error) {
 		}
 	}()
 	generation, err = n.cfg.Cache.Save(local)
-	took := n.mono() - began
+	took := n.monotonic() - began
 	n.meter.disk.add(took, err)
 	if c := rec.Claim; err == nil {
 		n.cfg.Trace.Step("saved", "node", c.Node, "worker", c.Worker, "term", c.Term, "nonce", c.Nonce,
@@ -171,22 +172,23 @@ func (n *Node) save(rec LocalRecord) (generation uint64, err error) {
 // process may be to blame: it may have been stopped, and may have only just begun the write.
 const stallAfter = time.Second
 
-// stalled reports whether a write to the state directory has been under way for more than stallAfter. mu is held.
-func (n *Node) stalled() bool {
-	return n.disk.saving && time.Duration(n.mono()-n.disk.since) > stallAfter
+// stalledLocked reports whether a write to the state directory has been under way for more than stallAfter. mu is held.
+func (n *Node) stalledLocked() bool {
+	return n.disk.saving && time.Duration(n.monotonic()-n.disk.since) > stallAfter
 }
 
-func (n *Node) diskStalls() bool {
+// stalled is stalledLocked for a caller that does not hold mu.
+func (n *Node) stalled() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.stalled()
+	return n.stalledLocked()
 }
 
 // noteStall logs that the disk stalls, once for each write.
 func (n *Node) noteStall() {
 	n.mu.Lock()
 	defer n.unlock()
-	if n.stalled() && !n.disk.stallSaid {
+	if n.stalledLocked() && !n.disk.stallSaid {
 		n.disk.stallSaid = true
 		n.say(n.log.Error, "a write to the state directory stalls, serving until the reserved bound",
 			"cause", TroubleDisk, "reserved_left_ms", n.reservedUntil-n.now())

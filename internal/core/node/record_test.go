@@ -134,7 +134,7 @@ func TestLocalRecordOmitsFreezeAndConfirmation(t *testing.T) {
 	found, claim := filled[coordinator.Cluster](t), filled[coordinator.Claim](t)
 	want := found
 	want.Incarnation, want.InUse, want.FrozenUntil, want.FrozenBy = claim.Incarnation, false, 0, ""
-	if got := kept(found, claim); got != want {
+	if got := keptPart(found, claim); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
@@ -183,7 +183,7 @@ func TestChainEndsWithTheBoot(t *testing.T) {
 		r.cfg.BootID = "one"
 		r.confirmedAndStopped()
 		n, _ := r.node(func(c *Config) { c.BootID = name })
-		_, err := n.keeper.begin()
+		_, err := n.keeper.firstAttempt()
 		if c := n.keeper.coord.Claim(); err != nil || (c.Chain.Began != 0) != same || (c.Chain.Sent != 0) != same ||
 			(c.BootEnd != 0) != same || c.Chain.Version == 0 {
 			t.Errorf("in boot %s: %+v, %v", name, c, err)

@@ -20,7 +20,7 @@ const maxRotations = 4
 // agree with the new time. The old slot is released at the end of what was issued for it. If no fresh slot can be
 // acquired, the node waits for its clock.
 func (k *keeper) rotateIfBehind(ctx context.Context) error {
-	old, behind := k.mayRotate()
+	old, behind := k.beginRotation()
 	if old == nil {
 		return nil
 	}
@@ -37,12 +37,12 @@ func (k *keeper) rotateIfBehind(ctx context.Context) error {
 	}
 	if err != nil {
 		k.log.Warn("could not acquire a new worker, waiting for the clock to catch up", "error", err)
-		k.keepOld(errors.Is(err, store.ErrUnreachable))
+		k.undoRotation(errors.Is(err, store.ErrUnreachable))
 		return nil
 	}
 	k.refuse(Confirming, CauseNewWorker)
 	k.toRelease = append(k.toRelease, leftSlot{left, k.closeTenure(old)})
-	if err := k.granted(confirm, "acquired a new worker"); err != nil {
+	if err := k.holdSlot(confirm, "acquired a new worker"); err != nil {
 		return err
 	}
 	k.releaseOld(ctx)
@@ -50,9 +50,9 @@ func (k *keeper) rotateIfBehind(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// mayRotate returns the tenure whose clock went back so far that a fresh slot is due, and how long it would refuse. The
-// attempt counts from now on. mayRotate returns nil if no slot is due.
-func (k *keeper) mayRotate() (old *tenure, behind time.Duration) {
+// beginRotation counts an attempt at a fresh slot, if the clock went back so far that one is due. It returns the tenure
+// to leave, and how long that would refuse. It returns nil if no fresh slot is due.
+func (k *keeper) beginRotation() (old *tenure, behind time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	// A tenure that does not serve yet has issued nothing. It waits for its floor.
@@ -84,12 +84,12 @@ func (k *keeper) refusalDuration(t *tenure) time.Duration {
 	return t.gen.Behind()
 }
 
-// keepOld puts the claim on the old slot back into the local record after a failed attempt at another slot. If the
-// record cannot be written, the next extension writes it.
+// undoRotation ends an attempt at a fresh slot that has failed. It puts the claim on the old slot back into the local
+// record. If the record cannot be written, the next extension writes it.
 //
 // The attempt counts if its answer was lost after a slot had been chosen: ZooKeeper may have
 // given that slot to this node. Otherwise one lost answer after the other would take all slots.
-func (k *keeper) keepOld(unanswered bool) {
+func (k *keeper) undoRotation(unanswered bool) {
 	k.mu.Lock()
 	v := *k.view.Load()
 	changed := v.Next != nil

@@ -69,8 +69,8 @@ func readRules(cl coordinator.Cluster) (r rules, err error) {
 	return r, err
 }
 
-// fits returns the rules of a cluster, or why this node's settings do not fit the cluster.
-func (c Config) fits(cl coordinator.Cluster) (rules, error) {
+// fittingRules returns the rules of a cluster, or why this node's settings do not fit the cluster.
+func (c Config) fittingRules(cl coordinator.Cluster) (rules, error) {
 	if err := c.Settings.Agree(cl); err != nil {
 		return rules{}, err
 	}
@@ -114,6 +114,6 @@ func (c Config) checkHeartbeat(cl coordinator.Cluster) error {
 // Fits returns why a node of this configuration cannot join a cluster, nil if it can. It reads
 // only Settings, Heartbeat, Reserve and InMemory, and fills in no defaults.
 func (c Config) Fits(cl coordinator.Cluster) error {
-	_, err := c.fits(cl)
+	_, err := c.fittingRules(cl)
 	return err
 }

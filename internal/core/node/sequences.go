@@ -19,15 +19,15 @@ func (t seqTenure) Slot(session int64) seq.Slot {
 	if s.tenure == nil {
 		return seq.Slot{Wait: n.cfg.Heartbeat}
 	}
-	h := seq.Slot{
+	slot := seq.Slot{
 		Path: coordinator.SlotPath(s.tenure.Worker), Version: s.Claim.Chain.Version, Incarnation: s.Claim.Incarnation,
 	}
-	h.Wait = max(0, s.cluster.ConfirmTime()-s.Claim.Chain.Unbroken(n.elapsed.Now(), n.cfg.Heartbeat))
-	h.Wait = max(h.Wait, s.Peers.HearAgainIn) // any heartbeat may end it
+	slot.Wait = max(0, s.cluster.ConfirmTime()-s.Claim.Chain.Unbroken(n.elapsed.Now(), n.cfg.Heartbeat))
+	slot.Wait = max(slot.Wait, s.Peers.HearAgainIn) // any heartbeat may end it
 	if s.Stage != coordinator.Confirmed || s.phase == Stopping || s.Peers.Session != session {
-		h.Wait = max(h.Wait, seq.StartsIn)
+		slot.Wait = max(slot.Wait, seq.StartsIn)
 	}
-	return h
+	return slot
 }
 
 // ReportLoss is part of seq.Tenure.
@@ -61,7 +61,7 @@ func (n *Node) waitsForSequences() bool {
 		return false
 	}
 	s, session := n.peek(), n.cfg.Store.SessionID()
-	late := n.mono()-n.servedAt.Load() > int64(2*s.cluster.ConfirmTime())
+	late := n.monotonic()-n.servedAt.Load() > int64(2*s.cluster.ConfirmTime())
 	if !late && n.cfg.HasSequences() && s.leavesSequencesToOthers(session, (seqTenure{n}).Slot(session).Wait) {
 		return true
 	}

@@ -125,7 +125,7 @@ func (s *sim) startIn(m *machine, mem *memzk.Server) *process {
 	m.proc = p
 	s.note("%s: starts, clock %+dms", p.name, m.skew()/1e6)
 	s.within(p, &p.keeping, func() {
-		p.attempt, err = p.n.keeper.begin()
+		p.attempt, err = p.n.keeper.firstAttempt()
 		if err != nil {
 			s.exits(p, err)
 		}

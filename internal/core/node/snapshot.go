@@ -142,7 +142,7 @@ func (n *Node) Snapshot() Snapshot {
 			trouble: troubleOf(n.store.err),
 			Session: session, HeartbeatMs: n.cfg.Heartbeat.Milliseconds(),
 		},
-		Disk:    DiskSnapshot{OK: n.disk.err == nil && !n.stalled(), Error: errorText(n.disk.err)},
+		Disk:    DiskSnapshot{OK: n.disk.err == nil && !n.stalledLocked(), Error: errorText(n.disk.err)},
 		Cluster: Describe(n.cfg.Cluster, n.cluster),
 	}
 	if r, ok := errors.AsType[*Refusal](ready); ok {
@@ -169,7 +169,7 @@ func (n *Node) Snapshot() Snapshot {
 		s.ZooKeeper.HeartbeatAgeMs = new(now - n.store.beatAt)
 		s.Clock.set(n.skew.offset, n.skew.verdict)
 	}
-	if n.stalled() {
+	if n.stalledLocked() {
 		s.Disk.Error = "a write has been under way for more than 1s"
 	}
 	s.Counts = n.meter.snapshot()

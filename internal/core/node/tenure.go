@@ -22,7 +22,7 @@ func (k *keeper) beginTenure() error {
 	if err := k.checkEra(); err != nil {
 		return err
 	}
-	if err := k.checkStart(claim.Floor); err != nil {
+	if err := k.checkFloor(claim.Floor); err != nil {
 		return err
 	}
 	k.mu.Lock()
@@ -100,7 +100,7 @@ func (n *Node) startServing() {
 	n.phase = Serving
 	n.serving.Store(t)
 	n.beginOnce.Do(func() {
-		n.servedAt.Store(n.mono())
+		n.servedAt.Store(n.monotonic())
 		close(n.began)
 	})
 	claim := n.view.Load().Claim
@@ -146,7 +146,7 @@ func (n *Node) mayServe(now int64) (may bool, refusal Refusal) {
 
 // closeIfExpired closes the tenure if the slot has a higher floor: the lease had run out, and another node may have
 // held the slot since. It reports whether it has closed the tenure, now or in a heartbeat that could not begin the next
-// one, and returns the end of what that has issued, Unix ms.
+// one. end is the end of what the tenure has issued, Unix ms.
 func (k *keeper) closeIfExpired(floor int64) (end int64, expired bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
