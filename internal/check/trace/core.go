@@ -42,7 +42,6 @@ type tenure struct {
 	worker, floor, high int64
 	node                *node
 	line, top, end      *Line // with the floor, the highest bound and the end; nil: it has not ended
-	copied              bool  // it began in an old state that was put back
 }
 
 // at is a step that is judged. before is the step that it contradicts; nil: the one that led to the stage.
@@ -122,8 +121,7 @@ func (x *at) saved() {
 
 func (x *at) begin() {
 	t := &tenure{worker: x.int("worker"), floor: x.int("floor"), high: x.int("floor"), node: x.process.node,
-		line: x.Line, top: x.Line,
-		copied: x.process.copied != nil}
+		line: x.Line, top: x.Line}
 	x.tenure = t
 	x.w.tenures[t.worker] = append(x.w.tenures[t.worker], t)
 }
@@ -226,7 +224,7 @@ func (w *world) disjoint() {
 		for k, b := range all {
 			for _, a := range all[:k] {
 				w.Rules["C2"]++
-				if max(a.floor, b.floor) < min(a.high, b.high) && !(b.copied && a.node == b.node) {
+				if max(a.floor, b.floor) < min(a.high, b.high) && !w.forgotten(a, b) {
 					w.found("C2", fmt.Sprintf("the ranges of worker %d overlap: from %d below %d, and from %d below %d",
 						a.worker,
 						a.floor, a.high, b.floor, b.high), a.top, b.line)
@@ -236,9 +234,17 @@ func (w *world) disjoint() {
 	}
 }
 
+// forgotten reports whether b's node does not know the highest bound of a, because an old state of that node was put
+// back that had been copied before. Several processes may have started in that state, b's not as the first.
+func (w *world) forgotten(a, b *tenure) bool {
+	return a.node == b.node && slices.ContainsFunc(w.putBacks, func(l *Line) bool {
+		return l.File == b.line.File && l.int("copied") <= a.top.boot && a.top.boot < l.boot && l.boot < b.line.boot
+	})
+}
+
 // wasPutBack notes that an old state was put back, which was copied at the time "copied", ns.
 func (x *at) wasPutBack() {
 	if x.int("copied") > 0 {
-		x.w.putBack[x.File] = x.Line
+		x.w.putBack[x.File], x.w.putBacks = x.Line, append(x.w.putBacks, x.Line)
 	}
 }

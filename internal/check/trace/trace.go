@@ -100,7 +100,9 @@ type world struct {
 	freezes map[int64]*Line       // by incarnation: the last step that froze registration
 	blocks  map[string][]*block   // by the ID of the record
 	owners  map[string]*ownership // by name: the last one
-	putBack map[string]*Line      // by file: an old state was put there, and no process has started since
+	putBack map[string]*Line      // by file: an old state was put there, and no process has saved another since
+	// putBacks are all old states that were put back.
+	putBacks []*Line
 }
 
 // Cluster has what the rules need of a cluster: the longest lease, the confirming time, how long a worker stays with

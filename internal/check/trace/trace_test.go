@@ -146,6 +146,38 @@ func TestOldStateThatWasPutBack(t *testing.T) {
 	}
 }
 
+// Two processes start in the old state. The first saves it and ends, so the second does not begin in what was put back.
+func TestSecondProcessInAnOldState(t *testing.T) {
+	for _, row := range []struct {
+		putBack string
+		want    bool
+	}{{"", false}, {"boot=60 run=- step=put-back copied=30", true}, {"boot=60 run=- step=put-back copied=50", false}} {
+		v, err := Judge(map[string]io.Reader{"a": strings.NewReader(`boot=10 run=a1 step=start
+boot=11 run=a1 step=saved node=A worker=0 nonce= pending=n1 reserved=10 ever=false stopped=false
+boot=12 run=a1 step=acquired node=A worker=0 nonce=n1 inc=0 floor=10 own_lease=0 lease=60010 confirmed=true version=1 ` +
+			`found_lease=0 found_free=true frozen=0 now=10 leader=10 sent=11
+boot=13 run=a1 step=tenure worker=0 floor=10
+boot=20 run=a1 step=saved node=A worker=0 nonce=n1 pending= reserved=5000 ever=true stopped=false
+boot=21 run=a1 step=bound worker=0 limit=5000
+boot=40 run=a1 step=saved node=A worker=0 nonce=n1 pending= reserved=6000 ever=true stopped=false
+boot=41 run=a1 step=bound worker=0 limit=6000
+` + row.putBack + `
+boot=70 run=a2 step=start
+boot=71 run=a2 step=saved node=A worker=0 nonce=n1 pending=n2 reserved=5000 ever=true stopped=false
+boot=80 run=a3 step=start
+boot=81 run=a3 step=saved node=A worker=0 nonce=n1 pending=n3 reserved=5000 ever=true stopped=false
+boot=82 run=a3 step=resumed node=A worker=0 nonce=n3 inc=0 floor=5000 own_lease=60010 lease=60010 confirmed=true ` +
+			`version=5 found_nonce=n1 found_lease=60010 frozen=0 now=5000 leader=5000 sent=82
+boot=83 run=a3 step=tenure worker=0 floor=5000
+boot=84 run=a3 step=saved node=A worker=0 nonce=n3 pending= reserved=8000 ever=true stopped=false
+boot=85 run=a3 step=bound worker=0 limit=8000
+`)}, campaign)
+		if err != nil || v.Broken["C2"] == 0 != row.want {
+			t.Errorf("%q: %v, %v", row.putBack, v.Violations, err)
+		}
+	}
+}
+
 // A node gave back 20 to 40 of its block. It took 20 to 25 again, and its next process resumed 22 to 25: 25 to 40 is
 // still anybody's.
 func TestWhatWasGivenBackIsHeldOnlyWhereItIsResumed(t *testing.T) {
