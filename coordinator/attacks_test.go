@@ -258,7 +258,7 @@ func TestStoppedNodesHaveNoVote(t *testing.T) {
 		a.must(err)
 		return readings
 	}
-	if n := len(heard()); n != samplePeers {
+	if n := len(heard()); n != maxSample {
 		t.Fatalf("hears %d", n)
 	}
 	l.pass(2 * limits.DefaultHeartbeat)

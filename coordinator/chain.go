@@ -35,8 +35,8 @@ func (ch Chain) runs() bool { return ch.Sent != 0 }
 // gap returns the longest time between two writes of a chain.
 func gap(heartbeat time.Duration) int64 { return 2 * int64(heartbeat) }
 
-// with returns the chain after one more write.
-func (ch Chain) with(w timeguard.Stamped, version int32, heartbeat time.Duration) Chain {
+// extended returns the chain after one more write.
+func (ch Chain) extended(w timeguard.Stamped, version int32, heartbeat time.Duration) Chain {
 	if !ch.goesOn(w.Acked, heartbeat) {
 		ch.Began = w.Sent.Least
 	}

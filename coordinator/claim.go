@@ -95,7 +95,7 @@ func (c Claim) ByClocks(e *timeguard.Elapsed, sameBoot bool) Claim {
 // Recall sets the claim of the node: that of its state directory, or that of a new node, which has an identity and no
 // slot. The proof begins anew.
 func (c *Coordinator) Recall(claim Claim) {
-	c.proof = new(seek(claim))
+	c.proof = new(newProof(claim))
 	if claim.Last.Stamp != 0 {
 		c.lastStamped = claim.Last
 	}

@@ -76,8 +76,8 @@ type Coordinator struct {
 	// mine is the cluster this node belongs to, set by Join. HighestSlot and Incarnation are the highest that this
 	// process or its directory has seen. A holder that recreates a lost cluster record writes them there.
 	mine Cluster
-	// unsure is the node that may have a ticket although its creation was not acknowledged. Empty: none.
-	unsure string
+	// unackedTicketOf is the node that may have a ticket although its creation was not acknowledged. Empty: none.
+	unackedTicketOf string
 	// proof has the claim of the node, and what the process has proved about the claim's slot. Before the node acquires
 	// a slot, the claim names none. While the node moves to another slot, proof is about the old slot.
 	proof *proof
@@ -111,7 +111,7 @@ func New(cfg Config) *Coordinator {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	return &Coordinator{Config: cfg, proof: new(seek(Claim{})), strayLock: -1, mine: Cluster{HighestSlot: -1},
+	return &Coordinator{Config: cfg, proof: new(newProof(Claim{})), strayLock: -1, mine: Cluster{HighestSlot: -1},
 		seen: PeersSeen{OthersTake: true}}
 }
 
@@ -145,10 +145,10 @@ func (c *Coordinator) noteCluster(cl Cluster) {
 // recorded has the record of the cluster and that of one slot, as read from ZooKeeper. ZooKeeper may have changed one
 // of them before it read the other: a write that was decided by both records must check both versions.
 type recorded struct {
-	cl     *Cluster // nil: no record
-	clStat store.Stat
-	slot   *Slot // nil: no record
-	stat   store.Stat
+	cl       *Cluster // nil: no record
+	clStat   store.Stat
+	slot     *Slot // nil: no record
+	slotStat store.Stat
 }
 
 // checkCluster returns an error if the records are not of the cluster mine.
@@ -182,7 +182,7 @@ func parseRecorded(records []store.Record) (v recorded, _ error) {
 	}
 	if r := records[1]; r.Found {
 		slot := parseSlot(r.Data)
-		v.slot, v.stat = &slot, r.Stat
+		v.slot, v.slotStat = &slot, r.Stat
 	}
 	return v, nil
 }

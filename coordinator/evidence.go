@@ -51,8 +51,8 @@ func (c *Coordinator) correctClocks(sent timeguard.Moment, stamp int64) timeguar
 	return c.lastStamped
 }
 
-// confirmAt returns the end of a confirming time that begins now, ns of AtLeast.
-func (e evidence) confirmAt(cl Cluster) int64 { return e.at.Least + int64(cl.ConfirmTime()) }
+// endOfConfirming returns the end of a confirming time that begins now, ns of AtLeast.
+func (e evidence) endOfConfirming(cl Cluster) int64 { return e.at.Least + int64(cl.ConfirmTime()) }
 
 // usableHorizon returns the highest lease bound that a record may get. A lease that is not confirmed yet may reach the
 // horizon of cl at once (C23).

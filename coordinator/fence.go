@@ -11,7 +11,8 @@ type FencedError struct {
 	Reason string
 	// Lost: ZooKeeper has lost data.
 	Lost bool
-	// Cloned: another process has the memory of this one, and goes on. So this one must keep nothing of what it held.
+	// Cloned: another process has the memory of this process, and goes on. So this process must keep nothing of what it
+	// held.
 	Cloned bool
 }
 

@@ -65,8 +65,8 @@ func slotFinding(found *Slot, mine Claim) Finding {
 	return FoundLost
 }
 
-// heldAt says for people who holds the slot.
-func (s Slot) heldAt(ours int64) string {
+// holderText says for people who holds the slot. ours is the term of the claim.
+func (s Slot) holderText(ours int64) string {
 	return fmt.Sprintf("node %s (%s) holds the worker at term %d, ours was %d", s.Node, s.Name, s.Term, ours)
 }
 

@@ -87,7 +87,7 @@ func (h *Hearing) Next() []int { return h.unread[:min(len(h.unread), readAtOnce)
 func (h *Hearing) Heard(slots []store.Record, incarnation, now int64, confirm time.Duration) (running int, ended bool) {
 	for i, r := range slots {
 		worker, s := h.unread[i], parseSlot(r.Data)
-		state, recent := h.stateOf(s, r, incarnation), recent(s, r, h.first.Stamp, h.first.Clock, h.first.Window)
+		state, recent := h.stateOf(s, r, incarnation), writtenWithin(s, r, h.first.Stamp, h.first.Clock, h.first.Window)
 		if h.takes[worker] = state != nobody && recent && s.Takes; state != nobody && recent {
 			running++
 		}
@@ -151,19 +151,20 @@ func (h *Hearing) stateOf(s Slot, r store.Record, incarnation int64) peerState {
 	return compares
 }
 
-// recent reports whether a slot was written within a time or since, by the leader's clock or by those of the nodes. Any
-// of these clocks may have leapt. stamp is the time to compare with by the leader's clock, and clock that by ours, Unix
-// ms: that of the first heartbeat in a hearing, the present time in Roster.
-func recent(s Slot, r store.Record, stamp, clock int64, within time.Duration) bool {
+// writtenWithin reports whether a slot was written at most a time before a moment, or since. It goes by the leader's
+// clock and by those of the nodes, and reports true if either shows that, because any of these clocks may have leapt.
+// The moment is stamp by the leader's clock and clock by ours, Unix ms. In a hearing it is that of the first heartbeat,
+// in Roster the present one.
+func writtenWithin(s Slot, r store.Record, stamp, clock int64, within time.Duration) bool {
 	//mutant:c14-silent-peer-is-left by TestHeard -> window := int64(-1)
 	window := within.Milliseconds()
 	ago := clock - s.ReportedClock
 	return !r.Found || stamp-r.Stat.Mtime <= window || max(ago, -ago) <= window
 }
 
-// listens begins a hearing at the first heartbeat in a session and an incarnation. after is the record's stat since its
-// write.
-func (p *proof) listens(after store.Stat, e evidence, confirm time.Duration) {
+// beginHearing begins a hearing if this heartbeat is the first one in its session and incarnation. after is the stat
+// that its write has given the record.
+func (p *proof) beginHearing(after store.Stat, e evidence, confirm time.Duration) {
 	//mutant:c14-word-of-the-last-session by TestHearingBeginsWithTheSession -> if p.hearing.first.Session != 0 {
 	if p.hearing.first.Session == e.session {
 		return
@@ -187,7 +188,7 @@ func (c *Coordinator) hearPeers(ctx context.Context) error {
 	p := c.proof
 	for reads, running := 0, 0; reads < mostReads && running < mostRunning; reads++ {
 		peers := p.hearing.Next()
-		slots, err := c.Store.GetAll(ctx, pathsOf(peers)...)
+		slots, err := c.Store.GetAll(ctx, slotPathsOf(peers)...)
 		if err != nil {
 			return err
 		}
@@ -203,11 +204,11 @@ func (c *Coordinator) hearPeers(ctx context.Context) error {
 // HearAgainIn returns the time until this node should send the next heartbeat because it waits for its peers, 0 if it
 // does not wait. The peers may say soon that they have compared their records, and may wait for this node to say so.
 func (c *Coordinator) HearAgainIn() time.Duration {
-	w := &c.proof.hearing
-	if !w.begun() || w.over {
+	h := &c.proof.hearing
+	if !h.begun() || h.over {
 		return 0
 	}
-	next, left := c.Interval/3, time.Duration(w.first.Sent-c.Elapsed.AtLeast())+c.mine.ConfirmTime()
+	next, left := c.Interval/3, time.Duration(h.first.Sent-c.Elapsed.AtLeast())+c.mine.ConfirmTime()
 	if left > 0 {
 		next = min(next, left)
 	}

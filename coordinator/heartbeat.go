@@ -99,7 +99,7 @@ func (c *Coordinator) readBeat(ctx context.Context) (recorded, error) {
 	paths, own := []string{clusterPath, SlotPath(p.Worker)}, 2
 	var peers []int
 	if c.live.read {
-		peers = somePeers(c.known(p.Worker))
+		peers = randomPeers(c.livePeers(p.Worker))
 		paths = append(paths, samplePaths(peers)...)
 	}
 	records, err := c.Store.GetAll(ctx, paths...)
@@ -123,7 +123,7 @@ func (c *Coordinator) report(ctx context.Context, v recorded, r Report) (Beat, e
 		return Beat{}, c.giveUp(ctx, d.why, false)
 	case writeNextTerm: // the lease bound stays, and the next heartbeat confirms
 		confirm, err := c.writeNextTerm(ctx, v, r.Lease)
-		return Beat{Floor: p.Floor, Clock: c.reading, Wait: confirm}.frozenBy(v, e), err
+		return Beat{Floor: p.Floor, Clock: c.reading, Wait: confirm}.withFreeze(v, e), err
 	}
 	// The confirming time ends at d.confirmAt from here on: the write may arrive even if it is not acknowledged.
 	//mutant:c4-unacknowledged-bound by sim -> p.confirmAt, p.LeaseUntil = d.confirmAt, d.slot.LeaseUntil
@@ -132,9 +132,9 @@ func (c *Coordinator) report(ctx context.Context, v recorded, r Report) (Beat, e
 	after, written, err := c.write(store.OnSession(ctx, e.session), d, v, p.Worker)
 	switch {
 	case err != nil && written:
-		p.unstamped(v.stat.Version + 1)
+		p.noteUnstamped(v.slotStat.Version + 1)
 	case err != nil && !store.Outpaced(err):
-		p.unknown(v.stat.Version + 1)
+		p.noteUnacked(v.slotStat.Version + 1)
 	}
 	if err != nil {
 		return Beat{}, err
@@ -148,7 +148,7 @@ func (c *Coordinator) report(ctx context.Context, v recorded, r Report) (Beat, e
 	c.traceBeat(d, v, after, e, beat)
 	beat.Clock = c.setReading(e.now, after)
 	c.rtt = max(0, beat.Clock.Acked-e.now)
-	return beat.frozenBy(v, e), nil
+	return beat.withFreeze(v, e), nil
 }
 
 // write writes the record that d has over the one found (C13). If that confirms the slot, the same transaction
@@ -161,7 +161,7 @@ func (c *Coordinator) write(ctx context.Context, d decision, v recorded, worker 
 	after store.Stat, written bool, _ error,
 ) {
 	//mutant:c13-heartbeat-over-any-version by sim -> version := store.AnyVersion
-	version := v.stat.Version
+	version := v.slotStat.Version
 	set := store.SetOp{Path: SlotPath(worker), Data: d.slot.marshal(), Version: version}
 	if d.cluster == *v.cl && !d.confirms {
 		after, err := c.Store.Set(ctx, set.Path, set.Data, set.Version)
@@ -183,12 +183,12 @@ func (c *Coordinator) traceBeat(d decision, v recorded, after store.Stat, e evid
 		"inc", v.cl.Incarnation, "floor", b.Floor, "lease", d.slot.LeaseUntil, "confirmed", b.Confirmed,
 		"confirms", d.confirms, "wait_ms", b.Wait.Milliseconds(),
 		"found_nonce", v.slot.Nonce, "found_lease", v.slot.LeaseUntil,
-		"read", v.stat.Version, "version", after.Version, "exact", exact, "frozen", v.cl.FrozenUntil,
+		"read", v.slotStat.Version, "version", after.Version, "exact", exact, "frozen", v.cl.FrozenUntil,
 		"now", e.now, "leader", e.leader(), "stamp", after.Mtime, "sent", e.at.Boot)
 }
 
-// frozenBy returns the result with the freeze of registration that the cluster's record shows.
-func (b Beat) frozenBy(v recorded, e evidence) Beat {
+// withFreeze returns the result with the freeze of registration that the cluster's record shows.
+func (b Beat) withFreeze(v recorded, e evidence) Beat {
 	if e.now < v.cl.FrozenUntil {
 		b.FrozenUntil, b.FrozenBy = v.cl.FrozenUntil, v.cl.FrozenBy
 	}

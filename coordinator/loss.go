@@ -242,8 +242,8 @@ func (c *Coordinator) putBack(ctx context.Context, cl Cluster, v recorded, r Rep
 	if v.slot == nil {
 		err = create(ctx, c.Store, SlotPath(p.Worker), slot.marshal(), store.Persistent)
 	} else {
-		version = v.stat.Version + 1
-		_, err = c.Store.Set(ctx, SlotPath(p.Worker), slot.marshal(), v.stat.Version)
+		version = v.slotStat.Version + 1
+		_, err = c.Store.Set(ctx, SlotPath(p.Worker), slot.marshal(), v.slotStat.Version)
 	}
 	if err != nil {
 		return Beat{}, err
@@ -287,13 +287,13 @@ func (c *Coordinator) createStandIns(ctx context.Context, cl Cluster) (err error
 
 // tryStandIns creates the stand-ins once.
 func (c *Coordinator) tryStandIns(ctx context.Context, cl Cluster) error {
-	missing, err := c.missing(ctx, cl)
+	missing, err := c.missingSlots(ctx, cl)
 	if err != nil || len(missing) == 0 {
 		return err
 	}
 	//mutant:c25-lost-record-counts-as-free by sim -> kept := freeSlot().marshal()
 	kept := Slot{LeaseUntil: cl.lastBound(max(c.Now(), c.lastWrite.Mtime)), StandsIn: true}.marshal()
-	for some := range slices.Chunk(missing, growMost) {
+	for some := range slices.Chunk(missing, maxGrowth) {
 		ops := make([]store.Op, len(some))
 		for i, worker := range some {
 			ops[i] = store.CreateOp{Path: SlotPath(worker), Data: kept}
@@ -307,8 +307,8 @@ func (c *Coordinator) tryStandIns(ctx context.Context, cl Cluster) error {
 	return nil
 }
 
-// missing returns the slots up to HighestSlot that have no record.
-func (c *Coordinator) missing(ctx context.Context, cl Cluster) (workers []int, err error) {
+// missingSlots returns the slots up to HighestSlot that have no record.
+func (c *Coordinator) missingSlots(ctx context.Context, cl Cluster) (workers []int, err error) {
 	names, err := c.Store.Children(ctx, workersPath)
 	if err != nil {
 		return nil, err

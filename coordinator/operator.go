@@ -33,26 +33,26 @@ func (e *ClocksError) Error() string {
 		"whether a lease has expired. Set the clock right, or run this on another machine", e.Ahead.Abs(), way)
 }
 
-// moment is the present time by two clocks that agree, ours and the leader's: the earlier and the later of them, Unix
-// ms.
-type moment struct{ early, late int64 }
+// twoClocks is the present time by two clocks that agree, ours and the leader's, Unix ms. early is the earlier of both,
+// and late the later one.
+type twoClocks struct{ early, late int64 }
 
 // begin reads the cluster's record and the time.
-func (o Operator) begin(ctx context.Context) (Cluster, moment, error) {
+func (o Operator) begin(ctx context.Context) (Cluster, twoClocks, error) {
 	cl, err := ReadCluster(ctx, o.Store)
 	if err != nil {
-		return cl, moment{}, err
+		return cl, twoClocks{}, err
 	}
 	r, err := o.leader(ctx)
 	if err != nil {
-		return cl, moment{}, err
+		return cl, twoClocks{}, err
 	}
 	if off, uncertain := r.ahead(), (r.Acked-r.Sent)/2; off-uncertain > clocksAgree || off+uncertain < -clocksAgree {
-		return cl, moment{}, &ClocksError{time.Duration(off) * time.Millisecond}
+		return cl, twoClocks{}, &ClocksError{time.Duration(off) * time.Millisecond}
 	}
 	now := o.Now()
 	leader := r.leaderNow(now)
-	return cl, moment{min(now, leader), max(now, leader+r.Acked-r.Sent)}, nil
+	return cl, twoClocks{min(now, leader), max(now, leader+r.Acked-r.Sent)}, nil
 }
 
 // leader compares our clock with the leader's by creating an ephemeral record. Its name is not that of a worker's lock.
@@ -251,7 +251,7 @@ func (o Operator) ForceRelease(ctx context.Context, found Examined) (Entry, erro
 }
 
 // reread reads a slot once more. It returns an error if the slot is not as found, or is frozen.
-func (o Operator) reread(ctx context.Context, found Examined) (Entry, Cluster, moment, error) {
+func (o Operator) reread(ctx context.Context, found Examined) (Entry, Cluster, twoClocks, error) {
 	cl, now, err := o.begin(ctx)
 	switch {
 	case err != nil:
@@ -312,7 +312,7 @@ func (all Roster) Reports(e Entry) bool {
 	window := HearingWindow(all.Cluster.ConfirmTime(), time.Duration(e.Slot.HeartbeatMs)*time.Millisecond)
 	r := store.Record{Found: !e.Absent, Stat: e.Stat}
 	holds := e.Holds() || e.Slot.StandsIn || e.Slot.Term < 0
-	return r.Found && holds && recent(e.Slot, r, all.LeaderNow, all.Now, window)
+	return r.Found && holds && writtenWithin(e.Slot, r, all.LeaderNow, all.Now, window)
 }
 
 // Reaches reports whether f has the changes as far as at.

@@ -24,7 +24,7 @@ func TestMomentIsOfBothClocks(t *testing.T) {
 		hand := l.operator()
 		hand.Now = func() int64 { return l.now + skew }
 		_, now, err := hand.begin(t.Context())
-		if want := (moment{l.now + min(0, skew), l.now + max(0, skew)}); err != nil || now != want {
+		if want := (twoClocks{l.now + min(0, skew), l.now + max(0, skew)}); err != nil || now != want {
 			t.Errorf("%d ms ahead of the leader: %+v, want %+v, %v", skew, now, want, err)
 		}
 	}

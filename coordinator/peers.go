@@ -10,9 +10,9 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// samplePeers is the most peers whose clocks are read at once. If a thousand nodes each read a thousand records, that
+// maxSample is the most peers whose clocks are read at once. If a thousand nodes each read a thousand records, that
 // would load ZooKeeper more than their heartbeats do.
-const samplePeers = 8
+const maxSample = 8
 
 // listsAgain is the age of a list that has changed, in heartbeats, at which a node reads it again. Somebody must have
 // met each node, or nobody knows where to ask it if ZooKeeper loses its record.
@@ -73,9 +73,9 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 			return nil, err
 		}
 	}
-	peers := c.known(own)
+	peers := c.livePeers(own)
 	old := c.Elapsed.AtLeast()-c.live.readAt >= int64(listsAgain*c.Interval)
-	enough := len(peers) > samplePeers && !c.live.fewReadings && !old
+	enough := len(peers) > maxSample && !c.live.fewReadings && !old
 	found := c.live.sampled
 	var err error
 	if c.live.sampled = nil; found == nil {
@@ -83,7 +83,7 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 	}
 	if err == nil && !first && !enough && found.version != c.live.version {
 		if err = c.readLiveList(ctx, found.version); err == nil {
-			found, err = c.readSample(ctx, c.known(own))
+			found, err = c.readSample(ctx, c.livePeers(own))
 		}
 	}
 	if err != nil {
@@ -122,14 +122,14 @@ func (c *Coordinator) readLiveList(ctx context.Context, version listVersion) err
 	return err
 }
 
-// known returns the workers on the list without our own.
-func (c *Coordinator) known(own int) []int {
+// livePeers returns the workers on the list of live workers without our own.
+func (c *Coordinator) livePeers(own int) []int {
 	return slices.DeleteFunc(slices.Clone(c.live.workers), func(w int) bool { return w == own })
 }
 
-// readSample reads the records of up to samplePeers random peers, and the present version of the list.
+// readSample reads the records of up to maxSample random peers, and the present version of the list.
 func (c *Coordinator) readSample(ctx context.Context, peers []int) (*sample, error) {
-	peers = somePeers(peers)
+	peers = randomPeers(peers)
 	records, err := c.Store.GetAll(ctx, samplePaths(peers)...)
 	if err != nil {
 		return nil, err
@@ -137,20 +137,20 @@ func (c *Coordinator) readSample(ctx context.Context, peers []int) (*sample, err
 	return c.noteSample(peers, records), nil
 }
 
-// somePeers returns up to samplePeers random ones of the peers, whose order it changes.
-func somePeers(peers []int) []int {
-	if len(peers) > samplePeers {
+// randomPeers returns up to maxSample random ones of the peers, whose order it changes.
+func randomPeers(peers []int) []int {
+	if len(peers) > maxSample {
 		rand.Shuffle(len(peers), func(i, j int) { peers[i], peers[j] = peers[j], peers[i] })
-		peers = peers[:samplePeers]
+		peers = peers[:maxSample]
 	}
 	return peers
 }
 
 // samplePaths returns the paths of the list of live workers and of the slots of peers.
-func samplePaths(peers []int) []string { return append([]string{livePath}, pathsOf(peers)...) }
+func samplePaths(peers []int) []string { return append([]string{livePath}, slotPathsOf(peers)...) }
 
-// pathsOf returns the paths of the slots of workers.
-func pathsOf(workers []int) (paths []string) {
+// slotPathsOf returns the paths of the slots of workers.
+func slotPathsOf(workers []int) (paths []string) {
 	for _, w := range workers {
 		paths = append(paths, SlotPath(w))
 	}

@@ -216,9 +216,9 @@ func TestMetIsBounded(t *testing.T) {
 
 // In a cluster of many nodes, somebody soon knows a node that has come last.
 func TestManyNodesMeetTheLastOne(t *testing.T) {
-	l := newLab(t, samplePeers+3)
+	l := newLab(t, maxSample+3)
 	var all []*member
-	for k := range samplePeers + 2 {
+	for k := range maxSample + 2 {
 		all = append(all, l.serving(fmt.Sprint("n", k)))
 	}
 	beats := func(n int) {
@@ -238,7 +238,7 @@ func TestManyNodesMeetTheLastOne(t *testing.T) {
 	last.must(last.co.EnsureLiveLock(last.ctx()))
 	all = append(all, last)
 	known := func() bool {
-		return slices.ContainsFunc(all[:samplePeers+2], func(m *member) bool {
+		return slices.ContainsFunc(all[:maxSample+2], func(m *member) bool {
 			return slices.ContainsFunc(m.co.Met(), func(p Peer) bool { return p.Node == last.claim.Node })
 		})
 	}

@@ -61,9 +61,9 @@ type Stage int
 
 const (
 	Seeking    Stage = iota // ZooKeeper has no record of this process
-	Alone                   // likewise, and the process issues under the lease of the process before
-	Confirming              // ZooKeeper has this process's record, which this process has not confirmed
-	Confirmed               // and which it has confirmed
+	Alone                   // ZooKeeper has no record of this process, which issues under the lease of the one before
+	Confirming              // ZooKeeper has a record of this process, which has not confirmed it
+	Confirmed               // ZooKeeper has a record of this process, which has confirmed it
 )
 
 // expiry says whether the lease had run out by the leader's clock, although not by ours (C26). Another node may have
@@ -87,8 +87,8 @@ const (
 
 // The transitions. Each method notes what has happened, and enters the stage or the expiry state that follows.
 
-// seek returns the proof of a process that has a claim, from its directory or new.
-func seek(claim Claim) proof { return proof{Claim: claim, stage: Seeking} }
+// newProof returns the proof of a process that has a claim, from its directory or new.
+func newProof(claim Claim) proof { return proof{Claim: claim, stage: Seeking} }
 
 // becomeAlone: the process goes on from the local record: see Coordinator.GoAlone.
 func (p *proof) becomeAlone(reserved int64, generation uint64) {
@@ -109,7 +109,7 @@ func (p *proof) becomeGranted() { p.Claim, p.sinceGrant = p.nextClaim(), sinceGr
 func (p *proof) becomeHolder(w timeguard.Stamped, version int32, heartbeat time.Duration, incarnation, bound int64) {
 	p.becomeGranted()
 	p.Incarnation = incarnation
-	p.Chain, p.Last = p.Chain.with(w, version, heartbeat), w
+	p.Chain, p.Last = p.Chain.extended(w, version, heartbeat), w
 	p.boundKnown, p.bound, p.maxVersion = true, bound, version
 }
 
@@ -167,30 +167,30 @@ func (p *proof) recognise(found *Slot) {
 // record is lost: our lease may have ended although our clock, which may be behind, says that it runs. Exception: on an
 // older copy of our record, a holder that has not confirmed does not fence.
 func (p proof) finding(v recorded, mine Cluster) (Finding, string) {
-	cluster := ClusterFinding(v.cl, mine.UUID, max(p.Incarnation, mine.Incarnation))
-	finding := slotFinding(v.slot, p.Claim)
-	older := p.wentBack(v.slot, v.stat)
-	if older && finding == FoundFenced && !v.slot.Confirmed {
-		finding = FoundLost
+	ofCluster := ClusterFinding(v.cl, mine.UUID, max(p.Incarnation, mine.Incarnation))
+	ofSlot := slotFinding(v.slot, p.Claim)
+	older := p.wentBack(v.slot, v.slotStat)
+	if older && ofSlot == FoundFenced && !v.slot.Confirmed {
+		ofSlot = FoundLost
 	}
 	switch {
-	case cluster == FoundFenced:
-		return cluster, fmt.Sprintf("this ZooKeeper now holds cluster %s, not %s", v.cl.UUID, mine.UUID)
-	case finding == FoundFenced:
-		return finding, v.slot.heldAt(p.Term)
-	case cluster == FoundLost:
-		return cluster, "ZooKeeper has lost the cluster record"
-	case finding == FoundLost && v.slot == nil:
-		return finding, "ZooKeeper has lost the worker's record"
-	case finding == FoundLost:
-		return finding, "ZooKeeper has an older record of the worker: " + v.slot.heldAt(p.Term)
+	case ofCluster == FoundFenced:
+		return ofCluster, fmt.Sprintf("this ZooKeeper now holds cluster %s, not %s", v.cl.UUID, mine.UUID)
+	case ofSlot == FoundFenced:
+		return ofSlot, v.slot.holderText(p.Term)
+	case ofCluster == FoundLost:
+		return ofCluster, "ZooKeeper has lost the cluster record"
+	case ofSlot == FoundLost && v.slot == nil:
+		return ofSlot, "ZooKeeper has lost the worker's record"
+	case ofSlot == FoundLost:
+		return ofSlot, "ZooKeeper has an older record of the worker: " + v.slot.holderText(p.Term)
 	case older || v.slot.LeaseUntil < p.LeaseUntil:
 		return FoundLost, "ZooKeeper has an older copy of the worker's record"
 	case p.isCloned(v):
 		return FoundCloned, "another process writes this worker's record as this node, so this machine was cloned, or " +
 			"set back to a snapshot"
 	}
-	return finding, ""
+	return ofSlot, ""
 }
 
 // isCloned reports whether a record of ours was written by another process (C33): its version is above each that this
@@ -200,7 +200,7 @@ func (p proof) finding(v recorded, mine Cluster) (Finding, string) {
 // by node, term and nonce. So both serve, and make the same IDs without end.
 func (p proof) isCloned(v recorded) bool {
 	//mutant:c33-clone-is-not-noticed by TestCloneOfAProcessIsFenced -> return false
-	return p.boundKnown && v.stat.Version > p.maxVersion
+	return p.boundKnown && v.slotStat.Version > p.maxVersion
 }
 
 // wentBack reports whether ZooKeeper has lost our last acknowledged write of the slot. It has if the record has a lower
@@ -217,7 +217,7 @@ func (p proof) wentBack(found *Slot, stat store.Stat) bool {
 // cluster in the place of ours cannot be frozen.
 func (p proof) showsLoss(v recorded, mine Cluster) bool {
 	return v.slot != nil && ClusterFinding(v.cl, mine.UUID, p.Incarnation) != FoundFenced &&
-		(p.wentBack(v.slot, v.stat) || p.wasLost(*v.slot))
+		(p.wentBack(v.slot, v.slotStat) || p.wasLost(*v.slot))
 }
 
 // action names what a heartbeat does after it has read a record of this node.
@@ -270,7 +270,7 @@ func (p proof) plan(v recorded, e evidence, r Report) decision {
 	//mutant:c26-expired-lease-goes-on by TestPlan -> d.reconfirm = unconfirm
 	d.reconfirm = e.now >= found.LeaseUntil || unconfirm || found.Confirmed && p.endedByBoot(e.at.Boot)
 	if d.reconfirm {
-		d.confirmAt = e.confirmAt(*v.cl)
+		d.confirmAt = e.endOfConfirming(*v.cl)
 	}
 	// A restart that goes on in its chain finds its record confirmed: it needs no write that confirms. A record to
 	// reconfirm is confirmed by this same write only if the confirming time is 0: its wait begins now.
@@ -314,13 +314,13 @@ func (c Claim) record(e evidence, cl Cluster, old Slot, lease time.Duration, sta
 	return s
 }
 
-// unstamped: the write has made this version of the slot, but the leader's stamp of it could not be read.
-func (p *proof) unstamped(version int32) {
+// noteUnstamped: the write has made this version of the slot, but the leader's stamp of it could not be read.
+func (p *proof) noteUnstamped(version int32) {
 	p.Chain, p.maxVersion = brokenAt(version), max(p.maxVersion, version)
 }
 
-// unknown: the write may have made this version of the slot, or may still make it.
-func (p *proof) unknown(version int32) { p.maxVersion = max(p.maxVersion, version) }
+// noteUnacked: the write may have made this version of the slot, or may still make it.
+func (p *proof) noteUnacked(version int32) { p.maxVersion = max(p.maxVersion, version) }
 
 // errUnconfirm: the record was written confirmed, and must be written again, unconfirmed.
 var errUnconfirm = errors.New("the record was confirmed too early, or after the lease had expired by ZooKeeper's clock")
@@ -333,16 +333,16 @@ var errUnconfirm = errors.New("the record was confirmed too early, or after the 
 // leader's clock (C26), or the leader's stamp shows that the confirming time had not passed yet (C31).
 func (p *proof) acked(d decision, v recorded, w timeguard.Stamped, after store.Stat, e evidence) (Beat, error) {
 	e.at = w.Sent
-	p.Chain, p.Last = p.Chain.with(w, v.stat.Version+1, e.interval), w
-	p.maxVersion = max(p.maxVersion, v.stat.Version+1)
-	p.listens(after, e, v.cl.ConfirmTime())
+	p.Chain, p.Last = p.Chain.extended(w, v.slotStat.Version+1, e.interval), w
+	p.maxVersion = max(p.maxVersion, v.slotStat.Version+1)
+	p.beginHearing(after, e, v.cl.ConfirmTime())
 	reconfirm := d.reconfirm
 	// Scenario: by our clock the lease ran until this write, by the leader's it had ended. In between another node took
 	// the slot by the leader's clock, confirmed, and was cut off. ZooKeeper got older data back, so we find our record.
 	if v.cl.ConfirmMs > 0 && e.hasPassed(p.previousBound(*v.slot), after.Mtime) {
 		p.becomeExpired(e.now, after.Mtime)
 		if d.slot.Confirmed {
-			p.confirmAt = e.confirmAt(*v.cl)
+			p.confirmAt = e.endOfConfirming(*v.cl)
 			// Until it is written again, the node serves on below the bound that it had: no other node can have
 			// confirmed before that (C3). p.bound stays, so that the next heartbeat finds the same expiry.
 			return Beat{}, errUnconfirm
@@ -353,7 +353,7 @@ func (p *proof) acked(d decision, v recorded, w timeguard.Stamped, after store.S
 	//mutant:c31-beat-not-judged-again by TestStampOfABeatThatConfirmsTooEarly -> early := false
 	early := d.confirms && e.at.Least < d.confirmAt
 	if early && v.cl.ConfirmMs > 0 {
-		p.confirmAt = e.confirmAt(*v.cl)
+		p.confirmAt = e.endOfConfirming(*v.cl)
 		return Beat{}, errUnconfirm
 	}
 	p.Incarnation = v.cl.Incarnation

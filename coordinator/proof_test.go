@@ -29,7 +29,7 @@ func planned() (proof, recorded, evidence, Report) {
 		HighestSlot: 7, Horizon: planNow + 90_000}
 	slot := Slot{Node: "me", Term: 5, Nonce: "n", Confirmed: true, LeaseUntil: claim.LeaseUntil}
 	t := proof{Claim: claim, stage: Confirmed, sinceGrant: sinceGrant{boundKnown: true, bound: claim.LeaseUntil}}
-	v := recorded{cl: &cl, clStat: store.Stat{Version: 2}, slot: &slot, stat: store.Stat{Version: 8, Mzxid: 1 << 32}}
+	v := recorded{cl: &cl, clStat: store.Stat{Version: 2}, slot: &slot, slotStat: store.Stat{Version: 8, Mzxid: 1 << 32}}
 	e := evidence{now: planNow, at: timeguard.Moment{Boot: 50e9, Least: 50e9, Most: 50e9},
 		horizon:  horizon{known: cl.Horizon, usable: cl.Horizon},
 		interval: limits.DefaultHeartbeat, mine: cl, self: Slot{Labels: Labels{Name: "me"}},
@@ -192,7 +192,7 @@ func TestStages(t *testing.T) {
 	confirm := func(p *proof) {
 		p.becomeAccepted(Beat{Confirmed: true, LeaseUntil: v.slot.LeaseUntil, Floor: planNow}, 0)
 	}
-	p := seek(Claim{Owner: Owner{"me", 3}})
+	p := newProof(Claim{Owner: Owner{"me", 3}})
 	for _, step := range []struct {
 		name   string
 		do     func(p *proof)
@@ -215,10 +215,10 @@ func TestStages(t *testing.T) {
 		}, Confirming, reconfirmed, true},
 		{"confirms again", confirm, Confirmed, reconfirmed, true},
 		{"notices a loss of data", func(p *proof) { p.beginIncarnation() }, Confirmed, reconfirmed, false},
-		{"starts again without ZooKeeper", func(p *proof) { *p = seek(p.Claim); p.becomeAlone(planNow+1, 9) }, Alone,
+		{"starts again without ZooKeeper", func(p *proof) { *p = newProof(p.Claim); p.becomeAlone(planNow+1, 9) }, Alone,
 			unexpired, false},
 		{"writes the next term", grant, Confirming, unexpired, true},
-		{"does not know its last write", func(p *proof) { p.unstamped(9) }, Confirming, unexpired, false},
+		{"does not know its last write", func(p *proof) { p.noteUnstamped(9) }, Confirming, unexpired, false},
 	} {
 		step.do(&p)
 		if p.stage != step.stage || p.expiry.state != step.expiry || p.Chain.runs() != step.runs {
@@ -390,7 +390,7 @@ func TestPauseEndsTheChain(t *testing.T) {
 			write := func(last timeguard.Stamped) {
 				now := e.Now()
 				c.Last = e.Acknowledged(last, timeguard.Stamped{Sent: now, Acked: now, Stamp: leader})
-				c.Chain = c.Chain.with(c.Last, 7, beat)
+				c.Chain = c.Chain.extended(c.Last, 7, beat)
 			}
 			write(timeguard.Stamped{})
 			clock.pass(s)
@@ -424,7 +424,7 @@ func TestStampOfABeatThatConfirmsTooEarly(t *testing.T) {
 		hold, v, e, r := planned()
 		d := hold.plan(v, e, r)
 		d.confirms, d.confirmAt = row.confirms, e.at.Least+row.left
-		after := v.stat
+		after := v.slotStat
 		after.Mtime = planNow
 		if _, err := hold.acked(d, v, timeguard.Stamped{Sent: e.at, Acked: e.at, Stamp: planNow}, after, e); (err != nil) != row.want ||
 			row.want && hold.confirmAt != e.at.Least+planConfirm*1e6 {
@@ -477,7 +477,7 @@ func TestFloorTooFarAhead(t *testing.T) {
 // A floor that was saved when a lease had run out is above what was reserved before that.
 func TestBecomeAloneKeepsTheHigherFloor(t *testing.T) {
 	for _, row := range [][3]int64{{5000, 4000, 5000}, {4000, 5000, 5000}} {
-		h := seek(Claim{Floor: row[0]})
+		h := newProof(Claim{Floor: row[0]})
 		if h.becomeAlone(row[1], 1); h.Floor != row[2] {
 			t.Errorf("%v: floor %d", row, h.Floor)
 		}

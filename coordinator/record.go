@@ -289,10 +289,10 @@ func (s *Slot) inherit(old Slot, now int64) {
 
 // pastHolder returns the holder of s as an entry of the history. now is the clock of the next holder, Unix ms.
 func (s Slot) pastHolder(now int64) PastHolder {
-	return PastHolder{Node: s.Node, Term: s.FromTerm, Granted: s.Granted, Ended: s.ended(now)}
+	return PastHolder{Node: s.Node, Term: s.FromTerm, Granted: s.Granted, Ended: s.howEnded(now)}
 }
 
-func (s Slot) ended(now int64) string {
+func (s Slot) howEnded(now int64) string {
 	switch {
 	case s.ReleasedBy != "":
 		return EndedTaken

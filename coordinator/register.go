@@ -18,8 +18,8 @@ import (
 // So a thousand nodes that start together must not cause many growths.
 func (c Cluster) growBy() int { return max(4, c.Slots/64, (c.HighestSlot+1)/2) }
 
-// growMost is the most records that one request creates.
-const growMost = 1024
+// maxGrowth is the most records that one request creates.
+const maxGrowth = 1024
 
 // Left is the slot that a node has left for another one. It must still be released, by ReleaseLeft.
 type Left struct{ proof *proof }
@@ -44,7 +44,7 @@ func (c *Coordinator) Register(ctx context.Context, cl Cluster, lease time.Durat
 	p := c.proof
 	if p.stage != Seeking {
 		// From here on p is about the next slot, and left about the one that the node still holds.
-		left.proof, p = p, new(seek(Claim{Owner: Owner{Node: p.Node}, Ticket: p.Ticket}))
+		left.proof, p = p, new(newProof(Claim{Owner: Owner{Node: p.Node}, Ticket: p.Ticket}))
 	}
 	err := c.AnnounceDue(ctx)
 	if err == nil {
@@ -152,7 +152,7 @@ func (c *Coordinator) acquireFree(ctx context.Context, p *proof, lease time.Dura
 // record has changed meanwhile, grow does nothing, and the caller reads again.
 func (c *Coordinator) grow(ctx context.Context, v recorded, worker int) error {
 	cl, from, step := *v.cl, v.cl.HighestSlot+1, v.cl.growBy()
-	cl.HighestSlot = min(cl.Slots, (worker/step+1)*step, from+growMost) - 1
+	cl.HighestSlot = min(cl.Slots, (worker/step+1)*step, from+maxGrowth) - 1
 	create := func(workers []int) error {
 		ops := []store.Op{clusterOp(v, cl)}
 		for _, w := range workers {
@@ -166,7 +166,7 @@ func (c *Coordinator) grow(ctx context.Context, v recorded, worker int) error {
 	}
 	err := create(slots)
 	if errors.Is(err, store.ErrExists) { // holders have put some back
-		if slots, err = c.missing(ctx, cl); err == nil {
+		if slots, err = c.missingSlots(ctx, cl); err == nil {
 			err = create(slices.DeleteFunc(slots, func(w int) bool { return w < from })) // below that it was lost
 		}
 	}
@@ -188,7 +188,7 @@ func (c *Coordinator) writeAcquired(ctx context.Context, p *proof, worker int, v
 	// The floor is above all that earlier holders may have used (C2).
 	//mutant:c2-floor-at-now by sim -> floor := now
 	floor := max(now, old.LeaseUntil)
-	*p = seek(Claim{
+	*p = newProof(Claim{
 		Owner: Owner{p.Node, worker}, Ticket: p.Ticket, Term: old.Term, Floor: floor, ReservedUntil: floor,
 	})
 	if err := c.pend(p, old); err != nil {
@@ -197,13 +197,13 @@ func (c *Coordinator) writeAcquired(ctx context.Context, p *proof, worker int, v
 	e := c.gather(Reading{})
 	slot := p.nextClaim().record(e, cl, old, lease, stateConfirming, false)
 	//mutant:c8-acquire-over-any-version by sim -> version := store.AnyVersion
-	version := v.stat.Version
+	version := v.slotStat.Version
 	write := store.SetOp{Path: SlotPath(worker), Data: slot.marshal(), Version: version}
 	if err := c.Store.Multi(ctx, clusterOp(v, cl), write); err != nil {
 		return err // the outcome may be unknown: the next start reads the saved claim
 	}
 	w := timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}
-	p.becomeHolder(w, v.stat.Version+1, c.Interval, cl.Incarnation, slot.LeaseUntil)
+	p.becomeHolder(w, v.slotStat.Version+1, c.Interval, cl.Incarnation, slot.LeaseUntil)
 	c.proof = p
 	c.traceGrant("acquired", cl, e, old, slot)
 	c.noteCluster(cl)
@@ -323,12 +323,12 @@ func (c *Coordinator) ticketHolder(ctx context.Context, name string) (string, er
 
 // drawTicket creates a ticket, or finds the one whose creation was not acknowledged.
 func (c *Coordinator) drawTicket(ctx context.Context, claim *Claim) (Reading, error) {
-	if c.unsure == claim.Node {
+	if c.unackedTicketOf == claim.Node {
 		name, err := c.findTicket(ctx, claim.Node)
 		if err != nil {
 			return Reading{}, err
 		}
-		c.unsure = ""
+		c.unackedTicketOf = ""
 		if name != "" {
 			claim.Ticket = name
 			return c.touchTicket(ctx, claim)
@@ -351,7 +351,7 @@ func (c *Coordinator) drawTicket(ctx context.Context, claim *Claim) (Reading, er
 		}
 		return c.drawTicket(ctx, claim)
 	case errors.Is(err, store.ErrUnreachable):
-		c.unsure = claim.Node
+		c.unackedTicketOf = claim.Node
 	}
 	if err != nil {
 		return Reading{}, err

@@ -125,7 +125,7 @@ func (c *Coordinator) writeNextTerm(ctx context.Context, v recorded, lease time.
 	// Scenario: the process stands still between its look at the clock and its write, as by SIGSTOP. Others act
 	// meanwhile, and ZooKeeper gets data back in which the record has the version that the late write expects (C13).
 	inTime := confirmed && p.continuesChain(v, e)
-	p.becomeHolder(stamped, v.stat.Version+1, c.Interval, d.cluster.Incarnation, d.slot.LeaseUntil)
+	p.becomeHolder(stamped, v.slotStat.Version+1, c.Interval, d.cluster.Incarnation, d.slot.LeaseUntil)
 	c.traceGrant("resumed", d.cluster, before, *v.slot, d.slot)
 	// If the lease had run out by the leader's clock, another node may have held the slot since (C26).
 	if e.hasPassed(p.knownBound(*v.slot), clock.Stamp) {
@@ -166,7 +166,7 @@ func mayResume(found *Slot, mine Claim) error {
 	case found.Released:
 		return no("the worker was released")
 	case !mine.carriedBy(*found):
-		return no("%s", found.heldAt(mine.Term))
+		return no("%s", found.holderText(mine.Term))
 	//mutant:c15-old-copy-resumed by sim -> case false:
 	case found.Generation > mine.Generation:
 		return no("the state file is an old copy: ZooKeeper has seen generation %d, the file has generation %d",

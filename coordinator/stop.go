@@ -82,7 +82,7 @@ func (c *Coordinator) tryFinish(ctx context.Context, p *proof, change func(*Slot
 	if slot != nil && p.carriedBy(*slot) && slot.Released {
 		return nil // our earlier write arrived without an acknowledgement
 	}
-	// As a heartbeat does. Nobody else may have noticed the loss, and our write hides it.
+	// Look for a loss, as a heartbeat does: nobody else may have noticed it, and our write hides it.
 	finding, why := p.finding(v, c.mine)
 	if finding == FoundLost || finding == FoundFenced && p.showsLoss(v, c.mine) {
 		c.AnnounceLater(c.lossOf(p, v.cl, why))
@@ -94,9 +94,9 @@ func (c *Coordinator) tryFinish(ctx context.Context, p *proof, change func(*Slot
 		return nil // another node or process has the slot, or there is nothing to write
 	}
 	change(slot)
-	_, err = c.Store.Set(ctx, SlotPath(p.Worker), slot.marshal(), v.stat.Version)
+	_, err = c.Store.Set(ctx, SlotPath(p.Worker), slot.marshal(), v.slotStat.Version)
 	if err != nil && !store.Outpaced(err) {
-		p.unknown(v.stat.Version + 1)
+		p.noteUnacked(v.slotStat.Version + 1)
 	}
 	return err
 }
