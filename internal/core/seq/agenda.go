@@ -173,13 +173,13 @@ func (rs *Rounds) due(read bool) (due []*series) {
 		rs.follower.spread = spread(used, nodes)
 	}
 	rd := rs.follower.round()
-	e := rd.situation(rs.issuer.cfg.Elapsed.Now())
+	sit := rd.situation(rs.issuer.cfg.Elapsed.Now())
 	var by [mode.Awaited + 1][]*series
 	for _, s := range all {
-		if u := s.urgency(e); u != mode.Idle {
+		if u := s.urgency(sit); u != mode.Idle {
 			by[u] = append(by[u], s)
 		} else {
-			rd.nextAlarm(s, e.At) // the clocks are not read for each of 100,000 series
+			rd.nextAlarm(s, sit.AtMost) // the clocks are not read for each of 100,000 series
 		}
 	}
 	// Those that are cut off here are due again at the next heartbeat.

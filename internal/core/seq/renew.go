@@ -94,21 +94,21 @@ func (rd round) commitTogether(ctx context.Context, checks []store.Op, all []par
 
 // planRenewals returns the writes that are due.
 func (rs *Rounds) planRenewals(rd round, some []*series) (all []part) {
-	e := rd.situation(rs.issuer.cfg.Elapsed.Now())
+	sit := rd.situation(rs.issuer.cfg.Elapsed.Now())
 	seen := rs.follower.seen
-	e.Now = max(e.Now, seen.State.Time)
+	sit.SeqTime = max(sit.SeqTime, seen.State.Time)
 	for _, s := range some {
 		s.Mu.Lock()
-		if m := s.owned(); m != nil && e.At >= m.Until() {
-			m.Lapse(e.At)
+		if m := s.owned(); m != nil && sit.AtMost >= m.Until() {
+			m.Lapse(sit.AtMost)
 		} else if m != nil {
 			var v mode.View
 			if m.Last != nil {
 				v = *m.Last
 			}
 			v.Cluster, v.ClusterVersion, v.State, v.StateVersion = seen.Cluster, seen.ClusterVersion, seen.State, seen.StateVersion
-			if w := m.NextWrite(v, e); w != nil {
-				all = append(all, part{s, v, stepOf(*w, s.Name, v, e.Nonce, e.By)})
+			if w := m.NextWrite(v, sit); w != nil {
+				all = append(all, part{s, v, stepOf(*w, s.Name, v, sit.Nonce, sit.By)})
 			}
 		}
 		s.Mu.Unlock()

@@ -68,7 +68,7 @@ func (rd round) situation(sent timeguard.Moment) mode.Situation {
 		unconfirmed = max(unconfirmed, time.Millisecond)
 	}
 	return mode.Situation{
-		At: sent.Most, Least: sent.Least, Now: rd.losses.now(sent.Least),
+		AtMost: sent.Most, AtLeast: sent.Least, SeqTime: rd.losses.now(sent.Least),
 		Unconfirmed: unconfirmed, Spread: rd.spread,
 		Volatile: !rd.issuer.outlasts(), Nonce: rd.issuer.cfg.Nonce(), By: rd.issuer.cfg.By, Session: rd.session,
 	}

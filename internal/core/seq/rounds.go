@@ -396,9 +396,9 @@ func (rs *Rounds) popAwaited() (awaited []*series) {
 	default:
 		return nil
 	}
-	e := rs.follower.round().situation(rs.issuer.cfg.Elapsed.Now())
+	sit := rs.follower.round().situation(rs.issuer.cfg.Elapsed.Now())
 	for _, s := range rs.issuer.alarms.rings(rs.issuer.now()) {
-		if s.workedIn != rs.agenda.round && s.urgency(e) == mode.Awaited {
+		if s.workedIn != rs.agenda.round && s.urgency(sit) == mode.Awaited {
 			awaited = append(awaited, s)
 		} else {
 			rs.agenda.note([]*series{s})

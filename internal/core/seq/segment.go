@@ -116,20 +116,20 @@ func (s *segment) has(r mode.Request) bool {
 // Used reports whether this node has taken a block of the sequence.
 func (s *segment) Used() bool { return s.lastBlock.Len() > 0 }
 
-func (s *segment) Urgency(e mode.Situation) mode.Urgency {
+func (s *segment) Urgency(sit mode.Situation) mode.Urgency {
 	switch {
 	case !s.Used():
 		return mode.Idle
-	case s.short(), s.wantsMore(e.Now):
+	case s.short(), s.wantsMore(sit.SeqTime):
 		return mode.Needed
-	case e.Now-s.known.At >= s.renewAfter(e).Milliseconds():
+	case sit.SeqTime-s.known.At >= s.renewAfter(sit).Milliseconds():
 		return mode.Renew
 	}
 	return mode.Idle
 }
 
-func (s *segment) renewAfter(e mode.Situation) time.Duration {
-	return renewalInterval(e.Spread, time.Duration(e.At-s.AskedAt))
+func (s *segment) renewAfter(sit mode.Situation) time.Duration {
+	return renewalInterval(sit.Spread, time.Duration(sit.AtMost-s.AskedAt))
 }
 
 func (s *segment) Lacks() bool { return s.needs().lacking }
@@ -165,31 +165,31 @@ func (s *segment) accept(w mode.Write, mono int64) {
 	}
 }
 
-func (s *segment) NextWrite(v mode.View, e mode.Situation) *mode.Write {
+func (s *segment) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 	want := s.needs()
-	if want.lacking || s.Used() && (s.short() || s.wantsMore(e.Now)) {
-		c, refusal := s.known.Plan(v.Incarnation(), s.demand(e, want.all).Size(), want.least, e.Now)
+	if want.lacking || s.Used() && (s.short() || s.wantsMore(sit.SeqTime)) {
+		c, refusal := s.known.Plan(v.Incarnation(), s.demand(sit, want.all).Size(), want.least, sit.SeqTime)
 		if refusal != nil {
-			s.Refuse(refusal, e.At)
+			s.Refuse(refusal, sit.AtMost)
 			return nil
 		}
 		return &mode.Write{Write: c}
 	}
-	if r, due := s.known.Renewal(v.Incarnation(), e.Now, s.renewAfter(e)); due {
+	if r, due := s.known.Renewal(v.Incarnation(), sit.SeqTime, s.renewAfter(sit)); due {
 		return &mode.Write{Write: record.Write{Record: r}}
 	}
 	return nil
 }
 
 // demand returns what the size of the next block depends on.
-func (s *segment) demand(e mode.Situation, need int64) positions.Demand {
-	budget := s.known.CeilingInForce().At(s.known.Budget(), e.Now)
+func (s *segment) demand(sit mode.Situation, need int64) positions.Demand {
+	budget := s.known.CeilingInForce().At(s.known.Budget(), sit.SeqTime)
 	d := positions.Demand{
-		Rate: s.window.rate(s.Issued, e.At), Need: need,
-		Supply:   max(e.Supply(s.known), e.Spread), // else the node would write more often than spread allows
+		Rate: s.window.rate(s.Issued, sit.AtMost), Need: need,
+		Supply:   max(sit.Supply(s.known), sit.Spread), // else the node would write more often than spread allows
 		Smallest: s.known.Block, Last: s.lastBlock.Len(), Credit: budget.Credit,
 	}
-	s.window.roll(s.Issued, e.At)
+	s.window.roll(s.Issued, sit.AtMost)
 	s.target = int64(min(d.Rate*d.Supply.Seconds(), positions.MaxBlock))
 	return d
 }

@@ -158,7 +158,7 @@ func TestNeeds(t *testing.T) {
 }
 
 func TestDecide(t *testing.T) {
-	good := mode.Situation{At: 10 * second, Now: 0, Nonce: "mine"}
+	good := mode.Situation{AtMost: 10 * second, SeqTime: 0, Nonce: "mine"}
 	unconfirmed := good
 	unconfirmed.Unconfirmed = 5 * time.Second
 	for name, c := range map[string]decideCase{
@@ -274,7 +274,7 @@ func TestResolve(t *testing.T) {
 		v := view{}
 		v.Found = record.Found{Cluster: &record.Cluster{Incarnation: 1}, State: &record.State{Incarnation: 1},
 			Record: &c.found, Stat: store.Stat{Version: c.version}}
-		if _, err := s.decide(v, mode.Situation{At: 1}); err != nil || m.stock.Left() != c.left ||
+		if _, err := s.decide(v, mode.Situation{AtMost: 1}); err != nil || m.stock.Left() != c.left ||
 			len(m.attempts) != c.open {
 			t.Errorf("%s: %v, %d left, %d attempts", name, err, m.stock.Left(), len(m.attempts))
 		}

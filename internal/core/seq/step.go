@@ -87,22 +87,22 @@ func (s *series) wants(v view, now int64) (w wants) {
 	return w
 }
 
-// urgency returns how soon a round must work on the series. e.At is the present time.
-func (s *series) urgency(e mode.Situation) mode.Urgency {
+// urgency returns how soon a round must work on the series. sit.AtMost is the present time.
+func (s *series) urgency(sit mode.Situation) mode.Urgency {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	switch {
 	//mutant:strict-keeps-no-pause by seqsim -> case false:
-	case e.At < s.PausedUntil:
+	case sit.AtMost < s.PausedUntil:
 		return mode.Idle
 	case len(s.Waiting) > 0, s.Stale && s.owned() != nil: // the lease must not end
 		return mode.Awaited
 	case s.Stale, s.unsure():
 		return mode.Needed
-	case s.known.Kind() != record.Sequence, !s.MayTry(e.At) && s.owned() == nil:
+	case s.known.Kind() != record.Sequence, !s.MayTry(sit.AtMost) && s.owned() == nil:
 		return mode.Idle
 	}
-	return s.mode.Urgency(e)
+	return s.mode.Urgency(sit)
 }
 
 // unsure reports whether the outcome of a write is not known, but can be found out by a read.
@@ -131,27 +131,27 @@ func (s *series) wakeWaiting() { s.change(func() {}) }
 
 // decide takes over what was read, and returns the step that is due. It does no I/O. It returns a *lostError if the
 // record shows that ZooKeeper has lost data.
-func (s *series) decide(v view, e mode.Situation) (st step, err error) {
-	e.Now = max(e.Now, v.State.Time)
+func (s *series) decide(v view, sit mode.Situation) (st step, err error) {
+	sit.SeqTime = max(sit.SeqTime, v.State.Time)
 	s.Mu.Lock()
 	s.DueAt = 0
-	st, refusal, err := s.owed(v, e)
+	st, refusal, err := s.owed(v, sit)
 	s.Mu.Unlock()
 	if err != nil || st.kind != noStep {
 		return st, err
 	}
 	s.change(func() {
-		s.takeOver(v, e, refusal)
+		s.takeOver(v, sit, refusal)
 		switch {
 		case s.known.Kind() != record.Sequence:
 		//mutant:s21-no-key by TestNobodyKnowsTheKey -> case false:
 		case s.known.HasSecret() && s.secret == nil: // under another key, positions would get values that others had (S21)
-			s.Refuse(lostKey(s.Name), e.At)
-		case e.Unconfirmed > 0 && s.owned() == nil:
-			s.waitUnconfirmed(e)
+			s.Refuse(lostKey(s.Name), sit.AtMost)
+		case sit.Unconfirmed > 0 && s.owned() == nil:
+			s.waitUnconfirmed(sit)
 		default:
-			if t := s.mode.NextWrite(v.View, e); t != nil {
-				st = stepOf(*t, s.Name, v.View, e.Nonce, e.By)
+			if t := s.mode.NextWrite(v.View, sit); t != nil {
+				st = stepOf(*t, s.Name, v.View, sit.Nonce, sit.By)
 			}
 		}
 	})
@@ -160,12 +160,12 @@ func (s *series) decide(v view, e mode.Situation) (st step, err error) {
 
 // waitUnconfirmed refuses requests while the node may not take positions. It pauses the series also if no request needs
 // any: until then, no round could do anything for it.
-func (s *series) waitUnconfirmed(e mode.Situation) {
+func (s *series) waitUnconfirmed(sit mode.Situation) {
 	var refusal *record.Refusal
 	if s.mode.Lacks() {
-		refusal = mode.Confirming(e.Unconfirmed)
+		refusal = mode.Confirming(sit.Unconfirmed)
 	}
-	s.RefuseUntil(refusal, e.At, e.At+int64(min(e.Unconfirmed, time.Second)))
+	s.RefuseUntil(refusal, sit.AtMost, sit.AtMost+int64(min(sit.Unconfirmed, time.Second)))
 }
 
 // errReadBefore: what was read is older than what another step of this round has written, and must be read again. It
@@ -178,11 +178,11 @@ var errReadBefore = errors.New("read before it was written")
 // v.Record is the record in ZooKeeper, s.known the one that the node knows now, and v.before the one that it knew when
 // the read was sent. A record that is older than known shows a loss only if it is older than before, too. Otherwise the
 // node has learned known since, from a write of this round.
-func (s *series) owed(v view, e mode.Situation) (st step, refusal *record.Refusal, err error) {
-	if st := s.restore(v, e); st.kind != noStep {
+func (s *series) owed(v view, sit mode.Situation) (st step, refusal *record.Refusal, err error) {
+	if st := s.restore(v, sit); st.kind != noStep {
 		return st, nil, nil
 	}
-	if st, err := s.putAboveJournal(v, e.Nonce, e.By); err != nil || st.kind != noStep {
+	if st, err := s.putAboveJournal(v, sit.Nonce, sit.By); err != nil || st.kind != noStep {
 		return st, nil, err
 	}
 	if record.Compare(v.Record, s.known, v.State.Purged) == record.Lost {
@@ -196,27 +196,27 @@ func (s *series) owed(v view, e mode.Situation) (st step, refusal *record.Refusa
 		return step{}, nil, &lostError{reason: "the record of sequence " + s.Name + " is missing, or older than before"}
 	}
 	if v.template != nil {
-		return v.template.create(s.Name, v, e)
+		return v.template.create(s.Name, v, sit)
 	}
 	return step{}, nil, nil
 }
 
 // takeOver takes over what was read. refusal is the reason why a template does not create the sequence.
-func (s *series) takeOver(v view, e mode.Situation, refusal *record.Refusal) {
+func (s *series) takeOver(v view, sit mode.Situation, refusal *record.Refusal) {
 	s.Stale, s.journaled, s.incarnation, s.recordReadAt = false, nil, v.Incarnation(), max(s.recordReadAt, v.SentAt)
 	if record.Compare(v.Record, s.known, v.State.Purged) == record.Absent {
-		s.vanish(e.At)
+		s.vanish(sit.AtMost)
 		if refusal != nil {
 			s.foundAbsentAt = longAgoNs
-			s.Refuse(refusal, e.At)
+			s.Refuse(refusal, sit.AtMost)
 		}
 		return
 	}
 	s.foundAbsentAt = longAgoNs
 	before := s.known
 	s.know(*v.Record)
-	s.mode.Saw(v.View, before, e)
-	s.learnSecret(v, e.At)
+	s.mode.Saw(v.View, before, sit)
+	s.learnSecret(v, sit.AtMost)
 	if s.known.Kind() == record.Tombstone {
 		s.drop()
 	}
@@ -285,7 +285,7 @@ type template struct {
 }
 
 // create returns the step that creates the sequence name, or the refusal if the template must not.
-func (t *template) create(name string, v view, e mode.Situation) (step, *record.Refusal, error) {
+func (t *template) create(name string, v view, sit mode.Situation) (step, *record.Refusal, error) {
 	t.series.Mu.Lock()
 	older := record.Compare(&t.record, t.series.known, v.State.Purged) == record.Lost
 	lost := v.Incarnation() > t.series.incarnation // the node is about to put its own template back
@@ -295,15 +295,15 @@ func (t *template) create(name string, v view, e mode.Situation) (step, *record.
 		return step{}, nil, errReadBefore
 	case older && !lost:
 		return step{}, nil, &lostError{reason: "the record of template " + t.series.Name + " is older than before"}
-	case older, e.Unconfirmed > 0: // a sequence of this name that is lost may be put back until then
-		return step{}, mode.Confirming(max(e.Unconfirmed, time.Second)), nil
+	case older, sit.Unconfirmed > 0: // a sequence of this name that is lost may be put back until then
+		return step{}, mode.Confirming(max(sit.Unconfirmed, time.Second)), nil
 	}
 	after, created, refusal := t.record.Create(t.series.Name, *v.State)
 	if refusal != nil {
 		return step{}, refusal, nil
 	}
-	after = after.Written(e.Nonce, e.By)
-	created, ops := created.Written(e.Nonce, e.By).WithSecret()
+	after = after.Written(sit.Nonce, sit.By)
+	created, ops := created.Written(sit.Nonce, sit.By).WithSecret()
 	ops = append(ops, record.CreateOp(name, created))
 	ops = append(ops, record.SetOps(t.series.Name, after, t.version)...)
 	return step{kind: createStep, dirs: created.Dirs(name), ops: ops, done: func(log hclog.Logger) {
@@ -328,7 +328,7 @@ func (s *series) restores(v view) bool {
 // restore returns the step that puts back the record, its key or the keys of its requests, if ZooKeeper has lost them
 // and the node knows them. A record and its key are put back in one write, so that no record is without its key. Mu is
 // held.
-func (s *series) restore(v view, e mode.Situation) step {
+func (s *series) restore(v view, sit mode.Situation) step {
 	r, ops := v.Record, []store.Op(nil)
 	if s.restores(v) {
 		switch next, due := record.PutBack(v.Record, *s.known, s.highest); {
@@ -336,10 +336,10 @@ func (s *series) restore(v view, e mode.Situation) step {
 			ops = s.restoreKeys(v)
 		case v.Record == nil:
 			next.Gen = max(next.Gen, v.State.Purged)
-			r = new(next.Written(e.Nonce, e.By))
+			r = new(next.Written(sit.Nonce, sit.By))
 			ops = []store.Op{record.CreateOp(s.Name, *r)}
 		default:
-			r = new(next.Written(e.Nonce, e.By))
+			r = new(next.Written(sit.Nonce, sit.By))
 			ops = record.SetOps(s.Name, *r, v.Stat.Version)
 		}
 	}

@@ -75,22 +75,22 @@ func (s *strict) Report(u *mode.Use) string {
 }
 
 // NextWrite returns the write for the requests that wait, or nil if there are none, or if they must be refused.
-func (s *strict) NextWrite(v mode.View, e mode.Situation) *mode.Write {
+func (s *strict) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 	if len(s.Waiting) == 0 {
 		return nil
 	}
-	all, rest := s.share(v, e)
+	all, rest := s.share(v, sit)
 	// Without requests to share a write, a plan for one position shows whether the sequence is frozen or exhausted.
-	taken, refusal := s.known.PlanStrict(v.Incarnation(), max(all.n, 1), e.Now)
+	taken, refusal := s.known.PlanStrict(v.Incarnation(), max(all.n, 1), sit.SeqTime)
 	if refusal != nil {
-		s.Refuse(refusal, e.At)
+		s.Refuse(refusal, sit.AtMost)
 		return nil
 	}
 	if len(all.requests) == 0 { // those that wait look at the series again
 		return nil
 	}
 	s.Waiting = rest
-	s.window.roll(s.Issued, e.At)
+	s.window.roll(s.Issued, sit.AtMost)
 	w := mode.Write{Write: taken, Requests: all.requests}
 	if v.Keys != nil {
 		w.Keys = keysAfter(v.Keys, all.requests, w.Block.First)
@@ -100,7 +100,7 @@ func (s *strict) NextWrite(v mode.View, e mode.Situation) *mode.Write {
 
 // share divides the requests that wait: those that share the next write, and the rest, which look at the series again.
 // It answers those that get no part of any write: they have a key with a value, or want more than is left.
-func (s *strict) share(v mode.View, e mode.Situation) (all batch, rest []mode.Request) {
+func (s *strict) share(v mode.View, sit mode.Situation) (all batch, rest []mode.Request) {
 	waiting, current := s.Waiting, s.known.Incarnation == v.Incarnation()
 	if current { // else the keys may be older than those that were lost
 		waiting, rest = s.repeat(v)
@@ -108,7 +108,7 @@ func (s *strict) share(v mode.View, e mode.Situation) (all batch, rest []mode.Re
 	left := s.known.Positions() - s.known.Next
 	full := false
 	for _, r := range waiting {
-		late := e.At-r.Wait.Since >= int64(mode.Patience)
+		late := sit.AtMost-r.Wait.Since >= int64(mode.Patience)
 		switch {
 		case r.N > left && left > 0 && current: // others may get what is left
 			r.Wait.Result = &mode.Result{Err: s.known.Exhausted()}
@@ -179,16 +179,16 @@ func (s *strict) others(now int64) int {
 }
 
 // Saw also notes the node that has written the record. An operator's write is no sign that others write, too.
-func (s *strict) Saw(v mode.View, _ *record.Record, e mode.Situation) {
+func (s *strict) Saw(v mode.View, _ *record.Record, sit mode.Situation) {
 	if v.Keys != nil {
 		s.keys = v.Keys.Entries
 	}
-	if by := record.WriterOf(v.Record.Nonce); by != "" && by != record.WriterOf(e.Nonce) {
+	if by := record.WriterOf(v.Record.Nonce); by != "" && by != record.WriterOf(sit.Nonce) {
 		if s.writers == nil {
 			s.writers = make(map[string]int64)
 		}
-		s.writers[by] = e.At
-		s.others(e.At) // forgets old ones
+		s.writers[by] = sit.AtMost
+		s.others(sit.AtMost) // forgets old ones
 	}
 }
 

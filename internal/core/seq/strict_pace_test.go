@@ -30,8 +30,8 @@ func TestPausesOfAStrictSequence(t *testing.T) {
 		"others of just now": {1, took, nil, sharedFor - took - 1, 6*time.Millisecond + time.Microsecond, strictPause},
 		"outcome unknown":    {1, took, errors.New("no answer"), 0, 0, strictPause},
 	} {
-		s, v, e := strictly(50, 3)
-		t1 := s.NextWrite(v, e)
+		s, v, sit := strictly(50, 3)
+		t1 := s.NextWrite(v, sit)
 		sent := int64(time.Hour)
 		now := sent + int64(row.took)
 		s.writers = map[string]int64{}

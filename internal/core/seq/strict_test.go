@@ -20,7 +20,7 @@ func strictly(left int64, waiting ...int64) (*strict, mode.View, mode.Situation)
 		wait(n, false)(s)
 	}
 	v := mode.View{Found: record.Found{Cluster: &record.Cluster{Incarnation: 1}}}
-	return s.mode.(*strict), v, mode.Situation{At: 1000, Now: 1000, Nonce: "mine"}
+	return s.mode.(*strict), v, mode.Situation{AtMost: 1000, SeqTime: 1000, Nonce: "mine"}
 }
 
 func TestStrictBatch(t *testing.T) {
@@ -38,9 +38,9 @@ func TestStrictBatch(t *testing.T) {
 		"more than is left, for all":      {6, []int64{7, 8}, 0, 2, []int{0, 1}},
 		"nothing is left, so all must go": {0, []int64{1, 2}, 0, 2, nil},
 	} {
-		s, v, e := strictly(c.left, c.waiting...)
+		s, v, sit := strictly(c.left, c.waiting...)
 		all := s.Waiting
-		got := s.NextWrite(v, e)
+		got := s.NextWrite(v, sit)
 		var taken int64
 		if got != nil {
 			taken = int64(len(got.Requests))
@@ -69,8 +69,8 @@ func TestStrictBatch(t *testing.T) {
 // An answer is given once, and not when an operator may have said where the sequence goes on.
 func TestStrictAnswerIsGivenOnceAndInTime(t *testing.T) {
 	for _, tooLate := range []bool{false, true} {
-		s, v, e := strictly(50, 3)
-		t1 := s.NextWrite(v, e)
+		s, v, sit := strictly(50, 3)
+		t1 := s.NextWrite(v, sit)
 		s.Wrote(*t1, mode.View{}, 0, 0, nil)
 		r, now := t1.Requests[0], int64(1e9)
 		if tooLate {

@@ -161,7 +161,7 @@ func TestTwoNamesOfATemplateAtOnce(t *testing.T) {
 	c1, c2 := a.ask("t:1", 1, false), a.ask("t:2", 1, false)
 	ctx := context.Background()
 	s2 := a.is.issuer.series.named("t:2")
-	e := mode.Situation{At: a.is.issuer.now(), Now: a.is.follower.losses.now(a.is.issuer.cfg.Elapsed.AtLeast()), Nonce: a.is.issuer.cfg.Nonce()}
+	sit := mode.Situation{AtMost: a.is.issuer.now(), SeqTime: a.is.follower.losses.now(a.is.issuer.cfg.Elapsed.AtLeast()), Nonce: a.is.issuer.cfg.Nonce()}
 	v2, err := a.is.follower.round().gather(ctx, s2, true) // the second worker has read the template
 	if err != nil {
 		t.Fatal(err)
@@ -169,7 +169,7 @@ func TestTwoNamesOfATemplateAtOnce(t *testing.T) {
 	if err := a.is.follower.round().work(ctx, a.is.issuer.series.named("t:1")); err != nil { // the first one creates its sequence
 		t.Fatal(err)
 	}
-	_, err = s2.decide(v2, e)
+	_, err = s2.decide(v2, sit)
 	if !errors.Is(err, errReadBefore) {
 		t.Errorf("a loss is reported: %v", err)
 	}

@@ -40,12 +40,12 @@ type Issuing interface {
 	// Used reports whether the node takes blocks of the sequence also when nobody waits.
 	Used() bool
 	// Urgency returns how soon a round must work on a sequence for which nobody waits.
-	Urgency(e Situation) Urgency
+	Urgency(sit Situation) Urgency
 	// Saw takes over what was read, after the series has taken over the record. before is the record that the series
 	// knew until then.
-	Saw(v View, before *record.Record, e Situation)
+	Saw(v View, before *record.Record, sit Situation)
 	// NextWrite returns the write that is due, or nil. It takes the requests of the write out of those that wait.
-	NextWrite(v View, e Situation) *Write
+	NextWrite(v View, sit Situation) *Write
 	// Wrote ends a write that was sent at this time with the error err: see NotMade. It returns the requests that must
 	// look again. If leaveUpTo is above 0, rounds leave the sequence to other nodes for a random part of that time.
 	Wrote(t Write, v View, sent, now int64, err error) (woken []Request, leaveUpTo time.Duration)
@@ -230,9 +230,12 @@ func (t *Totals) Add(o Totals) {
 
 // Situation has the inputs of a decision that are not in the records.
 type Situation struct {
-	At    int64 // when the read of the records was sent, or now if none was, ns of AtMost
-	Least int64 // the same, ns of AtLeast
-	Now   int64 // the sequence time, ms
+	// AtMost and AtLeast are one moment by two clocks, ns: see timeguard.Elapsed. It is when the read of the records was
+	// sent, or the present if nothing was read. A node counts how long it may still do a thing by AtMost, and how long
+	// it must still wait for others by AtLeast.
+	AtMost, AtLeast int64
+	// SeqTime is the sequence time at that moment, ms.
+	SeqTime int64
 	// Unconfirmed is the time left until this node may take positions, 0 if it may.
 	Unconfirmed time.Duration
 	Spread      time.Duration // the shortest time between two writes of one sequence
@@ -246,8 +249,8 @@ type Situation struct {
 const mostVolatile = time.Minute
 
 // Supply returns how long a block should last.
-func (e Situation) Supply(r *record.Record) time.Duration {
-	if e.Volatile {
+func (sit Situation) Supply(r *record.Record) time.Duration {
+	if sit.Volatile {
 		return min(r.Supply(), mostVolatile)
 	}
 	return r.Supply()

@@ -146,9 +146,9 @@ func (m *Section) Pause(int64) time.Duration {
 }
 
 // Urgency is that of mode.Issuing: a renewal is due, or another node does not answer.
-func (m *Section) Urgency(e mode.Situation) mode.Urgency {
+func (m *Section) Urgency(sit mode.Situation) mode.Urgency {
 	switch {
-	case m.slow(e.At), m.passes.doubted() && e.At >= m.DueAt, m.lease.owner != "" && m.renewalDue(e.At):
+	case m.slow(sit.AtMost), m.passes.doubted() && sit.AtMost >= m.DueAt, m.lease.owner != "" && m.renewalDue(sit.AtMost):
 		return mode.Needed
 	}
 	return mode.Idle
@@ -160,18 +160,18 @@ func (m *Section) renewalDue(now int64) bool {
 }
 
 // Saw takes over what was read.
-func (m *Section) Saw(v mode.View, before *record.Record, e mode.Situation) {
-	m.watch.see(v, e.Session)
+func (m *Section) Saw(v mode.View, before *record.Record, sit mode.Situation) {
+	m.watch.see(v, sit.Session)
 	switch {
 	case m.lease.owner == "":
 	//mutant:o5-block-kept by internal/core/seq:TestRenewalAfterTheEndIsANewOwnership -> case false:
-	case e.At >= m.lease.until:
-		m.Lapse(e.At)
+	case sit.AtMost >= m.lease.until:
+		m.Lapse(sit.AtMost)
 	//mutant:o8-replaced by internal/core/seq:TestOwnerReadsThatItIsReplaced -> case false:
 	case !m.lease.survives(v): // another node owns it, or what was held is of an earlier incarnation (O8)
 		m.endLease()
 	default:
-		m.lease.session, m.Last = e.Session, new(v) // a renewal checks the versions: v was not read at one moment
+		m.lease.session, m.Last = sit.Session, new(v) // a renewal checks the versions: v was not read at one moment
 		m.skipTo(v.Record.From)
 	}
 	if before == nil || before.Nonce != v.Record.Nonce { // the owner lives, or there is another one
@@ -184,95 +184,95 @@ func (m *Section) Saw(v mode.View, before *record.Record, e mode.Situation) {
 
 // NextWrite returns the write that is due: a renewal with more positions or without, one that takes the section, or one
 // that gives it back.
-func (m *Section) NextWrite(v mode.View, e mode.Situation) *mode.Write {
+func (m *Section) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 	if m.lease.owner == "" {
-		return m.take(v, e)
+		return m.take(v, sit)
 	}
-	if m.slow(e.At) {
+	if m.slow(sit.AtMost) {
 		m.passes.cancelFlight()
 	}
 	d := m.Known().Hold()
 	m.DueAt = renewAt(m.lease.sent, d)
-	if e.Unconfirmed == 0 && (m.lease.ending || m.endsNow(e)) {
+	if sit.Unconfirmed == 0 && (m.lease.ending || m.endsNow(sit)) {
 		m.lease.ending, m.DueAt = true, 0
-		return m.giveBack(v, e)
+		return m.giveBack(v, sit)
 	}
-	due := m.lease.mayRenew(e.At, d)
-	if w := m.extension(v, e, due); w != nil {
-		return m.renewal(*w, e)
+	due := m.lease.mayRenew(sit.AtMost, d)
+	if w := m.extension(v, sit, due); w != nil {
+		return m.renewal(*w, sit)
 	}
 	if due {
-		return m.renewal(record.Write{Record: m.Known().Renewed(e.Now)}, e)
+		return m.renewal(record.Write{Record: m.Known().Renewed(sit.SeqTime)}, sit)
 	}
 	return nil
 }
 
 // extension returns the write that takes more positions, nil if none are needed or the node gets none.
-func (m *Section) extension(v mode.View, e mode.Situation, due bool) *record.Write {
+func (m *Section) extension(v mode.View, sit mode.Situation, due bool) *record.Write {
 	if len(m.Waiting) == 0 && !m.low() && !(due && m.usedThird()) {
 		return nil
 	}
-	refusal := mode.Confirming(e.Unconfirmed)
+	refusal := mode.Confirming(sit.Unconfirmed)
 	//mutant:o7-takes-unconfirmed by internal/core/seq:TestOwnerRenewsBeforeItMayTake -> if true {
-	if e.Unconfirmed == 0 {
-		want, need := m.want(m.Known().Next, time.Duration(e.At-m.lease.sent), m.Known().Block, m.Waiting)
+	if sit.Unconfirmed == 0 {
+		want, need := m.want(m.Known().Next, time.Duration(sit.AtMost-m.lease.sent), m.Known().Block, m.Waiting)
 		var w record.Write
-		if w, refusal = m.Known().Plan(v.Incarnation(), want, need, e.Now); refusal == nil {
+		if w, refusal = m.Known().Plan(v.Incarnation(), want, need, sit.SeqTime); refusal == nil {
 			return &w
 		}
 	}
 	if m.lowAbove = m.end; len(m.Waiting) > 0 {
-		m.Refuse(refusal, e.At)
+		m.Refuse(refusal, sit.AtMost)
 	}
 	return nil
 }
 
 // renewal makes a write keep the ownership.
-func (m *Section) renewal(w record.Write, e mode.Situation) *mode.Write {
+func (m *Section) renewal(w record.Write, sit mode.Situation) *mode.Write {
 	w.Record.Owner = m.lease.owner
-	return &mode.Write{Write: w, Session: e.Session, Renews: true}
+	return &mode.Write{Write: w, Session: sit.Session, Renews: true}
 }
 
 // endsNow reports whether the owner should give the section back: nobody asks, the node gives all away, or the section
 // has its place at another node. The latter uses up a move, so the caller must give it back then.
-func (m *Section) endsNow(e mode.Situation) bool {
-	return e.At-m.AskedAt > int64(idleAfter) || m.node.leaves() || e.At >= m.staysUntil && m.node.takeMove(m.Name)
+func (m *Section) endsNow(sit mode.Situation) bool {
+	return sit.AtMost-m.AskedAt > int64(idleAfter) || m.node.leaves() || sit.AtMost >= m.staysUntil && m.node.takeMove(m.Name)
 }
 
 // giveBack returns the write that leaves the section without an owner (O6). It returns the positions that no lane has
 // issued, so that the next owner goes on without a gap.
-func (m *Section) giveBack(v mode.View, e mode.Situation) *mode.Write {
-	r := m.Known().Renewed(e.Now)
+func (m *Section) giveBack(v mode.View, sit mode.Situation) *mode.Write {
+	r := m.Known().Renewed(sit.SeqTime)
 	//mutant:o6-next-too-low by internal/core/seq:TestStoppedOwnerLeavesNoGap -> rest := record.Remainder{ID: r.ID, Incarnation: r.Incarnation, Block: positions.Block{First: m.first, End: m.end}}
 	rest := record.Remainder{ID: r.ID, Incarnation: r.Incarnation, Block: m.rest()}
 	if lower, possible := r.ReturnOf(rest, v.Incarnation()); possible {
 		r = lower
 	}
 	r.Owner, r.Address, r.OwnedAt = "", "", 0
-	return &mode.Write{Write: record.Write{Record: r}, Session: e.Session, Renews: true}
+	return &mode.Write{Write: record.Write{Record: r}, Session: sit.Session, Renews: true}
 }
 
 // take returns the write that makes this node the owner, if requests need that and nobody else may be the owner.
-func (m *Section) take(v mode.View, e mode.Situation) *mode.Write {
-	if m.slow(e.At) {
+func (m *Section) take(v mode.View, sit mode.Situation) *mode.Write {
+	if m.slow(sit.AtMost) {
 		m.doubt(m.passes.flight, errSilent)
 		m.passes.leaveBehind(m.Known())
 	}
 	m.refusePassed(func(r mode.Request) bool { return !m.mayBecome(r.Wait.Passed) })
-	//mutant:o4-at-most by internal/core/seq:TestOwnerAndBootClocksAtAnyRate -> wait := m.watch.freeIn(v, m.lastEnded, e.At)
-	wait := m.watch.freeIn(v, m.lastEnded, e.Least)
+	//mutant:o4-at-most by internal/core/seq:TestOwnerAndBootClocksAtAnyRate -> wait := m.watch.freeIn(v, m.lastEnded, sit.AtMost)
+	wait := m.watch.freeIn(v, m.lastEnded, sit.AtLeast)
 	if m.Known().Owner == "" && m.node.place(m.Name) != m.node.own {
 		m.refusePassed(nil) // another node is asked next
 	}
 	switch {
-	case len(m.Waiting) == 0 && !m.passes.doubted(), !m.passedOn() && m.target(e.At) != "":
+	case len(m.Waiting) == 0 && !m.passes.doubted(), !m.passedOn() && m.target(sit.AtMost) != "":
 		return nil
 	case wait > 0 || m.node.leaves():
 		if m.Known().Address != m.node.own || m.node.leaves() { // else the last process of this node was the owner
 			m.refusePassed(nil)
 		}
 		// A request that comes meanwhile waits until then, so that is soon, also with a long lease.
-		m.DueAt = e.At + int64(min(max(wait, leavesFor), m.Known().Hold()/6, time.Second))
+		m.DueAt = sit.AtMost + int64(min(max(wait, leavesFor), m.Known().Hold()/6, time.Second))
 		m.PausedUntil = m.DueAt
 		return nil
 	}
@@ -283,14 +283,14 @@ func (m *Section) take(v mode.View, e mode.Situation) *mode.Write {
 	if len(m.Waiting) == 0 {
 		need = 1
 	}
-	w, refusal := m.Known().Plan(v.Incarnation(), max(all, m.Known().Block), need, e.Now)
+	w, refusal := m.Known().Plan(v.Incarnation(), max(all, m.Known().Block), need, sit.SeqTime)
 	if refusal != nil {
-		m.Refuse(refusal, e.At)
+		m.Refuse(refusal, sit.AtMost)
 		return nil
 	}
-	w.Record.Owner, w.Record.Term = e.Nonce, w.Record.Term+1
+	w.Record.Owner, w.Record.Term = sit.Nonce, w.Record.Term+1
 	w.Record.Address, w.Record.OwnedAt = m.node.own, m.node.elapsed.Now().Wall/1e6
-	return &mode.Write{Write: w, Session: e.Session}
+	return &mode.Write{Write: w, Session: sit.Session}
 }
 
 // leavesFor is the time after which a node that leaves looks again whether others can answer what it cannot.
