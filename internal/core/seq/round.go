@@ -360,9 +360,9 @@ func (rd round) traceWrite(s *series, v mode.View, w mode.Write, slot Slot) {
 	}
 	about := []any{
 		"name", s.Name, "id", r.ID, "inc", v.Incarnation(), "first", w.Block.First, "end", w.Block.End, "next", r.Next,
-		"credit", r.Credit, "at", r.At, "owner", r.Owner, "nonce", r.Nonce,
+		"credit", r.Credit, "at", r.CreditAt, "owner", r.Owner, "nonce", r.Nonce,
 		"slot", slot.Version, "wait_ms", slot.Wait.Milliseconds(),
-		"was_next", was.Next, "was_inc", was.Incarnation, "was_credit", was.Credit, "was_at", was.At,
+		"was_next", was.Next, "was_inc", was.Incarnation, "was_credit", was.Credit, "was_at", was.CreditAt,
 		"peak_from", was.PeakFrom, "peak_at", was.PeakAt, "ceiling", int64(was.CeilingInForce()), "hard", was.HardCeiling,
 		"positions", was.Positions(), "was_owner", was.Owner, "hold_ms", was.HoldMs,
 	}

@@ -122,7 +122,7 @@ func (s *segment) Urgency(sit mode.Situation) mode.Urgency {
 		return mode.Idle
 	case s.short(), s.wantsMore(sit.SeqTime):
 		return mode.Needed
-	case sit.SeqTime-s.known.At >= s.renewAfter(sit).Milliseconds():
+	case sit.SeqTime-s.known.CreditAt >= s.renewAfter(sit).Milliseconds():
 		return mode.Renew
 	}
 	return mode.Idle

@@ -53,7 +53,7 @@ func (h *history) raise(name string) (p, ceiling int64, ok bool) {
 	if err != nil || !r.Exists() || r.Mode == record.Strict {
 		return 0, 0, false
 	}
-	p = r.Next + r.Credit + r.HardCeiling*(max(0, st.Time-r.At)/1000+60+h.rng.Int64N(30))
+	p = r.Next + r.Credit + r.HardCeiling*(max(0, st.Time-r.CreditAt)/1000+60+h.rng.Int64N(30))
 	_, err = op.Set(ctx, name, operator.Change{NextPosition: &p})
 	h.note("by hand: next position of %s is %d: %v", name, p, err)
 	return p, r.HardCeiling, err == nil

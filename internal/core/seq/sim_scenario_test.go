@@ -178,7 +178,7 @@ func (h *history) putBackLate() {
 		n.round()
 	}
 	c := simCopy{h.now, h.Mem.Snapshot()}
-	p := r.Next + r.Credit + r.HardCeiling*(max(0, st.Time-r.At)/1000+20+h.rng.Int64N(30))
+	p := r.Next + r.Credit + r.HardCeiling*(max(0, st.Time-r.CreditAt)/1000+20+h.rng.Int64N(30))
 	op.Clock = simHasty{simOperator{h}}
 	if _, err := op.Set(ctx, name, operator.Change{NextPosition: &p}); !errors.Is(err, errHasty) {
 		return

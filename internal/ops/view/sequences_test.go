@@ -61,7 +61,7 @@ func TestSequencesAreCounted(t *testing.T) {
 		return record.Record{
 			Map:      sequence.Map{Start: 1, Increment: 1, Max: 1000},
 			Settings: record.Settings{Block: 32, SupplyMs: 1, HoldMs: 1, Ceiling: 10, HardCeiling: 10},
-			Next:     next, At: at, Credit: 100, PeakAt: at, Incarnation: incarnation,
+			Next:     next, CreditAt: at, Credit: 100, PeakAt: at, Incarnation: incarnation,
 		}
 	}
 	deleted, full, frozen := one(0, now, 2), one(0, now, 2), one(0, now, 1)

@@ -56,7 +56,7 @@ func used(name string, next int64, change ...func(*mode.Use)) mode.Use {
 		Record: record.Record{
 			Map:      sequence.Map{Start: 1, Increment: 1, Max: 1000},
 			Settings: record.Settings{Block: 32, SupplyMs: 1, HoldMs: 1, Ceiling: 10, HardCeiling: 10},
-			Next:     next, At: time.Now().UnixMilli(), Credit: 100, PeakAt: time.Now().UnixMilli(), Incarnation: 2,
+			Next:     next, CreditAt: time.Now().UnixMilli(), Credit: 100, PeakAt: time.Now().UnixMilli(), Incarnation: 2,
 			By: "ids-3",
 		},
 	}
@@ -79,7 +79,7 @@ func someSequences() seq.Report {
 		Refused: map[record.Reason]int64{record.CeilingReached: 4},
 		Sequences: []mode.Use{
 			used("large", 1<<40, func(u *mode.Use) { u.Record.Max = 1<<53 - 1 }), used("near", 800),
-			used("lost", 500, func(u *mode.Use) { u.Record.At, u.Record.Incarnation = u.Record.At-1_000_000, 1 }),
+			used("lost", 500, func(u *mode.Use) { u.Record.CreditAt, u.Record.Incarnation = u.Record.CreditAt-1_000_000, 1 }),
 			used("order:2026", 123_456, func(u *mode.Use) {
 				u.Record.Max, u.Record.By, u.PerSecond = 2_147_483_647, hostile, 1234.5
 			}),

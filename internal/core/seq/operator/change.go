@@ -123,7 +123,7 @@ func (s Sequences) Create(ctx context.Context, d Definition) (record.Record, err
 func newLife(r record.Record, old *record.Record, lost bool) (record.Record, error) {
 	if old != nil {
 		r.Gen, r.WaitMs, r.WaitFrom = old.Gen, old.WaitMs, old.WaitFrom
-		r.Credit, r.At = min(r.Credit, old.Credit), old.At // all lives together keep the ceiling (S6)
+		r.Credit, r.CreditAt = min(r.Credit, old.Credit), old.CreditAt // all lives together keep the ceiling (S6)
 		r.Above = old.HighestIssued()
 	}
 	//mutant:s17-begins-again by seqsim ->

@@ -16,13 +16,13 @@ import (
 func Fresh(m sequence.Map, s Settings, st State) Record {
 	return Record{
 		ID: store.Nonce(), Map: m, Settings: s, Above: -1,
-		Credit: s.CeilingInForce().Burst(), At: st.Time, Gen: st.Purged, Incarnation: st.Incarnation,
+		Credit: s.CeilingInForce().Burst(), CreditAt: st.Time, Gen: st.Purged, Incarnation: st.Incarnation,
 	}
 }
 
 // WithPeak returns a new record with its peak: nothing above the burst can have been issued.
 func (r Record) WithPeak() Record {
-	r.PeakFrom, r.PeakAt = r.Next+positions.Ceiling(r.HardCeiling).Burst(), r.At
+	r.PeakFrom, r.PeakAt = r.Next+positions.Ceiling(r.HardCeiling).Burst(), r.CreditAt
 	return r
 }
 

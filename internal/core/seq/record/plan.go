@@ -102,7 +102,7 @@ func (r Record) planAfterLoss(incarnation, want, now int64) (Write, *Refusal) {
 
 // withBlock returns the write that takes a block and leaves a budget.
 func (r Record) withBlock(b positions.Block, left positions.Budget) Write {
-	r.Next, r.Credit, r.At = b.End, left.Credit, left.At
+	r.Next, r.Credit, r.CreditAt = b.End, left.Credit, left.At
 	return Write{r, b}
 }
 
@@ -131,7 +131,7 @@ const firstBlockPart = 8
 // Renewal returns the record with its time set to now. due is false if
 // the time is younger than after, or if the record is from before a loss of data.
 func (r Record) Renewal(incarnation, now int64, after time.Duration) (renewed Record, due bool) {
-	if r.Incarnation != incarnation || now-r.At < after.Milliseconds() {
+	if r.Incarnation != incarnation || now-r.CreditAt < after.Milliseconds() {
 		return Record{}, false
 	}
 	return r.Renewed(now), true
@@ -140,7 +140,7 @@ func (r Record) Renewal(incarnation, now int64, after time.Duration) (renewed Re
 // Renewed returns the record with its budget as it is now.
 func (r Record) Renewed(now int64) Record {
 	budget := r.CeilingInForce().At(r.Budget(), now)
-	r.Credit, r.At = budget.Credit, budget.At
+	r.Credit, r.CreditAt = budget.Credit, budget.At
 	return r
 }
 

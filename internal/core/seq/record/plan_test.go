@@ -61,7 +61,7 @@ func TestPlan(t *testing.T) {
 			block: positions.Block{First: 100, End: 5100}},
 		"too little credit": {incarnation: 1, want: 9000, need: 6000, refusal: CeilingReached,
 			retryMs: 1000},
-		"a clock that is behind": {change: func(r *Record) { r.Credit, r.At = 0, 3000 }, incarnation: 1,
+		"a clock that is behind": {change: func(r *Record) { r.Credit, r.CreditAt = 0, 3000 }, incarnation: 1,
 			want: 1, need: 1, refusal: CeilingReached, retryMs: 3100},
 		"the last positions": {change: func(r *Record) { r.Max = 150 }, incarnation: 1, want: 1000,
 			need: 50, block: positions.Block{First: 100, End: 150}, budget: positions.Budget{Credit: 4950}},
@@ -120,7 +120,7 @@ func TestRenewal(t *testing.T) {
 		"a record from before the loss": {2, minute, false},
 	} {
 		w, due := usual(nil).Renewal(c.incarnation, c.now, time.Minute)
-		if due != c.due || due && (w.At != c.now || w.Credit != 10_000 || w.Next != 100) {
+		if due != c.due || due && (w.CreditAt != c.now || w.Credit != 10_000 || w.Next != 100) {
 			t.Errorf("%s: %v, %+v", name, due, w)
 		}
 	}
@@ -230,7 +230,7 @@ func TestStanding(t *testing.T) {
 	fresh := Record{
 		Map:      sequence.Map{Start: 1, Increment: 1, Max: 1_000_000},
 		Settings: Settings{Block: 32, SupplyMs: 1000, HoldMs: 1000, Ceiling: 10, HardCeiling: 100},
-		Credit:   50, At: now, Incarnation: 1,
+		Credit:   50, CreditAt: now, Incarnation: 1,
 	}
 	for _, row := range []struct {
 		name        string
@@ -242,7 +242,7 @@ func TestStanding(t *testing.T) {
 		{"no credit", 1, func(r *Record) { r.Credit = 0 }, Standing{Refusal: CeilingReached}},
 		{"used up", 1, func(r *Record) { r.Next = r.Positions() }, Standing{Refusal: Exhausted}},
 		{"data lost: the credit", 2, func(*Record) {}, Standing{Skip: 50}},
-		{"data lost, an old record", 2, func(r *Record) { r.At -= 20_000 }, Standing{Skip: 50 + 20*100}},
+		{"data lost, an old record", 2, func(r *Record) { r.CreditAt -= 20_000 }, Standing{Skip: 50 + 20*100}},
 		{"data lost, strict", 2, func(r *Record) { r.Mode = Strict }, Standing{Refusal: Frozen}},
 		{"data lost, more than a tenth of what is left", 2, func(r *Record) { r.Max = 499 }, Standing{Refusal: Frozen}},
 	} {
@@ -301,7 +301,7 @@ func TestPutBack(t *testing.T) {
 		"the known one":   {ptr(usual(nil)), usual(nil), 100, false, "id", 100, 10, 0},
 		"a newer one": {ptr(usual(func(r *Record) { r.Gen, r.Next = 12, 130 })),
 			usual(nil), 100, false, "id", 130, 12, 0},
-		"a newer one with a lower next": {ptr(usual(func(r *Record) { r.Gen, r.Next, r.At = 12, 60, 7 })),
+		"a newer one with a lower next": {ptr(usual(func(r *Record) { r.Gen, r.Next, r.CreditAt = 12, 60, 7 })),
 			usual(nil), 100, true, "id", 100, 12, 7},
 		"next was once higher": {ptr(usual(func(r *Record) { r.Gen = 12 })),
 			usual(func(r *Record) { r.Gen = 12 }), 500, true, "id", 500, 12, 0},
@@ -324,7 +324,7 @@ func TestPutBack(t *testing.T) {
 		})), usual(nil), 100, false, "id", 900, 10, 0},
 	} {
 		r, due := PutBack(c.found, c.known, c.highest)
-		if due != c.due || r.ID != c.id || r.Next != c.next || r.Gen != c.gen || r.At != c.at {
+		if due != c.due || r.ID != c.id || r.Next != c.next || r.Gen != c.gen || r.CreditAt != c.at {
 			t.Errorf("%s: %v, %+v", name, due, r)
 		}
 	}

@@ -101,9 +101,9 @@ type Record struct {
 	Next int64 `json:"next"`
 	// From is the first position that may still be issued: an operator has raised the next value to it.
 	From int64 `json:"from,omitempty"`
-	// Credit positions may be taken at the sequence time At, ms.
-	Credit int64 `json:"credit"`
-	At     int64 `json:"at"`
+	// Credit positions may be taken at the sequence time CreditAt, ms.
+	Credit   int64 `json:"credit"`
+	CreditAt int64 `json:"at"`
 	// PeakFrom and PeakAt bound what was ever issued: at the sequence time t, ms, all positions in use were
 	// below PeakFrom plus what the hard ceiling gives in t - PeakAt. They are set when the sequence is created.
 	// PeakFrom rises with Next where that is raised. A loss of data lowers neither: at a later one, an incarnation that
@@ -180,8 +180,8 @@ func (s Settings) CeilingInForce() positions.Ceiling {
 // LongestHoldMs returns the longest HoldMs that the sequence has ever had.
 func (r Record) LongestHoldMs() int64 { return max(r.HoldMs, r.EarlierHoldMs) }
 
-// Budget returns the positions that may be taken at r.At.
-func (r Record) Budget() positions.Budget { return positions.Budget{Credit: r.Credit, At: r.At} }
+// Budget returns the positions that may be taken at r.CreditAt.
+func (r Record) Budget() positions.Budget { return positions.Budget{Credit: r.Credit, At: r.CreditAt} }
 
 // Named is a record with its name. That of a family has the furthest next position of its sections, and the number of
 // all their ownerships as Term.
