@@ -89,99 +89,99 @@ func (p *passes) slowAt() int64 {
 }
 
 // slow reports whether a node does not answer in time. It is true once for each flight.
-func (m *Section) slow(now int64) bool {
-	at := m.passes.slowAt()
+func (s *Section) slow(now int64) bool {
+	at := s.passes.slowAt()
 	return at != 0 && now >= at
 }
 
 // doubt notes that a node has not answered as the owner. If the owner remains the same, this node waits until it may
 // take its place.
-func (m *Section) doubt(f *flight, why error) {
-	p := &m.passes
+func (s *Section) doubt(f *flight, why error) {
+	p := &s.passes
 	f.doubted, p.doubtedFor = true, why
 	if f.owner == "" {
-		p.avoided, p.avoidedUntil = f.address, m.node.Now()+int64(mode.Patience)
+		p.avoided, p.avoidedUntil = f.address, s.node.Now()+int64(mode.Patience)
 	} else {
 		p.suspect = f.owner
 	}
-	m.Waiting, p.queue = append(m.Waiting, p.queue...), nil
+	s.Waiting, p.queue = append(s.Waiting, p.queue...), nil
 }
 
 // ownedByAnother reports whether the last known owner is another node, or an earlier process of this one.
-func (m *Section) ownedByAnother() bool {
-	return m.Known().Owner != "" && m.Known().Owner != m.lease.owner && m.Known().Owner != m.lastEnded
+func (s *Section) ownedByAnother() bool {
+	return s.Known().Owner != "" && s.Known().Owner != s.lease.owner && s.Known().Owner != s.lastEnded
 }
 
 // target returns the address of the node that should answer requests, "" if this node should.
-func (m *Section) target(now int64) string {
-	p, address := &m.passes, m.Known().Address
+func (s *Section) target(now int64) string {
+	p, address := &s.passes, s.Known().Address
 	switch {
-	case m.node.Pass == nil, m.node.cluster.Load() == nil:
+	case s.node.Pass == nil, s.node.cluster.Load() == nil:
 		return ""
-	case m.Known().Owner == "":
-		address = m.node.place(m.Name)
+	case s.Known().Owner == "":
+		address = s.node.place(s.Name)
 		if p.avoids(address, now) {
 			return ""
 		}
-	case !m.ownedByAnother(), m.Known().Owner == p.suspect:
+	case !s.ownedByAnother(), s.Known().Owner == p.suspect:
 		return ""
 	}
-	if address == m.node.own {
+	if address == s.node.own {
 		return ""
 	}
 	return address
 }
 
 // pass makes a request wait until the owner has answered it.
-func (m *Section) pass(r mode.Request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
-	if refusal := m.TooMany(r.N); refusal != nil {
+func (s *Section) pass(r mode.Request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
+	if refusal := s.TooMany(r.N); refusal != nil {
 		return to, false, refusal
 	}
 	if r.Wait.Since == 0 {
 		r.Wait.Since = now
-		m.Waits++
+		s.Waits++
 	}
 	r.Name = append([]byte(nil), r.Name...) // the caller may change it
-	p := &m.passes
+	p := &s.passes
 	p.queue = append(p.queue, r)
 	if !p.sending {
 		p.sending = true
-		m.node.Beside(m.passQueue)
+		s.node.Beside(s.passQueue)
 	}
 	return to, false, sequence.ErrPending
 }
 
 // passQueue passes the queue on until it is empty, all that is in it at a time.
-func (m *Section) passQueue() {
+func (s *Section) passQueue() {
 	for {
-		batch, f := m.nextBatch()
+		batch, f := s.nextBatch()
 		if f == nil {
 			mode.WakeAll(batch)
 			return
 		}
 		lanes := byLane(batch)
-		m.node.Each(len(lanes), func(k int) { m.ask(f, lanes[k]) })
+		s.node.Each(len(lanes), func(k int) { s.ask(f, lanes[k]) })
 		f.cancel()
 	}
 }
 
 // ask sends one request for the requests of a lane. If that is too large, ask sends one for each, until the ceiling is
 // reached. It returns the last error, which only its own recursion reads.
-func (m *Section) ask(f *flight, some []mode.Request) error {
+func (s *Section) ask(f *flight, some []mode.Request) error {
 	var n int64
 	for _, r := range some {
 		n += r.N
 	}
 	ask := f.ask
 	ask.Name, ask.N = string(some[0].Name), n
-	got, err := m.node.Pass(f, ask)
+	got, err := s.node.Pass(f, ask)
 	if len(some) == 1 || !tooLarge(replied(err)) {
-		m.note(f, some, n, got, err)
+		s.note(f, some, n, got, err)
 		return err
 	}
 	for k := range some {
-		if err = m.ask(f, some[k:k+1]); replied(err) == record.CeilingReached {
-			m.note(f, some[k+1:], 0, Answer{}, err)
+		if err = s.ask(f, some[k:k+1]); replied(err) == record.CeilingReached {
+			s.note(f, some[k+1:], 0, Answer{}, err)
 			break
 		}
 	}
@@ -198,39 +198,39 @@ func replied(err error) record.Reason {
 
 // note notes the outcome of a request to the owner, and wakes the requests that shared it. Those that get no result
 // look at the series again.
-func (m *Section) note(f *flight, some []mode.Request, n int64, got Answer, err error) {
+func (s *Section) note(f *flight, some []mode.Request, n int64, got Answer, err error) {
 	defer mode.WakeAll(some)
-	m.Mu.Lock()
-	defer m.Mu.Unlock()
-	p, ok := m.Values().Position(got.First)
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	p, ok := s.Values().Position(got.First)
 	reply, refused := errors.AsType[*ids.ReplyError](err)
 	if err == nil && !f.ask.answeredBy(got.Owner) {
 		err = errOtherOwner
 	}
 	switch {
 	case err == nil && ok:
-		if m.passes.suspect == f.owner {
-			m.passes.suspect = ""
+		if s.passes.suspect == f.owner {
+			s.passes.suspect = ""
 		}
-		if f.owner == "" && m.passes.answered != f.address { // it owns the section now. Its lease counts if it dies
-			m.reread()
+		if f.owner == "" && s.passes.answered != f.address { // it owns the section now. Its lease counts if it dies
+			s.reread()
 		}
-		m.passes.answered = f.address
+		s.passes.answered = f.address
 		for _, r := range some {
-			r.Wait.Result = &mode.Result{Values: *m.Values(), Block: positions.Block{First: p, End: p + r.N}}
+			r.Wait.Result = &mode.Result{Values: *s.Values(), Block: positions.Block{First: p, End: p + r.N}}
 			p += r.N
 		}
 	case refused && (reply.Code == ids.NOTREADY && !final(record.Reason(reply.Reason())) || reply.Code == ids.WRONGNODE):
-		m.distrust(f, err)
+		s.distrust(f, err)
 	case refused && (reply.Code == ids.NOAUTH || reply.Code == ids.WRONGPASS || reply.Reason() == "no-right"):
-		fail(some, noOwner(m.Name, f.address, false, err))
+		fail(some, noOwner(s.Name, f.address, false, err))
 	case refused:
 		fail(some, err)
 	case errors.Is(err, ErrNotAsked):
-		m.distrust(f, err)
+		s.distrust(f, err)
 	default:
-		fail(some, unknownOwner(m.Name, f.address, n))
-		m.distrust(f, err)
+		fail(some, unknownOwner(s.Name, f.address, n))
+		s.distrust(f, err)
 	}
 }
 
@@ -250,15 +250,15 @@ func fail(some []mode.Request, err error) {
 }
 
 // distrust doubts a node, and makes Round read who is the owner now.
-func (m *Section) distrust(f *flight, err error) {
-	m.doubt(f, err)
-	m.reread()
+func (s *Section) distrust(f *flight, err error) {
+	s.doubt(f, err)
+	s.reread()
 }
 
 // reread makes Round read the record.
-func (m *Section) reread() {
-	m.Stale, m.PausedUntil = true, 0
-	m.Keeper.WakeAt(mode.AtOnce)
+func (s *Section) reread() {
+	s.Stale, s.PausedUntil = true, 0
+	s.Keeper.WakeAt(mode.AtOnce)
 }
 
 // flight is one batch of requests to the owner.
@@ -282,28 +282,28 @@ func atOnce(n int, f func(k int)) {
 }
 
 // nextBatch returns the requests to send. Without a flight they must look at the series again.
-func (m *Section) nextBatch() (batch []mode.Request, f *flight) {
-	m.Mu.Lock()
-	defer m.Mu.Unlock()
-	p, now := &m.passes, m.node.Now()
+func (s *Section) nextBatch() (batch []mode.Request, f *flight) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	p, now := &s.passes, s.node.Now()
 	batch, p.queue, p.flight = p.queue, nil, nil
 	address := ""
-	if m.Mode() == mode.Issuing(m) && m.Known().Kind() == record.Sequence { // else the name has another life, or was deleted
-		address = m.target(now)
+	if s.Mode() == mode.Issuing(s) && s.Known().Kind() == record.Sequence { // else the name has another life, or was deleted
+		address = s.target(now)
 	}
-	if len(batch) == 0 || address == "" || m.Stale {
+	if len(batch) == 0 || address == "" || s.Stale {
 		p.sending = false
 		return batch, nil
 	}
-	ctx, cancel := context.WithTimeout(m.node.senders.ctx, mode.Patience)
+	ctx, cancel := context.WithTimeout(s.node.senders.ctx, mode.Patience)
 	slow := slowAfter
-	if m.Known().Owner == "" {
+	if s.Known().Owner == "" {
 		slow = slowTaker
 	}
-	p.flight = &flight{Context: ctx, cancel: cancel, owner: m.Known().Owner, address: address, slowAt: now + int64(slow)}
-	p.flight.ask = Ask{Address: address, Cluster: *m.node.cluster.Load(),
-		Of: sequence.Ownership{ID: m.Known().ID, Owner: m.Known().Owner, Term: m.Known().Term}}
-	m.Keeper.WakeAt(p.flight.slowAt)
+	p.flight = &flight{Context: ctx, cancel: cancel, owner: s.Known().Owner, address: address, slowAt: now + int64(slow)}
+	p.flight.ask = Ask{Address: address, Cluster: *s.node.cluster.Load(),
+		Of: sequence.Ownership{ID: s.Known().ID, Owner: s.Known().Owner, Term: s.Known().Term}}
+	s.Keeper.WakeAt(p.flight.slowAt)
 	return batch, p.flight
 }
 
@@ -355,14 +355,14 @@ func (a Ask) answeredBy(owner string) bool {
 
 // isAskedFor reports whether this node's ownership is the one that a request was passed on to. If the sequence had no
 // owner, it is any later one.
-func (m *Section) isAskedFor(of *sequence.Ownership) bool {
+func (s *Section) isAskedFor(of *sequence.Ownership) bool {
 	//mutant:o10-any-owner by internal/core/seq:TestPassedRequestNamesTheOwner -> return true
-	return of.Owner == m.lease.owner || of.Owner == "" && of.Term < m.Known().Term
+	return of.Owner == s.lease.owner || of.Owner == "" && of.Term < s.Known().Term
 }
 
 // mayBecome reports whether this node, which owns nothing, may become the owner for a request that was passed on.
-func (m *Section) mayBecome(of *sequence.Ownership) bool {
-	return of.Owner == "" && of.ID == m.Known().ID && of.Term <= m.Known().Term
+func (s *Section) mayBecome(of *sequence.Ownership) bool {
+	return of.Owner == "" && of.ID == s.Known().ID && of.Term <= s.Known().Term
 }
 
 // NotOwner refuses a request that another node has passed on: this one has not the ownership that it names.
