@@ -88,7 +88,7 @@ func (a *alarms) arm(now int64, most time.Duration) time.Duration {
 }
 
 // nextAlarm makes Round look at a series when it must. now is the present time, ns of AtMost.
-func (rd round) nextAlarm(s *series, now int64) {
+func (sn snapshot) nextAlarm(s *series, now int64) {
 	s.Mu.Lock()
 	next := alarm{s.DueAt, s.DueAt}
 	switch {
@@ -106,7 +106,7 @@ func (rd round) nextAlarm(s *series, now int64) {
 	// One of them may be 0 or past, and does not count. Of two that do, set keeps the earlier one.
 	for _, one := range []alarm{next, {slowAt, slowAt}} {
 		if one.at > now {
-			rd.issuer.alarms.set(s, one)
+			sn.issuer.alarms.set(s, one)
 		}
 	}
 }
@@ -172,14 +172,14 @@ func (rs *Rounds) due(read bool) (due []*series) {
 		}
 		rs.follower.spread = spread(used, nodes)
 	}
-	rd := rs.follower.round()
-	sit := rd.situation(rs.issuer.cfg.Elapsed.Now())
+	sn := rs.follower.snapshot()
+	sit := sn.situation(rs.issuer.cfg.Elapsed.Now())
 	var by [mode.Awaited + 1][]*series
 	for _, s := range all {
 		if u := s.urgency(sit); u != mode.Idle {
 			by[u] = append(by[u], s)
 		} else {
-			rd.nextAlarm(s, sit.AtMost) // the clocks are not read for each of 100,000 series
+			sn.nextAlarm(s, sit.AtMost) // the clocks are not read for each of 100,000 series
 		}
 	}
 	// Those that are cut off here are due again at the next heartbeat.

@@ -86,7 +86,7 @@ func (fo *follower) follow(ctx context.Context) (v view, followed bool, err erro
 	}
 	for range maxConflicts {
 		slot, sent := fo.issuer.cfg.Tenure.Slot(fo.session), fo.issuer.cfg.Elapsed.Now()
-		if v, err = fo.round().look(ctx, nil, false); err != nil {
+		if v, err = fo.snapshot().look(ctx, nil, false); err != nil {
 			return view{}, false, err
 		}
 		if err := v.Belongs(fo.cluster.UUID); err != nil {
@@ -268,7 +268,7 @@ func (fo *follower) forgetCluster() {
 func (fo *follower) raiseTime(ctx context.Context, v view) error {
 	next, due := fo.losses.raisedTime(fo.issuer.cfg.Elapsed.Now())
 	slot := fo.issuer.cfg.Tenure.Slot(fo.session)
-	if !due || !slot.mayTake() || fo.round().putBackLeft() > 0 {
+	if !due || !slot.mayTake() || fo.snapshot().putBackLeft() > 0 {
 		return nil
 	}
 	return fo.writeTimes(ctx, v, next, true, slot.check())

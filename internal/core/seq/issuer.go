@@ -214,7 +214,7 @@ func (i *Issuer) Take(
 		r := mode.Request{Wait: w, N: int64(n), Whole: whole, Wake: wake, Name: name, Lane: lane}
 		s.Mu.Lock()
 		if err = s.rejects(r, now); err == nil && s.known == nil {
-			to, low, err = s.Wait(r, now, to)
+			to, low, err = s.WaitOrRefuse(r, now, to)
 		} else if err == nil {
 			to, low, err = s.mode.Serve(r, now, i.progress.Load().knewAllAt, to)
 		}
@@ -331,7 +331,7 @@ func (c *catalog) named(name string) *series {
 	s := c.byName[name]
 	if s == nil {
 		s = &series{shares: c.shares, recordReadAt: longAgoNs, foundAbsentAt: longAgoNs}
-		s.Series = mode.Series{Name: name, Trace: c.trace, Keeper: s}
+		s.Series = mode.Series{Name: name, Trace: c.trace, Sequence: s}
 		if c.byName == nil {
 			c.byName = make(map[string]*series)
 		}

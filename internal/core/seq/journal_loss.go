@@ -47,7 +47,7 @@ func (fo *follower) putAllAboveJournal(ctx context.Context, v view, most time.Du
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(fo.issuer.cfg.Parallel)
-	rd, began, left := fo.round(), fo.issuer.now(), false
+	sn, began, left := fo.snapshot(), fo.issuer.now(), false
 	for _, s := range fo.issuer.series.list() {
 		if v.State == nil || !s.comparesJournal(fo.losses.incarnation) {
 			continue
@@ -58,7 +58,7 @@ func (fo *follower) putAllAboveJournal(ctx context.Context, v view, most time.Du
 				fo.issuer.Wake()
 				return nil
 			}
-			return rd.putOneAboveJournal(ctx, s)
+			return sn.putOneAboveJournal(ctx, s)
 		})
 	}
 	fo.issuer.publish(func(p *progress) { p.compareJournal(left) })
@@ -77,26 +77,26 @@ func (s *series) comparesJournal(incarnation int64) bool {
 	return s.journaled != nil && s.known == nil && s.incarnation < incarnation
 }
 
-func (rd round) putOneAboveJournal(ctx context.Context, s *series) error {
-	v, err := rd.look(ctx, s, true)
+func (sn snapshot) putOneAboveJournal(ctx context.Context, s *series) error {
+	v, err := sn.look(ctx, s, true)
 	//mutant:s35-damaged by TestJournalRaisesBesideADamagedRecord -> if false {
 	if errors.Is(err, record.ErrDamaged) || errors.Is(err, record.ErrUnknownMode) { // nobody takes positions of it
 		s.Mu.Lock()
-		s.incarnation = rd.losses.incarnation
+		s.incarnation = sn.losses.incarnation
 		s.Mu.Unlock()
 		return nil
 	}
-	if err != nil || v.State == nil || rd.losses.finding(v) != record.Good { // the next round sees it
+	if err != nil || v.State == nil || sn.losses.finding(v) != record.Good { // the next round sees it
 		return err
 	}
 	s.Mu.Lock()
-	st, err := s.putAboveJournal(v, rd.issuer.cfg.Nonce(), rd.issuer.cfg.By)
+	st, err := s.putAboveJournal(v, sn.issuer.cfg.Nonce(), sn.issuer.cfg.By)
 	if err == nil && st.kind == noStep {
 		s.incarnation = v.Incarnation()
 	}
 	s.Mu.Unlock()
 	if err == nil && st.kind != noStep {
-		_, err = rd.commit(ctx, s, v, st) // the next round sees whether it was made
+		_, err = sn.commit(ctx, s, v, st) // the next round sees whether it was made
 	}
 	return err
 }

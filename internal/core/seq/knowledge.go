@@ -128,7 +128,7 @@ func (k knowledge) maySettle(now timeguard.Moment, confirm time.Duration) bool {
 }
 
 // finding says what /cluster and /seq show of a loss of data. Without a sync only record.Good counts: the server may
-// lag behind, or v may be a view from before. round.look reads anything else again after a sync, so its views count.
+// lag behind, or v may be a view from before. snapshot.look reads anything else again after a sync, so its views count.
 // Good needs none: reads of one session do not go back, and a write that goes by old data fails (S10).
 func (k knowledge) finding(v view) record.Finding {
 	known := k.seq()

@@ -52,16 +52,16 @@ type part struct {
 // /cluster and /seq and tries again, and then returns the sections.
 func (rs *Rounds) renew(ctx context.Context, some []*series) (failed []*series, err error) {
 	for range 2 {
-		rd := rs.follower.round()
-		all := rs.planRenewals(rd, some)
+		sn := rs.follower.snapshot()
+		all := rs.planRenewals(sn, some)
 		if len(all) == 0 {
 			return nil, nil
 		}
-		if err := rd.commitTogether(ctx, rs.follower.seen.Checks(), all); !mode.NotMade(err) {
+		if err := sn.commitTogether(ctx, rs.follower.seen.Checks(), all); !mode.NotMade(err) {
 			return nil, err
 		}
-		v, err := rd.look(ctx, nil, false)
-		if err != nil || rd.losses.finding(v) != record.Good || v.State == nil {
+		v, err := sn.look(ctx, nil, false)
+		if err != nil || sn.losses.finding(v) != record.Good || v.State == nil {
 			return some, err
 		}
 		rs.follower.seen = v.Found
@@ -71,8 +71,8 @@ func (rs *Rounds) renew(ctx context.Context, some []*series) (failed []*series, 
 
 // commitTogether makes the writes of many series in one transaction, which needs what checks name unchanged, and the
 // node's slot.
-func (rd round) commitTogether(ctx context.Context, checks []store.Op, all []part) (err error) {
-	slot, sent := rd.issuer.cfg.Tenure.Slot(rd.session), rd.issuer.now()
+func (sn snapshot) commitTogether(ctx context.Context, checks []store.Op, all []part) (err error) {
+	slot, sent := sn.issuer.cfg.Tenure.Slot(sn.session), sn.issuer.now()
 	ops := append(checks, slot.check())
 	for _, p := range all {
 		ops = append(ops, p.t.ops...)
@@ -82,19 +82,19 @@ func (rd round) commitTogether(ctx context.Context, checks []store.Op, all []par
 	}
 	if err == nil {
 		for _, p := range all {
-			rd.traceWrite(p.s, p.v, p.t.Write, slot)
+			sn.traceWrite(p.s, p.v, p.t.Write, slot)
 		}
-		err = rd.issuer.cfg.Store.Multi(store.OnSession(ctx, rd.session), ops...)
+		err = sn.issuer.cfg.Store.Multi(store.OnSession(ctx, sn.session), ops...)
 	}
 	for _, p := range all {
-		rd.wrote(p.s, p.v, p.t.Write, sent, err)
+		sn.wrote(p.s, p.v, p.t.Write, sent, err)
 	}
 	return err
 }
 
 // planRenewals returns the writes that are due.
-func (rs *Rounds) planRenewals(rd round, some []*series) (all []part) {
-	sit := rd.situation(rs.issuer.cfg.Elapsed.Now())
+func (rs *Rounds) planRenewals(sn snapshot, some []*series) (all []part) {
+	sit := sn.situation(rs.issuer.cfg.Elapsed.Now())
 	seen := rs.follower.seen
 	sit.SeqTime = max(sit.SeqTime, seen.State.Time)
 	for _, s := range some {
@@ -137,7 +137,7 @@ func (rs *Rounds) endOwnerships(ctx context.Context) error {
 		return err
 	}
 	for _, s := range rest { // records that have changed keep those that are written together with them, too
-		if err := rs.follower.round().work(ctx, s); err != nil {
+		if err := rs.follower.snapshot().work(ctx, s); err != nil {
 			return err
 		}
 	}

@@ -236,7 +236,7 @@ func TestPauseEndsWithARound(t *testing.T) {
 	_, a := newOrder(t)
 	order := a.is.issuer.series.named("order")
 	a.is.issuer.cfg.Retry = func(most time.Duration) time.Duration { return most }
-	a.is.follower.round().pauseUpTo(order, time.Second)
+	a.is.follower.snapshot().pauseUpTo(order, time.Second)
 	for _, when := range []string{"at once", "after another request"} {
 		if left := a.is.issuer.alarms.arm(a.is.issuer.now(), time.Hour); left != time.Second {
 			t.Errorf("%s: the next round comes in %s", when, left)

@@ -132,7 +132,7 @@ func (s *series) show(r mode.Request, now int64) (line string, err error) {
 	case s.known != nil, s.absent(now):
 		return "", noSequence(s.Name)
 	}
-	_, _, err = s.Wait(r, now, nil)
+	_, _, err = s.WaitOrRefuse(r, now, nil)
 	return "", err
 }
 

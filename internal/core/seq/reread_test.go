@@ -193,7 +193,7 @@ func TestFamilyIsReadBeforeItsSections(t *testing.T) {
 		s.newerFamily(a, b)
 		b.calls = func(c memzk.Call) memzk.Fault {
 			// before, it would wait for the lease of an owner that it does not know (O8)
-			if left := b.is.follower.round().putBackLeft(); inARound && c.Touches(record.Path(record.SectionName("f:*", was))) && left > 0 &&
+			if left := b.is.follower.snapshot().putBackLeft(); inARound && c.Touches(record.Path(record.SectionName("f:*", was))) && left > 0 &&
 				left < 3*time.Second {
 				s.now += left.Milliseconds() + 1
 			}

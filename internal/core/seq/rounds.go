@@ -21,7 +21,7 @@ import (
 
 // Rounds keep an Issuer: they follow the changes of operators, take blocks, and do all other I/O. One goroutine calls
 // Recall and then Run, and nobody else reaches what stands here: an Issuer has no way to it. The goroutines that work
-// on series in a round have a copy of what they need: see round.
+// on series in a round have a copy of what they need: see snapshot.
 type Rounds struct {
 	issuer   *Issuer  // what requests reach, and so do rounds
 	follower follower // of /cluster and /seq: what the node knows of losses of data
@@ -243,7 +243,7 @@ func (rs *Rounds) waitForState(ctx context.Context, v view) (err error) {
 		//mutant:s35-late by TestJournalRaisesTheRecord ->
 		err = rs.follower.putAllAboveJournal(ctx, v, rs.agenda.roundTime)
 	}
-	rs.issuer.refuseAll(mode.Confirming(max(rs.follower.round().unconfirmed(), time.Second)))
+	rs.issuer.refuseAll(mode.Confirming(max(rs.follower.snapshot().unconfirmed(), time.Second)))
 	return err
 }
 
@@ -292,14 +292,14 @@ func (rs *Rounds) workAll(ctx context.Context, due []*series) (complete bool, er
 	var group errgroup.Group
 	var lost atomic.Pointer[lostError]
 	var early atomic.Bool
-	rd, began, most := rs.follower.round(), rs.issuer.now(), int64(rs.agenda.roundTime)
+	sn, began, most := rs.follower.snapshot(), rs.issuer.now(), int64(rs.agenda.roundTime)
 	work := func(s *series) error {
 		if early.Load() || rs.issuer.now()-began >= most {
 			early.Store(true)
 			s.wakeWaiting() // the requests see whether they have waited too long
 			return nil
 		}
-		err := rd.work(ctx, s)
+		err := sn.work(ctx, s)
 		var sign *lostError
 		switch {
 		case errors.As(err, &sign):
@@ -307,10 +307,10 @@ func (rs *Rounds) workAll(ctx context.Context, due []*series) (complete bool, er
 			s.change(func() { s.Refuse(mode.Confirming(time.Second), rs.issuer.now()) })
 			err = nil
 		case errors.Is(err, record.ErrDamaged), errors.Is(err, record.ErrUnknownMode):
-			rd.unusable(s, err)
+			sn.unusable(s, err)
 			return nil
 		case errors.As(err, new(noRoomError)): // what others need may be allowed
-			rd.overQuota(s, err)
+			sn.overQuota(s, err)
 			return nil
 		case err == nil:
 			return nil
@@ -396,7 +396,7 @@ func (rs *Rounds) popAwaited() (awaited []*series) {
 	default:
 		return nil
 	}
-	sit := rs.follower.round().situation(rs.issuer.cfg.Elapsed.Now())
+	sit := rs.follower.snapshot().situation(rs.issuer.cfg.Elapsed.Now())
 	for _, s := range rs.issuer.alarms.rings(rs.issuer.now()) {
 		if s.workedIn != rs.agenda.round && s.urgency(sit) == mode.Awaited {
 			awaited = append(awaited, s)

@@ -56,12 +56,12 @@ func (s *segment) Serve(r mode.Request, now, knewAllAt int64, to []worker.Run) (
 		return s.await(r, now, to)
 	//mutant:s32-unread by seqsim -> case false:
 	case s.mustRead(): // a journal counts after its record was read (S32)
-		return s.Wait(r, now, to)
+		return s.WaitOrRefuse(r, now, to)
 	// An operator may have deleted it, or raised the next value (S5).
 	//mutant:s5-no-hold by TestTake -> case false:
 	case s.stock.Left() > 0 && !s.isRecent(max(knewAllAt, s.recordReadAt), now):
 		s.Refuse(mode.NoBlock(textHold), now)
-		return s.Wait(r, now, to) // returns that refusal
+		return s.WaitOrRefuse(r, now, to) // returns that refusal
 	}
 	var room [4]positions.Block
 	blocks, ok := room[:0], true
@@ -94,7 +94,7 @@ func (s *segment) mustRead() bool { return s.unread || s.known.HasSecret() && s.
 // if the request needs a round.
 func (s *segment) await(r mode.Request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
 	if !s.has(r) {
-		return s.Wait(r, now, to)
+		return s.WaitOrRefuse(r, now, to)
 	}
 	err := s.Enqueue(r, now, textDisk)
 	return to, r.N <= s.stock.Free() && err == sequence.ErrPending, err
@@ -155,8 +155,8 @@ func (s *segment) Saw(v mode.View, before *record.Record, _ mode.Situation) {
 	}
 }
 
-func (s *segment) accept(w mode.Write, mono int64) {
-	s.series.KnowWritten(w, mono)
+func (s *segment) accept(w mode.Write, ackedAt int64) {
+	s.series.KnowWritten(w, ackedAt)
 	s.attempts = nil
 	if w.Block.Len() > 0 {
 		s.lastBlock, s.lastIncarnation = w.Block, w.Record.Incarnation

@@ -27,7 +27,7 @@ type series struct {
 	rung     bool
 	workedIn int64
 
-	// known, values and mode are the results of the methods of mode.Keeper with these names. Mu guards them, and all
+	// known, values and mode are the results of the methods of mode.Sequence with these names. Mu guards them, and all
 	// that follows.
 	known  *record.Record
 	values sequence.Values

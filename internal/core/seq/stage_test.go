@@ -310,7 +310,7 @@ func (s *series) segment() *segment { return s.mode.(*segment) }
 // unknown returns a series of which nothing is known.
 func blank() *series {
 	s := &series{shares: &shares{}, recordReadAt: longAgoNs, foundAbsentAt: longAgoNs}
-	s.Series = mode.Series{Name: "order", Keeper: s}
+	s.Series = mode.Series{Name: "order", Sequence: s}
 	return s
 }
 

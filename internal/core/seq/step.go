@@ -15,7 +15,7 @@ import (
 // view is the records that a decision needs, as they were read together.
 type view struct {
 	mode.View
-	leader   int64          // a time of ZooKeeper's leader before the read, Unix ms: see round.look
+	leader   int64          // a time of ZooKeeper's leader before the read, Unix ms: see snapshot.look
 	before   *record.Record // what the node knew of the record when the read was sent
 	template *template      // that may create the sequence, nil: there is none
 }
@@ -266,11 +266,11 @@ func (s *series) know(r record.Record) {
 }
 
 // KnowWritten takes over the record of a write that was acknowledged. The mode takes over the block.
-func (s *series) KnowWritten(w mode.Write, mono int64) {
+func (s *series) KnowWritten(w mode.Write, ackedAt int64) {
 	s.traceBlock(w)
 	s.know(w.Record)
 	if w.Block.Len() > 0 {
-		s.Refuse(nil, mono)
+		s.Refuse(nil, ackedAt)
 		s.Conflicts = 0
 		s.Blocks++
 	}

@@ -51,11 +51,11 @@ func (rs *Rounds) giveBackRests(ctx context.Context) (err error) {
 // mayGiveBack returns an error if nothing may go back.
 func (rs *Rounds) mayGiveBack() error {
 	rs.follower.noteConnection()
-	rd := rs.follower.round()
-	if rd.session == 0 {
+	sn := rs.follower.snapshot()
+	if sn.session == 0 {
 		return errors.New("ZooKeeper is not connected")
 	}
-	if !rs.follower.joined || rd.losses.seq() == nil || rd.losses.owes() || rd.unconfirmed() > 0 {
+	if !rs.follower.joined || sn.losses.seq() == nil || sn.losses.owes() || sn.unconfirmed() > 0 {
 		return errors.New("this node may not write now")
 	}
 	return nil
@@ -64,8 +64,8 @@ func (rs *Rounds) mayGiveBack() error {
 // giveSomeBack gives some rests back. An error means that no others can be given back. saved is false if the journal
 // could not be written. Then nothing goes back.
 func (rs *Rounds) giveSomeBack(ctx context.Context, all *remains, some []*rest) (saved bool, err error) {
-	rd := rs.follower.round()
-	err = rd.each(some, func(some []*rest) error { return rd.planReturns(ctx, some) })
+	sn := rs.follower.snapshot()
+	err = sn.each(some, func(some []*rest) error { return sn.planReturns(ctx, some) })
 	if err != nil && rs.issuer.outlasts() { // nothing goes back: it stays in the journal
 		dropReturns(some)
 		return true, err
@@ -73,7 +73,7 @@ func (rs *Rounds) giveSomeBack(ctx context.Context, all *remains, some []*rest) 
 	if unsaved := rs.saveRests(all, some); unsaved != nil {
 		return false, errors.Join(unsaved, err)
 	}
-	err = errors.Join(err, rd.each(some, func(some []*rest) error { return rd.makeReturns(ctx, some) }))
+	err = errors.Join(err, sn.each(some, func(some []*rest) error { return sn.makeReturns(ctx, some) }))
 	for _, r := range some {
 		r.write = nil
 	}
@@ -81,9 +81,9 @@ func (rs *Rounds) giveSomeBack(ctx context.Context, all *remains, some []*rest) 
 }
 
 // each calls f for some rests, several times at once.
-func (rd round) each(some []*rest, f func([]*rest) error) error {
+func (sn snapshot) each(some []*rest, f func([]*rest) error) error {
 	var group errgroup.Group
-	group.SetLimit(rd.issuer.cfg.Parallel)
+	group.SetLimit(sn.issuer.cfg.Parallel)
 	for some := range slices.Chunk(some, returnsInOne) {
 		group.Go(func() error { return f(some) })
 	}
@@ -165,32 +165,32 @@ func (rs *Rounds) collectRests() (all remains) {
 }
 
 // planReturns reads the records of some rests, and decides which go back.
-func (rd round) planReturns(ctx context.Context, some []*rest) error {
+func (sn snapshot) planReturns(ctx context.Context, some []*rest) error {
 	dropReturns(some)
 	paths := []string{record.ClusterPath, record.StatePath}
 	for _, r := range some {
 		paths = append(paths, record.Path(r.s.Name))
 	}
-	if err := rd.issuer.cfg.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
+	if err := sn.issuer.cfg.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
-	sent := rd.issuer.now()
-	found, err := rd.issuer.cfg.Store.GetAll(ctx, paths...)
+	sent := sn.issuer.now()
+	found, err := sn.issuer.cfg.Store.GetAll(ctx, paths...)
 	if err != nil {
 		return err
 	}
-	v := view{View: mode.View{SentAt: sent, AnsweredAt: rd.issuer.cfg.Elapsed.Now()}}
+	v := view{View: mode.View{SentAt: sent, AnsweredAt: sn.issuer.cfg.Elapsed.Now()}}
 	if v.Found, err = record.ParseFound(found[:2]); err != nil {
 		return err
 	}
-	if rd.losses.finding(v) != record.Good {
+	if sn.losses.finding(v) != record.Good {
 		return nil
 	}
 	for k, r := range some {
 		found := found[2+k]
 		if was, err := record.Parse(found.Data); found.Found && err == nil {
 			v.Record, v.Stat = &was, found.Stat
-			r.plan(v.View, rd.issuer.cfg.Nonce(), rd.issuer.cfg.By)
+			r.plan(v.View, sn.issuer.cfg.Nonce(), sn.issuer.cfg.By)
 		}
 	}
 	return nil
@@ -205,7 +205,7 @@ func (r *rest) plan(v mode.View, nonce, by string) {
 }
 
 // makeReturns gives some rests back in one transaction, as planned. If something has changed since, it reads again.
-func (rd round) makeReturns(ctx context.Context, some []*rest) error {
+func (sn snapshot) makeReturns(ctx context.Context, some []*rest) error {
 	for range maxConflicts {
 		some = slices.DeleteFunc(slices.Clone(some), func(r *rest) bool { return !r.returns })
 		if len(some) == 0 {
@@ -219,10 +219,10 @@ func (rd round) makeReturns(ctx context.Context, some []*rest) error {
 		for _, r := range some {
 			parts = append(parts, *r.write)
 		}
-		err := rd.commitTogether(ctx, parts[0].v.Checks(), parts)
+		err := sn.commitTogether(ctx, parts[0].v.Checks(), parts)
 		switch {
 		case mode.NotMade(err):
-			err = rd.planReturns(ctx, some)
+			err = sn.planReturns(ctx, some)
 		case err == nil, errors.Is(err, store.ErrUnreachable): // it may have been made
 			return err
 		}

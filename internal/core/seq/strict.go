@@ -40,7 +40,7 @@ func (s *strict) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker.
 	r.Wait.Result = nil
 	switch {
 	case got == nil:
-		return s.Wait(r, now, to)
+		return s.WaitOrRefuse(r, now, to)
 	case got.Err != nil:
 		return to, false, got.Err
 	case now-r.Wait.Since >= int64(AnswerFor):

@@ -8,7 +8,7 @@
 // Three types to read:
 //
 //   - Issuing is a mode: segment, strict or ordered.
-//   - Series is a mode's view of its sequence: the record as its Keeper knows it, and the Queue of requests.
+//   - Series is a mode's view of its sequence: the record as its Sequence knows it, and the Queue of requests.
 //   - Write is a write that a mode wants, over the records that were read: a View.
 package mode
 
@@ -57,17 +57,18 @@ type Issuing interface {
 	Report(u *Use) string
 }
 
-// Keeper is the sequence that a mode issues. It owns what the node knows of the record: a mode only reads that. Who
-// calls a method holds Mu of the Series. Only WakeAt needs no mutex.
-type Keeper interface {
+// Sequence is the sequence that a mode issues. It owns what the node knows of the record, which a mode only reads. Mu of
+// the Series is held when a method is called. Only WakeAt needs no mutex.
+type Sequence interface {
 	// Known returns the latest record that the node has read or written, nil for none.
 	Known() *record.Record
 	// Values returns the map of Known. A keyed one is of no use while the node does not know the key.
 	Values() *sequence.Values
 	// Mode returns what issues the sequence Known, nil if none is known.
 	Mode() Issuing
-	// KnowWritten takes over the record of a write that was acknowledged at this time, ns of AtMost.
-	KnowWritten(t Write, now int64)
+	// KnowWritten takes over the record of a write that was made. ackedAt is when ZooKeeper acknowledged it, ns of AtMost,
+	// 0 if only a later read has shown it.
+	KnowWritten(w Write, ackedAt int64)
 	// WakeAt makes a round look at the sequence at this time, ns of AtMost, or AtOnce.
 	WakeAt(at int64)
 }
@@ -77,9 +78,9 @@ type Series struct {
 	// These never change. Trace may be nil.
 	Name  string
 	Trace coordinator.Trace
-	Keeper
+	Sequence
 
-	Mu sync.Mutex // guards all that follows, and what the Keeper knows
+	Mu sync.Mutex // guards all that follows, and what the Sequence knows
 	Queue
 	Schedule
 	Counts
@@ -119,8 +120,8 @@ type Counts struct {
 	AskedAt int64
 }
 
-// Wait makes a request wait, or refuses it if it has waited for a try that failed.
-func (s *Series) Wait(r Request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
+// WaitOrRefuse makes a request wait, or refuses it if it has waited for a try that failed.
+func (s *Series) WaitOrRefuse(r Request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
 	if m := s.Mode(); m != nil {
 		if refusal := m.TooMany(r.N); refusal != nil {
 			return to, false, refusal

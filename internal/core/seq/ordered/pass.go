@@ -258,7 +258,7 @@ func (s *Section) distrust(f *flight, err error) {
 // reread makes Round read the record.
 func (s *Section) reread() {
 	s.Stale, s.PausedUntil = true, 0
-	s.Keeper.WakeAt(mode.AtOnce)
+	s.Sequence.WakeAt(mode.AtOnce)
 }
 
 // flight is one batch of requests to the owner.
@@ -303,7 +303,7 @@ func (s *Section) nextBatch() (batch []mode.Request, f *flight) {
 	p.flight = &flight{Context: ctx, cancel: cancel, owner: s.Known().Owner, address: address, slowAt: now + int64(slow)}
 	p.flight.ask = Ask{Address: address, Cluster: *s.node.cluster.Load(),
 		Of: sequence.Ownership{ID: s.Known().ID, Owner: s.Known().Owner, Term: s.Known().Term}}
-	s.Keeper.WakeAt(p.flight.slowAt)
+	s.Sequence.WakeAt(p.flight.slowAt)
 	return batch, p.flight
 }
 

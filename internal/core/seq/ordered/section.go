@@ -75,7 +75,7 @@ func (s *Section) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker
 	} else if s.AskedAt = now; valid {
 		p, ok := s.counters.issue(r.Lane, r.N)
 		if !ok {
-			return s.Wait(r, now, to)
+			return s.WaitOrRefuse(r, now, to)
 		}
 		s.Issued += r.N
 		r.Wait.Owner = s.lease.owner
@@ -91,7 +91,7 @@ func (s *Section) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker
 	case !s.Stale && r.Wait.Passed == nil && s.target(now) != "": // a request is passed on once (O10)
 		return s.pass(r, now, to)
 	}
-	return s.Wait(r, now, to)
+	return s.WaitOrRefuse(r, now, to)
 }
 
 // Lapse ends an ownership whose lease has ended. What it held is dropped (O5): another node may have issued later
@@ -325,7 +325,7 @@ func (s *Section) Wrote(w mode.Write, v mode.View, sent, now int64, err error) (
 }
 
 func (s *Section) accept(w mode.Write, v mode.View, sent, now int64) {
-	s.Keeper.KnowWritten(w, now)
+	s.Sequence.KnowWritten(w, now)
 	switch owner := w.Record.Owner; {
 	case owner == "":
 		s.endLease()

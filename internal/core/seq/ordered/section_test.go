@@ -23,7 +23,7 @@ func (*quiet) Values() *sequence.Values {
 
 // A node that has not read who the owner is tells clients which node answers.
 func TestClientsLearnWhichNodeAnswers(t *testing.T) {
-	m := NewSection(&mode.Series{Name: "ticks", Keeper: &quiet{record.Record{Mode: record.Ordered}}}, new(Node))
+	m := NewSection(&mode.Series{Name: "ticks", Sequence: &quiet{record.Record{Mode: record.Ordered}}}, new(Node))
 	if line := m.Report(new(mode.Use)); !strings.HasPrefix(line, "owner=- ") {
 		t.Error(line)
 	}

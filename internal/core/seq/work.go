@@ -14,9 +14,9 @@ import (
 
 // The I/O of a round for one series.
 
-// round has the facts that one round works on series by. It is a copy: nothing of it changes while goroutines use it,
-// and they reach nothing else of Rounds.
-type round struct {
+// snapshot has the facts that the goroutines of a round go by. It is a copy, so it does not change while they run. Of
+// Rounds they reach only restored.
+type snapshot struct {
 	issuer   *Issuer
 	cluster  ClusterInfo
 	losses   knowledge
@@ -25,9 +25,9 @@ type round struct {
 	restored *restored     // to which the goroutines add
 }
 
-// round returns what the goroutine of Rounds knows now.
-func (fo *follower) round() round {
-	return round{fo.issuer, fo.cluster, fo.losses, fo.session, fo.spread, &fo.restored}
+// snapshot returns what the goroutine of Rounds knows now.
+func (fo *follower) snapshot() snapshot {
+	return snapshot{fo.issuer, fo.cluster, fo.losses, fo.session, fo.spread, &fo.restored}
 }
 
 // maxConflicts is the number of tries in one round. Usually a try fails because another node is faster. One that ends
@@ -36,41 +36,41 @@ const maxConflicts = 3
 
 // work does what is due for a series: it reads all that the decision needs, decides, and makes one write. It does so
 // again if another write was faster, or if that one put back or created what the next one needs.
-func (rd round) work(ctx context.Context, s *series) error {
+func (sn snapshot) work(ctx context.Context, s *series) error {
 	for tries := range maxConflicts {
-		sent := rd.issuer.cfg.Elapsed.Now()
-		v, err := rd.gather(ctx, s, tries == 0) // a write that failed leaves nothing to reuse
+		sent := sn.issuer.cfg.Elapsed.Now()
+		v, err := sn.gather(ctx, s, tries == 0) // a write that failed leaves nothing to reuse
 		if err != nil {
 			return err
 		}
-		st, err := s.decide(v, rd.situation(sent))
+		st, err := s.decide(v, sn.situation(sent))
 		if errors.Is(err, errReadBefore) {
 			continue
 		}
 		if err != nil || st.kind == noStep {
-			rd.nextAlarm(s, rd.issuer.now())
+			sn.nextAlarm(s, sn.issuer.now())
 			return err
 		}
-		if again, err := rd.commit(ctx, s, v, st); err != nil || !again {
+		if again, err := sn.commit(ctx, s, v, st); err != nil || !again {
 			return err
 		}
 	}
-	rd.pauseSeries(s)
+	sn.pauseSeries(s)
 	return nil
 }
 
 // situation returns what a decision goes by besides the records. The records were read at sent, which is the present
 // time if none were.
-func (rd round) situation(sent timeguard.Moment) mode.Situation {
-	unconfirmed := rd.unconfirmed()
+func (sn snapshot) situation(sent timeguard.Moment) mode.Situation {
+	unconfirmed := sn.unconfirmed()
 	//mutant:s36-takes-before by TestFamilyIsReadBeforeItsSections -> if false {
-	if !rd.losses.hasSettled() { // the confirming time has ended in the middle of this round
+	if !sn.losses.hasSettled() { // the confirming time has ended in the middle of this round
 		unconfirmed = max(unconfirmed, time.Millisecond)
 	}
 	return mode.Situation{
-		AtMost: sent.Most, AtLeast: sent.Least, SeqTime: rd.losses.now(sent.Least),
-		Unconfirmed: unconfirmed, Spread: rd.spread,
-		Volatile: !rd.issuer.outlasts(), Nonce: rd.issuer.cfg.Nonce(), By: rd.issuer.cfg.By, Session: rd.session,
+		AtMost: sent.Most, AtLeast: sent.Least, SeqTime: sn.losses.now(sent.Least),
+		Unconfirmed: unconfirmed, Spread: sn.spread,
+		Volatile: !sn.issuer.outlasts(), Nonce: sn.issuer.cfg.Nonce(), By: sn.issuer.cfg.By, Session: sn.session,
 	}
 }
 
@@ -80,18 +80,18 @@ func (rd round) situation(sent timeguard.Moment) mode.Situation {
 // With reuse, gather reads no record if the last write of the series has left one in this session, and /seq was not
 // read in a later state since. If ZooKeeper has changed all the same, the next write fails, because versions only grow
 // within a session.
-func (rd round) gather(ctx context.Context, s *series, reuse bool) (v view, err error) {
+func (sn snapshot) gather(ctx context.Context, s *series, reuse bool) (v view, err error) {
 	s.Mu.Lock()
 	if reuse && !s.Stale && s.Last != nil { // a new session makes all records stale
 		v.View = *s.Last
 	}
 	s.Mu.Unlock()
-	if v.State == nil || rd.losses.finding(v) != record.Good { // not record.Lost: a view from before shows no loss
-		if v, err = rd.look(ctx, s, false); err != nil {
+	if v.State == nil || sn.losses.finding(v) != record.Good { // not record.Lost: a view from before shows no loss
+		if v, err = sn.look(ctx, s, false); err != nil {
 			return view{}, err
 		}
 	}
-	switch rd.losses.finding(v) {
+	switch sn.losses.finding(v) {
 	case record.Lost:
 		return view{}, &lostError{reason: record.ClusterPath + " or " + record.StatePath + " is missing, or older than before"}
 	case record.Later:
@@ -100,15 +100,15 @@ func (rd round) gather(ctx context.Context, s *series, reuse bool) (v view, err 
 	if v.State == nil { // nobody has put it back in this incarnation yet: a node that stops may ask so early
 		return view{}, &lostError{later: true}
 	}
-	err = rd.readMore(ctx, &v, s.wants(v, rd.issuer.now())) // fills in v, so it is no part of the return statement
+	err = sn.readMore(ctx, &v, s.wants(v, sn.issuer.now())) // fills in v, so it is no part of the return statement
 	return v, err
 }
 
 // readMore reads what a decision needs besides the record into v: the records of templates if there is no record, else
 // the keys of requests, the record's own key, or both.
-func (rd round) readMore(ctx context.Context, v *view, w wants) error {
+func (sn snapshot) readMore(ctx context.Context, v *view, w wants) error {
 	if len(w.templates) > 0 {
-		return rd.readTemplates(ctx, v, w.templates)
+		return sn.readTemplates(ctx, v, w.templates)
 	}
 	var paths []string
 	if w.keys != "" {
@@ -120,7 +120,7 @@ func (rd round) readMore(ctx context.Context, v *view, w wants) error {
 	if len(paths) == 0 {
 		return nil
 	}
-	found, err := rd.issuer.cfg.Store.GetAll(ctx, paths...)
+	found, err := sn.issuer.cfg.Store.GetAll(ctx, paths...)
 	if err != nil {
 		return err
 	}
@@ -137,17 +137,17 @@ func (rd round) readMore(ctx context.Context, v *view, w wants) error {
 
 // readTemplates reads the records of these names, the longest first, and notes in v the template that may create the
 // sequence. The first name counts that is a template or a family, or was a family.
-func (rd round) readTemplates(ctx context.Context, v *view, names []string) error {
+func (sn snapshot) readTemplates(ctx context.Context, v *view, names []string) error {
 	paths, before := make([]string, len(names)), make([]*record.Record, len(names))
 	for k, name := range names {
 		paths[k] = record.Path(name)
-		if t := rd.issuer.series.find(name); t != nil {
+		if t := sn.issuer.series.find(name); t != nil {
 			t.Mu.Lock()
 			before[k] = t.known
 			t.Mu.Unlock()
 		}
 	}
-	found, err := rd.issuer.cfg.Store.GetAll(ctx, paths...)
+	found, err := sn.issuer.cfg.Store.GetAll(ctx, paths...)
 	if err != nil {
 		return err
 	}
@@ -158,14 +158,14 @@ func (rd round) readTemplates(ctx context.Context, v *view, names []string) erro
 		if r, err := record.Parse(found[k].Data); err != nil {
 			return record.DamagedAt(record.Path(name), err)
 		} else if r.Kind() == record.Family { // the requests that wait find it when they look again
-			rd.issuer.families.know(name, &r)
-			rd.issuer.series.named(name).mark(true)
+			sn.issuer.families.know(name, &r)
+			sn.issuer.series.named(name).mark(true)
 			return nil
 			//mutant:s22-name-of-a-deleted-family by TestTemplateCreatesNoNameOfADeletedFamily -> } else if false {
 		} else if r.Sections > 0 { // a family that was deleted has issued values of this name
 			return nil
 		} else if r.Kind() == record.Template {
-			v.template = &template{rd.issuer.series.named(name), r, found[k].Stat.Version, before[k]}
+			v.template = &template{sn.issuer.series.named(name), r, found[k].Stat.Version, before[k]}
 			return nil
 		}
 	}
@@ -173,72 +173,72 @@ func (rd round) readTemplates(ctx context.Context, v *view, names []string) erro
 }
 
 // pauseSeries lets a round that comes a little later try again.
-func (rd round) pauseSeries(s *series) {
+func (sn snapshot) pauseSeries(s *series) {
 	s.Mu.Lock()
 	most := mode.Backoff(s.Conflicts)
 	if s.mode != nil {
-		most = s.mode.Pause(rd.issuer.now())
+		most = s.mode.Pause(sn.issuer.now())
 	}
 	s.Conflicts++
 	s.Mu.Unlock()
-	rd.pauseUpTo(s, most)
+	sn.pauseUpTo(s, most)
 }
 
 // pauseUpTo makes the rounds leave a series alone for a random time.
-func (rd round) pauseUpTo(s *series, most time.Duration) {
-	until := rd.issuer.now() + int64(rd.issuer.cfg.Retry(most))
+func (sn snapshot) pauseUpTo(s *series, most time.Duration) {
+	until := sn.issuer.now() + int64(sn.issuer.cfg.Retry(most))
 	s.Mu.Lock()
 	s.PausedUntil = until
 	s.Mu.Unlock()
-	rd.issuer.alarms.set(s, alarm{until, until})
+	sn.issuer.alarms.set(s, alarm{until, until})
 }
 
 // unconfirmed returns the time left until this node may take positions, 0 if it may (S9, S11, S12). In a new
 // incarnation it waits for the confirming time: in that time, nodes put back what they know better, or tell that they
 // need longer. A next value that was raised and a sequence that was created again are not covered by the skip after a
 // loss.
-func (rd round) unconfirmed() time.Duration {
-	left := rd.putBackLeft()
-	slot := rd.issuer.cfg.Tenure.Slot(rd.session)
+func (sn snapshot) unconfirmed() time.Duration {
+	left := sn.putBackLeft()
+	slot := sn.issuer.cfg.Tenure.Slot(sn.session)
 	if slot.Path == "" {
-		return max(left, rd.issuer.cfg.Follow)
+		return max(left, sn.issuer.cfg.Follow)
 	}
 	//mutant:s11-no-wait-after-a-gap by seqsim -> return left
 	return max(left, slot.Wait)
 }
 
 // putBackLeft returns the time for which other nodes may still put back what they know better (S9).
-func (rd round) putBackLeft() time.Duration {
-	return rd.losses.putBackLeft(rd.issuer.cfg.Elapsed.Now(), rd.cluster.ConfirmTime)
+func (sn snapshot) putBackLeft() time.Duration {
+	return sn.losses.putBackLeft(sn.issuer.cfg.Elapsed.Now(), sn.cluster.ConfirmTime)
 }
 
 // look reads /cluster, /seq and the record of a series. If s is nil it reads the node's slot instead, which shows when
 // ZooKeeper's leader has stamped the last heartbeat. look reads again after a sync if the first look seems to show a
 // loss of data, or if an outcome must be known: a server may lag behind.
-func (rd round) look(ctx context.Context, s *series, synced bool) (view, error) {
+func (sn snapshot) look(ctx context.Context, s *series, synced bool) (view, error) {
 	var known *record.Record
 	paths, slots := []string{record.ClusterPath, record.StatePath}, 0
-	if slot := rd.issuer.cfg.Tenure.Slot(rd.session); s == nil && slot.Path != "" {
+	if slot := sn.issuer.cfg.Tenure.Slot(sn.session); s == nil && slot.Path != "" {
 		paths, slots = append(paths, slot.Path), 1
 	}
 	if s != nil {
 		s.Mu.Lock()
 		known, paths = s.known, append(paths, record.Path(s.Name))
-		synced = synced || s.unsure() || s.journaled != nil || rd.losses.incarnation > s.incarnation
+		synced = synced || s.unsure() || s.journaled != nil || sn.losses.incarnation > s.incarnation
 		s.Mu.Unlock()
 	}
 	for reads := 1; ; reads++ {
 		if synced {
-			if err := rd.issuer.cfg.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
+			if err := sn.issuer.cfg.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 				return view{}, err
 			}
 		}
-		sent := rd.issuer.now()
-		found, err := rd.issuer.cfg.Store.GetAll(ctx, paths...)
+		sent := sn.issuer.now()
+		found, err := sn.issuer.cfg.Store.GetAll(ctx, paths...)
 		if err != nil {
 			return view{}, err
 		}
-		v := view{before: known, View: mode.View{SentAt: sent, AnsweredAt: rd.issuer.cfg.Elapsed.Now()}}
+		v := view{before: known, View: mode.View{SentAt: sent, AnsweredAt: sn.issuer.cfg.Elapsed.Now()}}
 		if v.Found, err = record.ParseFound(found[:len(paths)-slots]); err != nil {
 			return view{}, err
 		}
@@ -246,7 +246,7 @@ func (rd round) look(ctx context.Context, s *series, synced bool) (view, error) 
 		for _, slot := range found[len(paths)-slots:] {
 			v.leader = max(v.leader, slot.Stat.Mtime)
 		}
-		if rd.losses.finding(v) == record.Good && v.State != nil &&
+		if sn.losses.finding(v) == record.Good && v.State != nil &&
 			record.Compare(v.Record, known, v.State.Purged) != record.Lost {
 			return v, nil
 		}
@@ -260,8 +260,8 @@ func (rd round) look(ctx context.Context, s *series, synced bool) (view, error) 
 
 // commit makes the write of a step, in the session in which v was read. again means that it was not made, because
 // another one was faster or the node may not take positions now, or that the series needs another step.
-func (rd round) commit(ctx context.Context, s *series, v view, st step) (again bool, err error) {
-	begun, ops, slot := rd.issuer.now(), v.Checks(), rd.issuer.cfg.Tenure.Slot(rd.session)
+func (sn snapshot) commit(ctx context.Context, s *series, v view, st step) (again bool, err error) {
+	begun, ops, slot := sn.issuer.now(), v.Checks(), sn.issuer.cfg.Tenure.Slot(sn.session)
 	// A transaction that takes positions needs four records unchanged (S10): two that v.Checks names, the
 	// node's slot, and the sequence's own record, which st.ops write at the version that was read.
 	if st.kind != restoreStep {
@@ -272,25 +272,25 @@ func (rd round) commit(ctx context.Context, s *series, v view, st step) (again b
 		}
 	}
 	if err == nil && len(st.dirs) > 0 {
-		err = rd.issuer.cfg.Store.EnsureRoot(ctx, st.dirs...)
+		err = sn.issuer.cfg.Store.EnsureRoot(ctx, st.dirs...)
 	}
 	sent := err == nil
 	if sent {
 		if st.kind == restoreStep { // also if the outcome is not known
-			rd.restored.add(s.Name)
+			sn.restored.add(s.Name)
 		}
 		if st.kind == takeStep {
-			rd.traceWrite(s, v.View, st.Write, slot)
+			sn.traceWrite(s, v.View, st.Write, slot)
 		}
-		err = rd.issuer.cfg.Store.Multi(store.OnSession(ctx, rd.session), append(ops, st.ops...)...)
+		err = sn.issuer.cfg.Store.Multi(store.OnSession(ctx, sn.session), append(ops, st.ops...)...)
 	}
 	switch {
 	case st.kind == takeStep && !sent:
-		rd.wrote(s, v.View, st.Write, begun, mode.ErrNotSent) // its requests go on waiting
+		sn.wrote(s, v.View, st.Write, begun, mode.ErrNotSent) // its requests go on waiting
 	case st.kind == takeStep:
-		rd.wrote(s, v.View, st.Write, begun, err)
+		sn.wrote(s, v.View, st.Write, begun, err)
 	case err == nil && st.done != nil:
-		st.done(rd.issuer.cfg.Log)
+		st.done(sn.issuer.cfg.Log)
 	}
 	if mode.NotMade(err) {
 		return true, nil
@@ -308,17 +308,17 @@ type noRoomError struct{ error }
 func (e noRoomError) Unwrap() error { return e.error }
 
 // overQuota refuses requests for a series, because ZooKeeper has no room for a record that it needs.
-func (rd round) overQuota(s *series, err error) {
-	now := rd.issuer.now()
+func (sn snapshot) overQuota(s *series, err error) {
+	now := sn.issuer.now()
 	s.change(func() { s.Refuse(noBlockAfter(err), now) })
-	told := &rd.issuer.quotaToldAt
+	told := &sn.issuer.quotaToldAt
 	if last := told.Load(); now-last > int64(time.Minute) && told.CompareAndSwap(last, now) {
-		rd.issuer.cfg.Log.Error("sequences: no room in ZooKeeper", "sequence", s.Name, "error", err)
+		sn.issuer.cfg.Log.Error("sequences: no room in ZooKeeper", "sequence", s.Name, "error", err)
 	}
 }
 
 // unusable refuses requests for a series whose record cannot be used.
-func (rd round) unusable(s *series, err error) {
+func (sn snapshot) unusable(s *series, err error) {
 	path, news := record.Path(s.Name), false
 	var other record.DamagedError
 	if errors.As(err, &other) {
@@ -328,14 +328,14 @@ func (rd round) unusable(s *series, err error) {
 	if errors.Is(err, record.ErrUnknownMode) {
 		refusal, text = unknownMode(s.Name, path), "this node does not know the mode of a sequence. Upgrade the node"
 	}
-	if s.change(func() { news = s.freeze(refusal, rd.issuer.now()) }); news {
-		rd.issuer.cfg.Log.Error(text, "sequence", s.Name, "path", path, "error", err)
+	if s.change(func() { news = s.freeze(refusal, sn.issuer.now()) }); news {
+		sn.issuer.cfg.Log.Error(text, "sequence", s.Name, "path", path, "error", err)
 	}
 }
 
 // wrote ends a write of a mode.
-func (rd round) wrote(s *series, v mode.View, w mode.Write, sent int64, err error) {
-	now := rd.issuer.now()
+func (sn snapshot) wrote(s *series, v mode.View, w mode.Write, sent int64, err error) {
+	now := sn.issuer.now()
 	if errors.Is(err, store.ErrQuota) {
 		err = mode.ErrNotSent // it was not made. overQuota refuses the requests
 	}
@@ -343,19 +343,19 @@ func (rd round) wrote(s *series, v mode.View, w mode.Write, sent int64, err erro
 	//mutant:s26-before-zookeeper by seqsim -> woken, leaveUpTo := s.mode.Wrote(w, v, sent, now, nil)
 	woken, leaveUpTo := s.mode.Wrote(w, v, sent, now, err)
 	s.Mu.Unlock()
-	rd.nextAlarm(s, now)
+	sn.nextAlarm(s, now)
 	//mutant:strict-makes-no-pause by TestStrictSequenceIsLeftToOthersAfterAWrite -> if leaveUpTo < 0 {
 	if leaveUpTo > 0 {
-		rd.pauseUpTo(s, leaveUpTo)
+		sn.pauseUpTo(s, leaveUpTo)
 	}
 	mode.WakeAll(woken)
 }
 
 // traceWrite traces a write that is about to be sent over what was read: one that takes a block, gives positions back,
 // or changes the owner. The writes of a strict sequence are no steps, because each is an answer.
-func (rd round) traceWrite(s *series, v mode.View, w mode.Write, slot Slot) {
+func (sn snapshot) traceWrite(s *series, v mode.View, w mode.Write, slot Slot) {
 	r, was := w.Record, v.Record
-	if rd.issuer.trace == nil || was == nil || r.Mode == record.Strict || r.Next == was.Next && r.Owner == was.Owner {
+	if sn.issuer.trace == nil || was == nil || r.Mode == record.Strict || r.Next == was.Next && r.Owner == was.Owner {
 		return
 	}
 	about := []any{
@@ -371,5 +371,5 @@ func (rd round) traceWrite(s *series, v mode.View, w mode.Write, slot Slot) {
 		about = append(about, m.Traced()...)
 	}
 	s.Mu.Unlock()
-	rd.issuer.trace.Step("writes", about...)
+	sn.issuer.trace.Step("writes", about...)
 }
