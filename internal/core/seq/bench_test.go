@@ -25,8 +25,8 @@ func benchmarkTake(b *testing.B, m sequence.Map) {
 	s := i.issuer.series.named("order")
 	s.know(record.Record{Map: m, Settings: record.Settings{HoldMs: 1e9}})
 	s.segment().accept(mode.Write{Write: record.Write{Record: *s.known, Block: positions.Block{First: 0, End: 1 << 40}}}, now)
-	s.secret = &secret{key: sequence.NewKey()}
-	s.values = s.secret.valuesOf(*s.known)
+	s.mapKey = &mapKey{key: sequence.NewKey()}
+	s.values = s.mapKey.valuesOf(*s.known)
 	i.issuer.progress.Store(&progress{knewAllAt: now})
 	name := []byte("order")
 	var runs []worker.Run

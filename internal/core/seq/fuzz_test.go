@@ -31,7 +31,7 @@ func FuzzFiles(f *testing.F) {
 		}
 		dir := &memDir{}
 		files := map[string]entries{
-			witnessName: {"": head, recordPrefix + "order": entry, keysPrefix + "order": keys},
+			witnessName: {"": head, recordPrefix + "order": entry, requestKeysPrefix + "order": keys},
 			journalName: {"": head, "order": entry},
 		}
 		for name, all := range files {

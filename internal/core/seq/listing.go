@@ -25,7 +25,9 @@ func (rs *Rounds) keepListed(ctx context.Context, followed bool) error {
 	if leaving != rs.listing.sawLeaving {
 		rs.listing.sawLeaving, rs.agenda.unfinished = leaving, true // all that this node owns is due
 	}
-	may := func() bool { return rs.follower.snapshot().unconfirmed() == 0 && !rs.issuer.series.flaps(rs.issuer.now()) }
+	may := func() bool {
+		return rs.follower.snapshot().unconfirmed() == 0 && !rs.issuer.series.flaps(rs.issuer.now())
+	}
 	err := rs.issuer.owners.KeepListed(ctx, rs.issuer.cfg.Store, may)
 	refused := err != nil && !errors.Is(err, store.ErrUnreachable)
 	if refused && !rs.listing.unlisted {

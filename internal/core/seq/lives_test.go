@@ -75,7 +75,7 @@ func TestScatteredNameGoesOnWithItsKey(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	s.erase(record.SecretPath(s.view("ticket").Record.ID))
+	s.erase(record.MapKeyPath(s.view("ticket").Record.ID))
 	if _, err := s.operator().Create(t.Context(), operator.Definition{Name: "ticket", Map: scattered(),
 		Settings: settings(1000)}); err == nil || !strings.Contains(err.Error(), "the key with which") {
 		t.Errorf("the key is lost: %v", err)

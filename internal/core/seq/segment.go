@@ -86,7 +86,7 @@ func (s *segment) Serve(r mode.Request, now, knewAllAt int64, to []worker.Run) (
 }
 
 // mustRead reports whether the node must read the record before it issues what it holds.
-func (s *segment) mustRead() bool { return s.unread || s.known.HasSecret() && s.secret == nil }
+func (s *segment) mustRead() bool { return s.unread || s.known.HasMapKey() && s.mapKey == nil }
 
 // await makes a request wait that the node cannot answer now. If the stock has its positions, the request waits for the
 // disk, so that a refusal of ZooKeeper does not concern it. It needs a round only if nothing but the requests before it

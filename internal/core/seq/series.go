@@ -34,9 +34,9 @@ type series struct {
 	mode   mode.Issuing
 	// highest is the highest next position that a record with this ID had.
 	highest int64
-	secret  *secret // the key of known. nil: the node does not know it, or there is none
+	mapKey  *mapKey // of known. nil: the node does not know it, or there is none
 	// keys are those of requests of a strict sequence, as the node last read or wrote them.
-	keys []record.KeyEntry
+	requestKeys []record.KeyEntry
 	// foundAbsentAt is the time at which the node found that the sequence does not exist, or that no template creates
 	// it, ns of AtMost. longAgoNs: it exists, or the node has not looked.
 	foundAbsentAt int64
@@ -172,54 +172,6 @@ func (w *window) roll(issued, now int64) {
 		*w = window{now, issued, -1}
 	case time.Duration(now-w.beganAt) >= windowTime:
 		*w = window{now, issued, w.rate(issued, now)}
-	}
-}
-
-// secret is the key of a sequence as a node knows it. checkedAt is the time at which the node last found the key in
-// ZooKeeper, in ns of AtMost.
-type secret struct {
-	key       sequence.Key
-	checkedAt int64
-}
-
-// valuesOf returns a record's map with its key. A plain map needs none.
-func (s *secret) valuesOf(r record.Record) sequence.Values {
-	if s == nil {
-		return sequence.NewValues(r.Map, sequence.Key{})
-	}
-	return sequence.NewValues(r.Map, s.key)
-}
-
-// secretDue reports whether the node must look for the key of a record in ZooKeeper. Mu is held.
-func (s *series) secretDue(r record.Record, now int64) bool {
-	learned := s.known != nil && s.known.ID == r.ID && s.secret != nil
-	return !learned || s.Stale || now-s.secret.checkedAt >= int64(renewAfter)
-}
-
-// putBackSecret returns the operation that puts back the key of a record, if ZooKeeper has lost it and the node
-// knows it. Mu is held.
-func (s *series) putBackSecret(v view, r record.Record) []store.Op {
-	if v.Secret == nil || s.secret == nil || s.known.ID != r.ID {
-		return nil
-	}
-	if _, ok := r.SecretIn(*v.Secret); ok {
-		return nil
-	}
-	write := record.WriteSecret(r.ID, s.secret.key)
-	if v.Secret.Found {
-		return []store.Op{store.SetOp{Path: write.Path, Data: write.Data, Version: v.Secret.Stat.Version}}
-	}
-	return []store.Op{write}
-}
-
-// learnSecret takes over the key of the record known, if it was read. The read was sent at sent, ns of AtMost.
-func (s *series) learnSecret(v view, sent int64) {
-	if v.Secret == nil {
-		return
-	}
-	if k, ok := s.known.SecretIn(*v.Secret); ok {
-		s.secret = &secret{k, sent}
-		s.values = s.secret.valuesOf(*s.known)
 	}
 }
 

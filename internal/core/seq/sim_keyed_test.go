@@ -110,7 +110,7 @@ func (h *history) shown(name string, runs []worker.Run) any {
 func (h *history) loseKey() {
 	data, _, err := h.Mem.Peek(record.Path(simKeyed))
 	if r, broken := record.Parse(data); err == nil && broken == nil {
-		err = h.Mem.Session().Delete(context.Background(), record.SecretPath(r.ID), store.AnyVersion)
+		err = h.Mem.Session().Delete(context.Background(), record.MapKeyPath(r.ID), store.AnyVersion)
 		h.note("the key of %s is deleted: %v", simKeyed, err)
 	}
 }

@@ -106,7 +106,7 @@ func (s *simStrict) keysAreLost(heard *simNode, losses int) {
 	if r := heard.disk.witness.Records["x0"]; r != nil {
 		life = r.ID
 	}
-	known, _ := record.ParseKeys(heard.disk.witness.Keys["x0"]) // as the node wrote them
+	known, _ := record.ParseRequestKeys(heard.disk.witness.RequestKeys["x0"]) // as the node wrote them
 	for _, k := range s.keys {
 		if k.losses == losses-1 && k.life == life &&
 			slices.ContainsFunc(known, func(e record.KeyEntry) bool { return e.Key == record.HashKey(k.key) }) {

@@ -50,18 +50,18 @@ func stepOf(w mode.Write, name string, v mode.View, nonce, by string) step {
 	st := step{kind: takeStep, Write: w}
 	//mutant:s2-any-version by seqsim -> st.ops = record.SetOps(name, w.Record, store.AnyVersion)
 	st.ops = record.SetOps(name, w.Record, v.Stat.Version)
-	if w.Keys != nil {
-		st.ops = append(st.ops, w.Keys.Ops(w.Record.ID)...)
-		st.dirs = w.Keys.Dirs()
+	if w.RequestKeys != nil {
+		st.ops = append(st.ops, w.RequestKeys.Ops(w.Record.ID)...)
+		st.dirs = w.RequestKeys.Dirs()
 	}
 	return st
 }
 
-// wants has the names of the other records that a decision needs: the keys of requests and the key of the records with
-// these IDs, and the templates with these names.
+// wants says which other records a decision needs: the request keys and the map key of the records with these IDs, "" for
+// none, and the templates with these names.
 type wants struct {
-	keys, secret string
-	templates    []string
+	requestKeys, mapKey string
+	templates           []string
 }
 
 // wants returns what else must be read for a decision. now is ns of AtMost.
@@ -78,11 +78,11 @@ func (s *series) wants(v view, now int64) (w wants) {
 		}
 		return w
 	}
-	if r.HasSecret() && s.secretDue(*r, now) {
-		w.secret = r.ID
+	if r.HasMapKey() && s.mapKeyDue(*r, now) {
+		w.mapKey = r.ID
 	}
-	if r == v.Record && r.Mode.HasKeys() && v.Keys == nil && (s.waitWithKeys() || lost && len(s.keys) > 0) {
-		w.keys = r.ID
+	if r == v.Record && r.Mode.HasRequestKeys() && v.RequestKeys == nil && (s.waitWithKeys() || lost && len(s.requestKeys) > 0) {
+		w.requestKeys = r.ID
 	}
 	return w
 }
@@ -145,7 +145,7 @@ func (s *series) decide(v view, sit mode.Situation) (st step, err error) {
 		switch {
 		case s.known.Kind() != record.Sequence:
 		//mutant:s21-no-key by TestNobodyKnowsTheKey -> case false:
-		case s.known.HasSecret() && s.secret == nil: // under another key, positions would get values that others had (S21)
+		case s.known.HasMapKey() && s.mapKey == nil: // under another key, positions would get values that others had (S21)
 			s.Refuse(lostKey(s.Name), sit.AtMost)
 		case sit.Unconfirmed > 0 && s.owned() == nil:
 			s.waitUnconfirmed(sit)
@@ -216,7 +216,7 @@ func (s *series) takeOver(v view, sit mode.Situation, refusal *record.Refusal) {
 	before := s.known
 	s.know(*v.Record)
 	s.mode.Saw(v.View, before, sit)
-	s.learnSecret(v, sit.AtMost)
+	s.learnMapKey(v, sit.AtMost)
 	if s.known.Kind() == record.Tombstone {
 		s.drop()
 	}
@@ -246,7 +246,7 @@ func (s *series) vanish(at int64) {
 		//mutant:s30-keeps-what-was-forgotten by TestWhatIsGivenUpLeavesTheJournal ->
 		s.journal.wake(s, false)
 	}
-	s.known, s.secret, s.keys, s.mode, s.kept, s.journaled = nil, nil, nil, nil, nil, nil
+	s.known, s.mapKey, s.requestKeys, s.mode, s.kept, s.journaled = nil, nil, nil, nil, nil, nil
 	s.Last, s.foundAbsentAt = nil, at
 	s.families.know(s.Name, nil)
 }
@@ -254,12 +254,12 @@ func (s *series) vanish(at int64) {
 // know takes over a record. Another node may have written it, or an operator.
 func (s *series) know(r record.Record) {
 	if s.known == nil || s.known.ID != r.ID { // its positions have nothing to do with the old ones
-		s.highest, s.secret, s.keys, s.mode = 0, nil, nil, s.start(r.Mode)
+		s.highest, s.mapKey, s.requestKeys, s.mode = 0, nil, nil, s.start(r.Mode)
 		//mutant:s30-keeps-another-life by TestWhatIsGivenUpLeavesTheJournal ->
 		s.journal.wake(s, false)
 	}
 	s.Last = nil
-	s.values = s.secret.valuesOf(r)
+	s.values = s.mapKey.valuesOf(r)
 	s.known, s.highest = &r, max(s.highest, r.Next)
 	s.families.know(s.Name, &r)
 	s.restock()
@@ -303,7 +303,7 @@ func (t *template) create(name string, v view, sit mode.Situation) (step, *recor
 		return step{}, refusal, nil
 	}
 	after = after.Written(sit.Nonce, sit.By)
-	created, ops := created.Written(sit.Nonce, sit.By).WithSecret()
+	created, ops := created.Written(sit.Nonce, sit.By).WithMapKey()
 	ops = append(ops, record.CreateOp(name, created))
 	ops = append(ops, record.SetOps(t.series.Name, after, t.version)...)
 	return step{kind: createStep, dirs: created.Dirs(name), ops: ops, done: func(log hclog.Logger) {
@@ -325,15 +325,15 @@ func (s *series) restores(v view) bool {
 	return v.Incarnation() > s.incarnation && s.known != nil && (v.Record != nil || !s.known.IsPurged(v.State.Purged))
 }
 
-// restore returns the step that puts back the record, its key or the keys of its requests, if ZooKeeper has lost them
-// and the node knows them. A record and its key are put back in one write, so that no record is without its key. Mu is
+// restore returns the step that puts back the record, its map key or its request keys, if ZooKeeper has lost them
+// and the node knows them. A record and its map key are put back in one write, so that no record is without it. Mu is
 // held.
 func (s *series) restore(v view, sit mode.Situation) step {
 	r, ops := v.Record, []store.Op(nil)
 	if s.restores(v) {
 		switch next, due := record.PutBack(v.Record, *s.known, s.highest); {
 		case !due:
-			ops = s.restoreKeys(v)
+			ops = s.restoreRequestKeys(v)
 		case v.Record == nil:
 			next.Gen = max(next.Gen, v.State.Purged)
 			r = new(next.Written(sit.Nonce, sit.By))
@@ -346,13 +346,13 @@ func (s *series) restore(v view, sit mode.Situation) step {
 	if r == nil {
 		return step{}
 	}
-	key := s.putBackSecret(v, *r)
+	key := s.putBackMapKey(v, *r)
 	if ops = append(ops, key...); len(ops) == 0 {
 		return step{}
 	}
 	st := step{kind: restoreStep, ops: ops, dirs: r.Dirs(s.Name)}
-	if r.Mode.HasKeys() {
-		st.dirs = append(st.dirs, record.KeysDir)
+	if r.Mode.HasRequestKeys() {
+		st.dirs = append(st.dirs, record.RequestKeysDir)
 	}
 	st.done = func(log hclog.Logger) {
 		if r != v.Record {
@@ -365,13 +365,13 @@ func (s *series) restore(v view, sit mode.Situation) step {
 	return st
 }
 
-// restoreKeys returns the operations that put back the keys of requests that ZooKeeper has lost. The strict sequence
+// restoreRequestKeys returns the operations that put back the request keys that ZooKeeper has lost. The strict sequence
 // itself goes on only when an operator says where.
-func (s *series) restoreKeys(v view) []store.Op {
-	if v.Keys == nil || s.known.ID != v.Record.ID || v.Record.Kind() == record.Tombstone {
+func (s *series) restoreRequestKeys(v view) []store.Op {
+	if v.RequestKeys == nil || s.known.ID != v.Record.ID || v.Record.Kind() == record.Tombstone {
 		return nil
 	}
-	if merged, due := v.Keys.Merged(s.keys); due {
+	if merged, due := v.RequestKeys.Merged(s.requestKeys); due {
 		return merged.Ops(v.Record.ID)
 	}
 	return nil

@@ -92,8 +92,8 @@ func (s *strict) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 	s.Waiting = rest
 	s.window.roll(s.Issued, sit.AtMost)
 	w := mode.Write{Write: taken, Requests: all.requests}
-	if v.Keys != nil {
-		w.Keys = keysAfter(v.Keys, all.requests, w.Block.First)
+	if v.RequestKeys != nil {
+		w.RequestKeys = requestKeysAfter(v.RequestKeys, all.requests, w.Block.First)
 	}
 	return &w
 }
@@ -136,7 +136,7 @@ func (b *batch) add(r mode.Request, most int64) bool {
 	if r.Wait.Key != "" {
 		withKeys++
 	}
-	if b.n+r.N > most || withKeys > record.MaxKeys {
+	if b.n+r.N > most || withKeys > record.MaxRequestKeys {
 		return false
 	}
 	b.requests, b.n, b.withKeys = append(b.requests, r), b.n+r.N, withKeys
@@ -180,8 +180,8 @@ func (s *strict) others(now int64) int {
 
 // Saw also notes the node that has written the record. An operator's write is no sign that others write, too.
 func (s *strict) Saw(v mode.View, _ *record.Record, sit mode.Situation) {
-	if v.Keys != nil {
-		s.keys = v.Keys.Entries
+	if v.RequestKeys != nil {
+		s.requestKeys = v.RequestKeys.Entries
 	}
 	if by := record.WriterOf(v.Record.Nonce); by != "" && by != record.WriterOf(sit.Nonce) {
 		if s.writers == nil {
@@ -200,8 +200,8 @@ func (s *strict) Wrote(w mode.Write, v mode.View, sent, now int64, err error) (w
 		s.KnowWritten(w, now)
 		s.unanswered += w.Block.Len()
 		grant(w, s.values)
-		if w.Keys != nil {
-			s.keys = w.Keys.Entries
+		if w.RequestKeys != nil {
+			s.requestKeys = w.RequestKeys.Entries
 		}
 		s.Last = new(v.After(w))
 		if others := s.others(now); others > 0 {
@@ -237,15 +237,15 @@ func (s *strict) repeat(v mode.View) (fresh, rest []mode.Request) {
 			fresh = append(fresh, r)
 			continue
 		}
-		p, found := int64(0), v.Keys != nil
+		p, found := int64(0), v.RequestKeys != nil
 		if found {
-			p, found = v.Keys.Find(record.HashKey(key))
+			p, found = v.RequestKeys.Find(record.HashKey(key))
 		}
 		switch {
 		case found:
 			r.Wait.Result = &mode.Result{Values: s.values, Block: positions.Block{First: p, End: p + 1}, Again: true}
 			rest = append(rest, r)
-		case seen[key], v.Keys == nil: // asked twice at once, or it came after the keys were read
+		case seen[key], v.RequestKeys == nil: // asked twice at once, or it came after the keys were read
 			rest = append(rest, r)
 		default:
 			seen[key] = true
@@ -255,9 +255,9 @@ func (s *strict) repeat(v mode.View) (fresh, rest []mode.Request) {
 	return fresh, rest
 }
 
-// keysAfter returns the keys after a write that gives the positions from first on to requests. It returns nil if none
-// of them has a key.
-func keysAfter(k *record.Keyring, requests []mode.Request, first int64) *record.Keyring {
+// requestKeysAfter returns the request keys after a write that gives the positions from first on to requests. It returns
+// nil if none of them has a key.
+func requestKeysAfter(k *record.RequestKeys, requests []mode.Request, first int64) *record.RequestKeys {
 	var added []record.KeyEntry
 	for _, r := range requests {
 		if r.Wait.Key != "" {

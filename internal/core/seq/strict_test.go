@@ -115,8 +115,8 @@ func TestKeysOfRequestsArePutBack(t *testing.T) {
 	s.lose(copied, 9)
 	a.noteLoss()
 	s.run(2 * stageConfirm)
-	data, _, err := s.Mem.Peek(record.KeysPath(s.view("invoice").Record.ID))
-	keys, _ := record.ParseKeys(data)
+	data, _, err := s.Mem.Peek(record.RequestKeysPath(s.view("invoice").Record.ID))
+	keys, _ := record.ParseRequestKeys(data)
 	if err != nil || len(keys) != 1 || keys[0].Position != 0 {
 		t.Errorf("%v, keys %v", err, keys)
 	}

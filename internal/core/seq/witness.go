@@ -23,8 +23,8 @@ type Witness struct {
 	State       record.State      `json:"state"`
 	// Records are immutable. Each is an entry of the file, and so are these:
 	Records map[string]*record.Record `json:"-"`
-	// Keys are those of requests, by the name of the strict sequence, as they are in ZooKeeper.
-	Keys map[string][]byte `json:"-"`
+	// RequestKeys are the request keys, by the name of the strict sequence, as they are in ZooKeeper.
+	RequestKeys map[string][]byte `json:"-"`
 	// Met are the other nodes that this one has met.
 	Met []coordinator.Peer `json:"met,omitempty"`
 	// Sure and Last are the reads of /seq of these names: see seqRead. Boot is the boot of the machine in which they
@@ -45,7 +45,7 @@ func (rs *Rounds) witness() (w Witness, ok bool) {
 	w = Witness{
 		Incarnation: k.seq().state.Incarnation, State: k.seq().state,
 		Boot: rs.issuer.cfg.Boot, Sure: k.seq().sure, Last: k.seq().last,
-		Records: make(map[string]*record.Record), Keys: make(map[string][]byte),
+		Records: make(map[string]*record.Record), RequestKeys: make(map[string][]byte),
 	}
 	if k.entered != longAgo {
 		w.Entered = &k.entered
@@ -62,8 +62,8 @@ func (rs *Rounds) witness() (w Witness, ok bool) {
 				w.Records[s.Name] = new(s.known.Raised(s.highest))
 			}
 			ok = ok && !(s.Stale && s.incarnation < k.seq().state.Incarnation)
-			if len(s.keys) > 0 {
-				w.Keys[s.Name] = (&record.Keyring{Entries: s.keys}).Marshal()
+			if len(s.requestKeys) > 0 {
+				w.RequestKeys[s.Name] = (&record.RequestKeys{Entries: s.requestKeys}).Marshal()
 			}
 		}
 		s.Mu.Unlock()
@@ -149,7 +149,7 @@ func (rs *Rounds) remember(w Witness) {
 		s.Mu.Lock()
 		s.Stale, s.incarnation = true, w.Incarnation
 		s.know(*w.Records[name])
-		s.keys, _ = record.ParseKeys(w.Keys[name]) // witnessFile.load has checked them
+		s.requestKeys, _ = record.ParseRequestKeys(w.RequestKeys[name]) // witnessFile.load has checked them
 		s.Mu.Unlock()
 	}
 }
@@ -161,7 +161,7 @@ type witnessFile struct {
 	last Witness // that the file has
 }
 
-const recordPrefix, keysPrefix = "r", "k"
+const recordPrefix, requestKeysPrefix = "r", "k"
 
 // load reads the witness. A file that is missing or damaged is as good as none: other nodes remember, too.
 func (f *witnessFile) load() (w Witness, ok bool) {
@@ -176,7 +176,7 @@ func (f *witnessFile) load() (w Witness, ok bool) {
 }
 
 func parseWitness(all content) (w Witness, err error) {
-	w.Records, w.Keys = make(map[string]*record.Record, len(all)), make(map[string][]byte)
+	w.Records, w.RequestKeys = make(map[string]*record.Record, len(all)), make(map[string][]byte)
 	for key, value := range all {
 		name, isRecord := strings.CutPrefix(key, recordPrefix)
 		switch {
@@ -194,9 +194,9 @@ func parseWitness(all content) (w Witness, err error) {
 		default:
 			var keys []byte
 			if err = json.Unmarshal(value, &keys); err == nil {
-				_, err = record.ParseKeys(keys)
+				_, err = record.ParseRequestKeys(keys)
 			}
-			w.Keys[strings.TrimPrefix(key, keysPrefix)] = keys
+			w.RequestKeys[strings.TrimPrefix(key, requestKeysPrefix)] = keys
 		}
 		if err != nil {
 			return Witness{}, err
@@ -220,17 +220,17 @@ func (f *witnessFile) save(w Witness) error {
 			changes[recordPrefix+name] = r
 		}
 	}
-	for name, keys := range w.Keys {
-		changes[keysPrefix+name] = store.Marshal(keys)
+	for name, keys := range w.RequestKeys {
+		changes[requestKeysPrefix+name] = store.Marshal(keys)
 	}
 	for name := range f.last.Records {
 		if w.Records[name] == nil {
 			changes[recordPrefix+name] = nil
 		}
 	}
-	for name := range f.last.Keys {
-		if w.Keys[name] == nil {
-			changes[keysPrefix+name] = nil
+	for name := range f.last.RequestKeys {
+		if w.RequestKeys[name] == nil {
+			changes[requestKeysPrefix+name] = nil
 		}
 	}
 	if err := f.log.write(f.log.differing(changes)); err != nil {

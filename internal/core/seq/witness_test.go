@@ -21,7 +21,7 @@ func TestDamagedWitnessIsIgnored(t *testing.T) {
 	_, a := newOrder(t)
 	a.ask("order", 1, false).first()
 	w, ok := a.is.witness()
-	w.Keys = map[string][]byte{"order": make([]byte, 20)}
+	w.RequestKeys = map[string][]byte{"order": make([]byte, 20)}
 	dir := &memDir{}
 	if err := saveWitness(dir, w); err != nil || !ok {
 		t.Fatal(err, ok)

@@ -105,17 +105,17 @@ func (sn snapshot) gather(ctx context.Context, s *series, reuse bool) (v view, e
 }
 
 // readMore reads what a decision needs besides the record into v: the records of templates if there is no record, else
-// the keys of requests, the record's own key, or both.
+// its request keys, its map key, or both.
 func (sn snapshot) readMore(ctx context.Context, v *view, w wants) error {
 	if len(w.templates) > 0 {
 		return sn.readTemplates(ctx, v, w.templates)
 	}
 	var paths []string
-	if w.keys != "" {
-		paths = append(paths, record.KeysPath(w.keys))
+	if w.requestKeys != "" {
+		paths = append(paths, record.RequestKeysPath(w.requestKeys))
 	}
-	if w.secret != "" {
-		paths = append(paths, record.SecretPath(w.secret))
+	if w.mapKey != "" {
+		paths = append(paths, record.MapKeyPath(w.mapKey))
 	}
 	if len(paths) == 0 {
 		return nil
@@ -124,13 +124,13 @@ func (sn snapshot) readMore(ctx context.Context, v *view, w wants) error {
 	if err != nil {
 		return err
 	}
-	if w.secret != "" {
-		v.Secret = &found[len(found)-1]
+	if w.mapKey != "" {
+		v.MapKey = &found[len(found)-1]
 	}
-	if w.keys != "" {
-		v.Keys = &record.Keyring{Exists: found[0].Found, Version: found[0].Stat.Version}
-		v.Keys.Entries, err = record.ParseKeys(found[0].Data)
-		return record.DamagedAt(record.KeysPath(w.keys), err)
+	if w.requestKeys != "" {
+		v.RequestKeys = &record.RequestKeys{Exists: found[0].Found, Version: found[0].Stat.Version}
+		v.RequestKeys.Entries, err = record.ParseRequestKeys(found[0].Data)
+		return record.DamagedAt(record.RequestKeysPath(w.requestKeys), err)
 	}
 	return nil
 }

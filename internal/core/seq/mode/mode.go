@@ -261,10 +261,10 @@ func (sit Situation) Supply(r *record.Record) time.Duration {
 // others that it wants.
 type View struct {
 	record.Found
-	SentAt     int64            // when the read of the record was sent, ns of AtMost
-	AnsweredAt timeguard.Moment // when that was answered
-	Keys       *record.Keyring  // nil: they were not read
-	Secret     *store.Record    // the key of the record, nil: it was not read
+	SentAt      int64               // when the read of the record was sent, ns of AtMost
+	AnsweredAt  timeguard.Moment    // when that was answered
+	RequestKeys *record.RequestKeys // nil: they were not read
+	MapKey      *store.Record       // nil: it was not read
 }
 
 // After returns what a write of the record of v leaves in ZooKeeper.
@@ -273,9 +273,9 @@ func (v View) After(t Write) View {
 	if version == store.AnyVersion { // two writes were needed: see record.SetOps
 		version++
 	}
-	v.Record, v.Stat, v.Secret = &t.Record, store.Stat{Version: version}, nil
-	if t.Keys != nil {
-		v.Keys = t.Keys.Written()
+	v.Record, v.Stat, v.MapKey = &t.Record, store.Stat{Version: version}, nil
+	if t.RequestKeys != nil {
+		v.RequestKeys = t.RequestKeys.Written()
 	}
 	return v
 }
@@ -283,8 +283,8 @@ func (v View) After(t Write) View {
 // Write is the write of a mode, with what the node knows of it.
 type Write struct {
 	record.Write
-	Requests []Request       // that it answers
-	Keys     *record.Keyring // as the write leaves them, nil if it does not write them
+	Requests    []Request           // that it answers
+	RequestKeys *record.RequestKeys // as the write leaves them, nil if it does not write them
 	// Renews: the owner of an ordered sequence makes the write, in this Session. It may before the node may take
 	// positions.
 	Renews  bool

@@ -160,11 +160,11 @@ func lacksValues(old *record.Record, st record.State) bool {
 	return old == nil && st.Incarnation > 0 || old != nil && old.Incarnation < st.Incarnation
 }
 
-// secretFor returns a new record with the fingerprint of its key, and the operation that writes the key. old is
+// mapKeyFor returns a new record with the fingerprint of its map key, and the operation that writes that key. old is
 // the record whose place it takes, or nil.
-func (s Sequences) secretFor(ctx context.Context, r record.Record, old *record.Record) (record.Record, []store.Op, error) {
+func (s Sequences) mapKeyFor(ctx context.Context, r record.Record, old *record.Record) (record.Record, []store.Op, error) {
 	if r.KeyCheck == "" {
-		r, ops := r.WithSecret()
+		r, ops := r.WithMapKey()
 		return r, ops, nil
 	}
 	k, err := s.Key(ctx, *old)
@@ -172,7 +172,7 @@ func (s Sequences) secretFor(ctx context.Context, r record.Record, old *record.R
 		err = refused("start must be above %d, because the key with which the name could go on is missing in ZooKeeper",
 			r.Highest(0))
 	}
-	return r, []store.Op{record.WriteSecret(r.ID, k)}, err
+	return r, []store.Op{record.WriteMapKey(r.ID, k)}, err
 }
 
 // Change has the settings that an operator changes in a sequence that is in use. nil leaves a value as it is. It has no

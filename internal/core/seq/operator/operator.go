@@ -92,7 +92,7 @@ func (s Sequences) Purge(ctx context.Context, name string) error {
 		if err := s.guard(ctx, name, v, v.Record.GoesOnAlone()); err != nil {
 			return err
 		}
-		if err := s.deleteSecret(ctx, v.Record.ID); err != nil {
+		if err := s.deleteMapKey(ctx, v.Record.ID); err != nil {
 			return err
 		}
 		next, removed := v.State.After(name), []store.Op(nil)
@@ -135,7 +135,7 @@ func (s Sequences) update(
 		var ops []store.Op
 		replaced := v.Record == nil || v.Record.ID != after.own.ID
 		if replaced {
-			if after.own, ops, err = s.secretFor(bound, after.own, v.Record); err != nil {
+			if after.own, ops, err = s.mapKeyFor(bound, after.own, v.Record); err != nil {
 				return record.Record{}, err
 			}
 		}
@@ -151,7 +151,7 @@ func (s Sequences) update(
 		}
 		r, err := s.commit(bound, name, v, after, ops)
 		if err == nil && v.Record != nil && replaced {
-			err = s.deleteSecret(ctx, v.Record.ID)
+			err = s.deleteMapKey(ctx, v.Record.ID)
 		}
 		if store.Outpaced(err) {
 			continue
@@ -394,20 +394,20 @@ func (s Sequences) Key(ctx context.Context, r record.Record) (sequence.Key, erro
 	if !r.Keyed() {
 		return sequence.Key{}, nil
 	}
-	found, err := s.Store.GetAll(ctx, record.SecretPath(r.ID))
+	found, err := s.Store.GetAll(ctx, record.MapKeyPath(r.ID))
 	if err != nil {
 		return sequence.Key{}, err
 	}
-	k, ok := r.SecretIn(found[0])
+	k, ok := r.MapKeyIn(found[0])
 	if !ok {
 		return sequence.Key{}, ErrNoKey
 	}
 	return k, nil
 }
 
-// deleteSecret deletes the key of a sequence that is no more.
-func (s Sequences) deleteSecret(ctx context.Context, id string) error {
-	if err := s.Store.Delete(ctx, record.SecretPath(id), store.AnyVersion); !errors.Is(err, store.ErrNoNode) {
+// deleteMapKey deletes the map key of a sequence that is no more.
+func (s Sequences) deleteMapKey(ctx context.Context, id string) error {
+	if err := s.Store.Delete(ctx, record.MapKeyPath(id), store.AnyVersion); !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
 	return nil
@@ -415,8 +415,8 @@ func (s Sequences) deleteSecret(ctx context.Context, id string) error {
 
 // forgetKeys removes the keys of a record that is deleted. A failure does no harm: nobody reads them again.
 func (s Sequences) forgetKeys(ctx context.Context, r record.Record) {
-	if r.Mode.HasKeys() {
-		_ = s.Store.Delete(ctx, record.KeysPath(r.ID), store.AnyVersion)
+	if r.Mode.HasRequestKeys() {
+		_ = s.Store.Delete(ctx, record.RequestKeysPath(r.ID), store.AnyVersion)
 	}
 }
 

@@ -34,8 +34,8 @@ func (m Mode) Rises() bool { return m != Segment }
 // Owned reports whether one node at a time, the owner, issues the values.
 func (m Mode) Owned() bool { return m == Ordered }
 
-// HasKeys reports whether requests may have keys, which are in a znode beside the record.
-func (m Mode) HasKeys() bool { return m == Strict }
+// HasRequestKeys reports whether requests may have keys, which are remembered: see RequestKeys.
+func (m Mode) HasRequestKeys() bool { return m == Strict }
 
 // ParseMode returns the mode with this name. ok is false if there is none.
 func ParseMode(name string) (m Mode, ok bool) {

@@ -92,7 +92,7 @@ type Record struct {
 	// ID is random, and new each time a sequence with this name is created.
 	ID string `json:"id"`
 	sequence.Map
-	// KeyCheck is the fingerprint of the key of a salted or scattered sequence. The key is at SecretPath.
+	// KeyCheck is the fingerprint of the map key of a salted or scattered sequence, which is at MapKeyPath.
 	KeyCheck string `json:"key_check,omitempty"`
 	Settings
 	// Mode cannot change.

@@ -94,12 +94,12 @@ func FuzzKeys(f *testing.F) {
 	f.Add(make([]byte, 2*keyEntryLen))
 	f.Add([]byte(sequence.Key{1}.Hex()))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if entries, err := ParseKeys(data); (err == nil) != (len(data)%keyEntryLen == 0) ||
-			err == nil && !bytes.Equal((&Keyring{Entries: entries}).Marshal(), data) ||
+		if entries, err := ParseRequestKeys(data); (err == nil) != (len(data)%keyEntryLen == 0) ||
+			err == nil && !bytes.Equal((&RequestKeys{Entries: entries}).Marshal(), data) ||
 			cap(entries)*keyEntryLen > 8*len(data)+1024 {
 			t.Fatalf("%q is %v, %v", data, entries, err)
 		}
-		k, ok := Record{KeyCheck: sequence.Key{1}.Fingerprint()}.SecretIn(store.Record{Data: data})
+		k, ok := Record{KeyCheck: sequence.Key{1}.Fingerprint()}.MapKeyIn(store.Record{Data: data})
 		if good := strings.EqualFold(string(data), sequence.Key{1}.Hex()); ok != good || ok && k != (sequence.Key{1}) {
 			t.Fatalf("%q is the key: %v", data, ok)
 		}
@@ -148,12 +148,12 @@ func TestSince(t *testing.T) {
 
 func TestVersionOfKeysAfterAWrite(t *testing.T) {
 	for _, c := range []struct {
-		k    Keyring
+		k    RequestKeys
 		want int32
 		ops  int
 	}{
-		{Keyring{}, 0, 1}, {Keyring{Exists: true, Version: 7}, 8, 1},
-		{Keyring{Exists: true, Version: -2}, 0, 2}, // a write at version -1 would be unconditional
+		{RequestKeys{}, 0, 1}, {RequestKeys{Exists: true, Version: 7}, 8, 1},
+		{RequestKeys{Exists: true, Version: -2}, 0, 2}, // a write at version -1 would be unconditional
 	} {
 		if got := c.k.Written(); !got.Exists || got.Version != c.want || len(c.k.Ops("id")) != c.ops {
 			t.Errorf("%+v: %+v", c.k, got)

@@ -38,11 +38,11 @@ func TestDeletionForgetsKeys(t *testing.T) {
 	s, a, _ := strictStage(t)
 	before := s.view("invoice").Record.ID
 	first := a.askKey("k").first()
-	if _, _, err := s.Mem.Peek(record.KeysPath(before)); err != nil {
+	if _, _, err := s.Mem.Peek(record.RequestKeysPath(before)); err != nil {
 		t.Fatal(err)
 	}
 	s.remove("invoice")
-	if _, _, err := s.Mem.Peek(record.KeysPath(before)); err == nil {
+	if _, _, err := s.Mem.Peek(record.RequestKeysPath(before)); err == nil {
 		t.Error("the keys are still there")
 	}
 	s.creates(operator.Definition{Name: "invoice", Mode: record.Strict, Map: plain(), Settings: settings(1000)})

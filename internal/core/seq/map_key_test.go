@@ -49,7 +49,7 @@ func (c *call) positions(v sequence.Values) (all []int64) {
 }
 
 func (s *stage) keyIsThere(r record.Record) bool {
-	_, _, err := s.Mem.Peek(record.SecretPath(r.ID))
+	_, _, err := s.Mem.Peek(record.MapKeyPath(r.ID))
 	return err == nil
 }
 
@@ -85,7 +85,7 @@ func TestKeyIsPutBackBeforeTheRecord(t *testing.T) {
 	r := s.create("ticket", salted(), settings(1000))
 	a.ask("ticket", 10, false).first()
 	s.run(5 * time.Second)
-	s.erase(record.Path("ticket"), record.BucketPath("ticket"), record.RecordsDir, record.SecretPath(r.ID), path.Dir(record.SecretPath(r.ID)), record.StatePath)
+	s.erase(record.Path("ticket"), record.BucketPath("ticket"), record.RecordsDir, record.MapKeyPath(r.ID), path.Dir(record.MapKeyPath(r.ID)), record.StatePath)
 	a.inCreation(func() {
 		a.inCreation(func() {
 			if s.exists("ticket") || !s.keyIsThere(r) {
@@ -111,7 +111,7 @@ func TestNobodyKnowsTheKey(t *testing.T) {
 		r := s.create("ticket", salted(), settings(1000))
 		a.ask("ticket", 1, false).first()
 		a.gone()
-		harm(s, record.SecretPath(r.ID))
+		harm(s, record.MapKeyPath(r.ID))
 		b := s.node()
 		before := s.view("ticket").Record.Next
 		for range 5 {
@@ -142,7 +142,7 @@ func TestDamagedKeyIsPutBack(t *testing.T) {
 	r := s.create("ticket", salted(), settings(1000))
 	v := s.valuesOf(r)
 	a.ask("ticket", 1, false).first()
-	s.write(record.SecretPath(r.ID), []byte("x"))
+	s.write(record.MapKeyPath(r.ID), []byte("x"))
 	s.run(2 * renewAfter)
 	if s.valuesOf(r) != v {
 		t.Error("there is another key")
