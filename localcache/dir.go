@@ -2,6 +2,7 @@ package localcache
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -51,9 +52,9 @@ func (d *Dir) ReadFile(name string) ([]byte, error) {
 	return data, d.withPath(err)
 }
 
-// Replace replaces a file durably: after a crash the file has either content. There must be one call at a time for
-// each name.
-func (d *Dir) Replace(name string, data []byte) error {
+// Replace replaces a file durably by one that write writes: after a crash the file has either content. There must be
+// one call at a time for each name.
+func (d *Dir) Replace(name string, write func(to io.WriterAt) error) error {
 	next := name + ".new"
 	// A write of an earlier process may hang in a file of this name, and must not get into the new content.
 	if err := d.root.Remove(next); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -63,13 +64,7 @@ func (d *Dir) Replace(name string, data []byte) error {
 	if err != nil {
 		return d.withPath(err)
 	}
-	// Linux counts, and may write, what was written at once as one piece when a part of it changes. WriteAt changes the
-	// beginning often, so that is a piece of its own.
-	first := min(len(data), 4096)
-	if _, err = f.Write(data[:first]); err == nil {
-		_, err = f.Write(data[first:])
-	}
-	if err == nil {
+	if err = write(beginningApart{f}); err == nil {
 		err = f.Sync()
 	}
 	if closing := f.Close(); err == nil {
@@ -83,6 +78,22 @@ func (d *Dir) Replace(name string, data []byte) error {
 		return err
 	}
 	return d.self.Sync()
+}
+
+// beginningApart is a new file whose beginning is written by itself. Linux counts, and may write, what was written at
+// once as one piece when a part of it changes, and Dir.WriteAt changes the beginning often.
+type beginningApart struct{ *os.File }
+
+func (f beginningApart) WriteAt(data []byte, at int64) (n int, err error) {
+	if at == 0 {
+		n, err = f.File.WriteAt(data[:min(len(data), 4096)], 0)
+	}
+	if err == nil && n < len(data) {
+		var more int
+		more, err = f.File.WriteAt(data[n:], at+int64(n))
+		n += more
+	}
+	return n, err
 }
 
 // WriteAt writes data into a file that exists, durably if sync is set. There must be one call at a time for each name.

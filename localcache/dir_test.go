@@ -4,11 +4,19 @@ package localcache
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
 )
+
+func replace(d *Dir, name, content string) error {
+	return d.Replace(name, func(to io.WriterAt) error {
+		_, err := to.WriteAt([]byte(content), 0)
+		return err
+	})
+}
 
 // Every file goes along with the directory, whatever stands at its old path.
 func TestFilesGoAlongWithARenamedDirectory(t *testing.T) {
@@ -19,15 +27,15 @@ func TestFilesGoAlongWithARenamedDirectory(t *testing.T) {
 		"a link to elsewhere": func(path string) error { return os.Symlink(os.TempDir(), path) },
 		"another node's directory": func(path string) error {
 			c, err := Open(path)
-			return errors.Join(err, c.Dir().Replace("journal", []byte("theirs")), c.Close())
+			return errors.Join(err, replace(c.Dir(), "journal", "theirs"), c.Close())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "state")
 			c := mustOpen(t, dir)
-			do(t, c.Dir().Replace("journal", []byte("old")), c.Dir().Replace("cache", []byte("old")))
+			do(t, replace(c.Dir(), "journal", "old"), replace(c.Dir(), "cache", "old"))
 			do(t, os.Rename(dir, dir+".old"), again(dir))
-			do(t, c.Dir().Replace("journal", []byte("new")), c.Dir().Remove("cache"), c.Dir().Remove("none"),
+			do(t, replace(c.Dir(), "journal", "new"), c.Dir().Remove("cache"), c.Dir().Remove("none"),
 				c.Dir().WriteAt("journal", []byte(" line"), 3, true))
 			mustSave(t, c, sample())
 			if data, err := c.Dir().ReadFile("journal"); err != nil || string(data) != "new line" {
@@ -57,7 +65,7 @@ func TestDeletedDirectoryTakesNoFiles(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	c := mustOpen(t, dir)
 	do(t, os.RemoveAll(dir), os.Mkdir(dir, 0o700))
-	if err := c.Dir().Replace("journal", []byte("new")); !errors.Is(err, fs.ErrNotExist) {
+	if err := replace(c.Dir(), "journal", "new"); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 	if err := c.Dir().WriteAt("journal", []byte("new"), 0, true); !errors.Is(err, fs.ErrNotExist) {
@@ -73,16 +81,16 @@ func TestClosedDirectoryIsLeftToTheNextProcess(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	c := mustOpen(t, dir)
 	d := c.Dir()
-	do(t, d.Replace("journal", []byte("first")))
+	do(t, replace(d, "journal", "first"))
 	hung, err := d.root.OpenFile("journal.new", os.O_WRONLY|os.O_CREATE, 0o600)
 	do(t, err, c.Close())
 	next := mustOpen(t, dir)
-	do(t, next.Dir().Replace("journal", []byte("next")))
+	do(t, replace(next.Dir(), "journal", "next"))
 	_, err = hung.WriteString("first, again")
 	do(t, err, hung.Close())
 	for what, err := range map[string]error{
 		"rename":  d.root.Rename("journal.new", "journal"),
-		"replace": d.Replace("journal", []byte("first, again")),
+		"replace": replace(d, "journal", "first, again"),
 		"remove":  d.Remove("journal"),
 		"write":   d.WriteAt("journal", []byte("first, again"), 0, true),
 	} {

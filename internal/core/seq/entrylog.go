@@ -6,6 +6,8 @@ import (
 	"errors"
 	"hash/crc32"
 	"hash/maphash"
+	"io"
+	"iter"
 	"maps"
 	"slices"
 
@@ -35,8 +37,8 @@ type entryLog struct {
 	prints map[string]uint64
 }
 
-// entries are changes of values by their keys. A value is JSON, as []byte, or what becomes JSON when it is written: so
-// JSON of a hundred thousand records is in memory once. nil removes the key.
+// entries are changes of values by their keys. A value is JSON, as []byte, or becomes JSON when it is written: so the
+// JSON of a hundred thousand records is never in memory as a whole. nil removes the key.
 type entries map[string]any
 
 // content is the values of a file in JSON, by their keys.
@@ -48,6 +50,8 @@ const (
 	frameHeadLen = 8
 	// looseLen is a length that each file may have. Only a longer one is replaced because it is long.
 	looseLen = 64 << 10
+	// pieceLen is the length of what is written at once of a long frame. A piece ends with an entry.
+	pieceLen = 64 << 10
 )
 
 var errDamagedFile = errors.New("damaged")
@@ -81,21 +85,14 @@ func (l *entryLog) read() (content, error) {
 	return all, nil
 }
 
-// differing removes from changes what the file has already.
-func (l *entryLog) differing(changes entries) entries {
+// differs reports whether the file lacks some of the changes.
+func (l *entryLog) differs(changes entries) bool {
 	for key, value := range changes {
-		if l.isBlank() {
-			if value == nil {
-				delete(changes, key)
-			}
-			continue
-		}
-		data := marshal(value)
-		if changes[key] = data; l.prints[key] == fingerprint(data) {
-			delete(changes, key)
+		if l.isBlank() && value != nil || !l.isBlank() && fingerprint(marshal(value)) != l.prints[key] {
+			return true
 		}
 	}
-	return changes
+	return false
 }
 
 var fingerprintSeed = maphash.MakeSeed()
@@ -108,35 +105,35 @@ func fingerprint(value []byte) uint64 {
 	return maphash.Bytes(fingerprintSeed, value) | 1
 }
 
-// write changes the file durably.
-func (l *entryLog) write(changes entries) error {
-	end := l.end
+// write changes the file durably. It leaves out what the file has already.
+func (l *entryLog) write(changes entries) (err error) {
+	begin := l.end
+	end := begin
 	l.end = 0 // if this fails, nobody knows what the file has
-	if end == 0 {
-		l.prints = make(map[string]uint64, len(changes))
-		data, sum := l.appendFrame(make([]byte, headLen), changes, 0)
-		end = int64(len(data))
-		copy(data, head(end))
-		if err := l.dir.Replace(l.name, data); err != nil {
+	if begin == 0 {
+		l.prints, l.sum = make(map[string]uint64, len(changes)), 0
+		err = l.dir.Replace(l.name, func(to io.WriterAt) (err error) {
+			end, err = l.writeFrame(changes, 0, func(piece []byte, at int64) error {
+				_, err := to.WriteAt(piece, at)
+				return err
+			})
 			return err
-		}
-		l.most, l.sum = 2*end+looseLen, sum
+		})
+		l.most = 2*end + looseLen
 	} else {
-		frame, sum := l.appendFrame(nil, changes, l.sum)
-		if err := l.dir.WriteAt(l.name, frame, end, true); err != nil {
-			return err
-		}
-		end, l.sum = end+int64(len(frame)), sum
-		// After kill -9 the head shows if somebody has cut the file. It needs no wait for the disk: with an older head,
-		// the file is only checked less.
-		if err := l.dir.WriteAt(l.name, head(end), 0, false); err != nil {
-			return err
+		end, err = l.writeFrame(changes, begin, func(piece []byte, at int64) error {
+			return l.dir.WriteAt(l.name, piece, at, at == begin) // that is the last one
+		})
+		if err == nil {
+			// After kill -9 the head shows if somebody has cut the file. It needs no wait for the disk: with an older
+			// head, the file is only checked less.
+			err = l.dir.WriteAt(l.name, head(end), 0, false)
 		}
 	}
-	if end <= l.most {
+	if err == nil && end <= l.most {
 		l.end = end
 	}
-	return nil
+	return err
 }
 
 // remove removes the file durably.
@@ -159,26 +156,60 @@ func parseHead(data []byte) (length int64, ok bool) {
 	return length, string(head(length)) == string(data[:headLen])
 }
 
-// appendFrame appends a frame with the changes to data: each key and its value, which is empty if the key is removed. It
-// notes their fingerprints. before is the checksum of the frame before.
-func (l *entryLog) appendFrame(data []byte, changes entries, before uint32) (_ []byte, sum uint32) {
-	begin := len(data) + frameHeadLen
-	data = append(data, make([]byte, frameHeadLen)...)
-	for k, key := range slices.Sorted(maps.Keys(changes)) {
-		value := marshal(changes[key])
-		if l.prints[key] = fingerprint(value); value == nil {
-			delete(l.prints, key)
-		}
-		if need := 2*binary.MaxVarintLen32 + len(key) + len(value); need > cap(data)-len(data) {
-			data = slices.Grow(data, need*(len(changes)-k)) // the other entries are about as long
-		}
-		data = append(binary.AppendUvarint(data, uint64(len(key))), key...)
-		data = append(binary.AppendUvarint(data, uint64(len(value))), value...)
+// writeFrame writes a frame that begins at an offset: with the head of the file if that is 0. end is the offset after
+// it. put writes a piece of the file. So a frame with a hundred thousand entries is never in memory as a whole. The
+// first piece has the heads, and is written last.
+func (l *entryLog) writeFrame(changes entries, begin int64, put func(piece []byte, at int64) error) (end int64, _ error) {
+	heads := frameHeadLen
+	if begin == 0 {
+		heads += headLen
 	}
-	sum = checksum(data[begin:], before)
-	binary.LittleEndian.PutUint32(data[begin-frameHeadLen:], uint32(len(data)-begin))
-	binary.LittleEndian.PutUint32(data[begin-frameHeadLen+4:], sum)
-	return data, sum
+	first := make([]byte, heads)
+	end = begin + int64(heads)
+	for piece := range l.pieces(changes) {
+		l.sum = checksum(piece, l.sum)
+		if len(first) == heads {
+			first = append(first, piece...)
+		} else if err := put(piece, end); err != nil {
+			return 0, err
+		}
+		end += int64(len(piece))
+	}
+	if begin == 0 {
+		copy(first, head(end))
+	}
+	binary.LittleEndian.PutUint32(first[heads-frameHeadLen:], uint32(end-begin)-uint32(heads))
+	binary.LittleEndian.PutUint32(first[heads-4:], l.sum)
+	return end, put(first, begin)
+}
+
+// pieces returns the body of a frame with the changes that the file lacks: each key and its value, which is empty if
+// the key is removed. Each piece is used before the next one is made. pieces notes the fingerprints of the values.
+func (l *entryLog) pieces(changes entries) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		var piece []byte
+		for _, key := range slices.Sorted(maps.Keys(changes)) {
+			value := marshal(changes[key])
+			sum := fingerprint(value)
+			if sum == l.prints[key] {
+				continue
+			}
+			if l.prints[key] = sum; value == nil {
+				delete(l.prints, key)
+			}
+			piece = append(binary.AppendUvarint(piece, uint64(len(key))), key...)
+			piece = append(binary.AppendUvarint(piece, uint64(len(value))), value...)
+			if len(piece) >= pieceLen {
+				if !yield(piece) {
+					return
+				}
+				piece = piece[:0]
+			}
+		}
+		if len(piece) > 0 {
+			yield(piece)
+		}
+	}
 }
 
 // marshal returns the JSON of a value, nil for nil.

@@ -142,3 +142,38 @@ func TestLogIsReplacedAfterAFailure(t *testing.T) {
 		t.Errorf("%s, %v", all, err)
 	}
 }
+
+// A hundred thousand entries are never in memory as a whole when they are written. Until the last piece of a frame is
+// on the disk, the file has the old entries.
+func TestLongFrameIsWrittenInPieces(t *testing.T) {
+	dir := &memDir{}
+	l := newLog(dir)
+	write := func(value string) (content string) {
+		all := entries{}
+		for k := range 1000 {
+			all[fmt.Sprint(k)] = store.Marshal(fmt.Sprintf("%s%01000d", value, k))
+		}
+		if err := l.write(all); err != nil {
+			t.Fatal(err)
+		}
+		content, err := contentIn(dir.files[journalName])
+		if want := all.String(); content != want || err != nil {
+			t.Fatalf("%.80s, not %.80s: %v", content, want, err)
+		}
+		return content
+	}
+	before, pieces := write("first"), 0
+	dir.fails = func(piece []byte) error {
+		if pieces++; len(piece) > pieceLen+2000 {
+			t.Errorf("%d bytes at once", len(piece))
+		}
+		if now, err := contentIn(dir.files[journalName]); len(piece) > headLen && now != before || err != nil {
+			t.Errorf("after %d pieces: %.80s, %v", pieces-1, now, err)
+		}
+		return nil
+	}
+	write("second")
+	if pieces < 1000*1000/pieceLen {
+		t.Errorf("%d pieces", pieces)
+	}
+}

@@ -330,7 +330,7 @@ func (i *Issuer) planBounds(some []*series) (changes entries, bounds []planned, 
 // from knewAllAt, so that of the file is never much older.
 func (i *Issuer) writeJournal(changes entries, node string, knewAllAt int64) error {
 	j := i.journal
-	if changes = j.log.differing(changes); len(changes) == 0 && (j.missing || !j.log.isBlank() && node == j.writtenBy &&
+	if !j.log.differs(changes) && (j.missing || !j.log.isBlank() && node == j.writtenBy &&
 		(j.sequences() == 0 || knewAllAt-j.knewAllAt.Load() < int64(saveEvery))) {
 		return nil
 	}

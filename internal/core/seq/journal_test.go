@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"testing"
 	"testing/synctest"
@@ -295,9 +296,12 @@ type pagedDir struct {
 	broken bool         // the next sync fails, and the process is killed before it removes the file
 }
 
-func (d *pagedDir) Replace(name string, data []byte) error {
-	d.dirty, d.disk = map[int]bool{}, map[string][]byte{name: bytes.Clone(data)}
-	return d.memDir.Replace(name, data)
+func (d *pagedDir) Replace(name string, write func(to io.WriterAt) error) error {
+	if err := d.memDir.Replace(name, write); err != nil {
+		return err
+	}
+	d.dirty, d.disk = map[int]bool{}, map[string][]byte{name: bytes.Clone(d.files[name])}
+	return nil
 }
 
 func (d *pagedDir) WriteAt(name string, data []byte, at int64, sync bool) error {

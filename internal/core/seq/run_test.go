@@ -2,6 +2,7 @@ package seq
 
 import (
 	"context"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -54,13 +55,13 @@ type hangingDir struct {
 	hangs, goOn chan struct{}
 }
 
-func (d *hangingDir) Replace(name string, data []byte) error {
+func (d *hangingDir) Replace(name string, write func(to io.WriterAt) error) error {
 	select {
 	case d.hangs <- struct{}{}:
 	default:
 	}
 	<-d.goOn
-	return d.memDir.Replace(name, data)
+	return d.memDir.Replace(name, write)
 }
 
 // A disk hangs. Run returns all the same, so that the node can give its worker back, and Wait returns when the write

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 )
 
 // openJournal returns the journal of a process on the directory of the node. Its disk fails sometimes.
@@ -20,8 +21,8 @@ type simProcessDir struct {
 	j *journal
 }
 
-func (d *simProcessDir) Replace(name string, data []byte) error {
-	return d.write(func() error { return d.Dir.Replace(name, data) }, nothing)
+func (d *simProcessDir) Replace(name string, write func(to io.WriterAt) error) error {
+	return d.write(func() error { return d.Dir.Replace(name, write) }, nothing)
 }
 
 // WriteAt writes a part, and not always the first one, if the process is killed or the disk fails. A head that is not

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"math"
 	"sync"
@@ -190,7 +191,11 @@ func (d *memDir) ReadFile(name string) ([]byte, error) {
 	return nil, fs.ErrNotExist
 }
 
-func (d *memDir) Replace(name string, data []byte) error {
+func (d *memDir) Replace(name string, write func(to io.WriterAt) error) error {
+	var data memFile
+	if err := write(&data); err != nil {
+		return err
+	}
 	if err := d.failed(data); err != nil {
 		return err
 	}
@@ -199,7 +204,7 @@ func (d *memDir) Replace(name string, data []byte) error {
 	if d.files == nil {
 		d.files = map[string][]byte{}
 	}
-	d.files[name] = bytes.Clone(data)
+	d.files[name] = data
 	return nil
 }
 
@@ -213,11 +218,20 @@ func (d *memDir) WriteAt(name string, data []byte, at int64, _ bool) error {
 	if !ok {
 		return fs.ErrNotExist
 	}
-	now := make([]byte, max(len(was), int(at)+len(data)))
-	copy(now, was)
-	copy(now[at:], data)
+	now := memFile(bytes.Clone(was))
+	_, err := now.WriteAt(data, at)
 	d.files[name] = now
-	return nil
+	return err
+}
+
+// memFile is the content of a file.
+type memFile []byte
+
+func (f *memFile) WriteAt(data []byte, at int64) (int, error) {
+	if more := int(at) + len(data) - len(*f); more > 0 {
+		*f = append(*f, make([]byte, more)...)
+	}
+	return copy((*f)[at:], data), nil
 }
 
 func (d *memDir) Remove(name string) error {

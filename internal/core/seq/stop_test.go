@@ -3,6 +3,7 @@ package seq
 import (
 	"context"
 	"fmt"
+	"io"
 	"maps"
 	"sync/atomic"
 	"testing"
@@ -117,9 +118,9 @@ func (d *stuckDir) hang() {
 	d.running.Add(-1)
 }
 
-func (d *stuckDir) Replace(name string, data []byte) error {
+func (d *stuckDir) Replace(name string, write func(to io.WriterAt) error) error {
 	d.hang()
-	return d.memDir.Replace(name, data)
+	return d.memDir.Replace(name, write)
 }
 
 func (d *stuckDir) WriteAt(name string, data []byte, at int64, sync bool) error {

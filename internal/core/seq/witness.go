@@ -3,6 +3,7 @@ package seq
 import (
 	"encoding/json"
 	"errors"
+	"io"
 	"maps"
 	"slices"
 	"strings"
@@ -233,7 +234,7 @@ func (f *witnessFile) save(w Witness) error {
 			changes[requestKeysPrefix+name] = nil
 		}
 	}
-	if err := f.log.write(f.log.differing(changes)); err != nil {
+	if err := f.log.write(changes); err != nil {
 		return err
 	}
 	f.last = w
@@ -244,8 +245,9 @@ func (f *witnessFile) save(w Witness) error {
 type Dir interface {
 	// ReadFile returns fs.ErrNotExist if there is no such file.
 	ReadFile(name string) ([]byte, error)
-	// Replace and Remove are durable when they return nil. Each has one call at a time for each name.
-	Replace(name string, data []byte) error
+	// Replace and Remove are durable when they return nil. Each has one call at a time for each name. write writes the
+	// new content of the file.
+	Replace(name string, write func(to io.WriterAt) error) error
 	Remove(name string) error
 	// WriteAt writes into a file that exists. It is durable if sync is set.
 	WriteAt(name string, data []byte, at int64, sync bool) error
