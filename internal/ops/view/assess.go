@@ -69,8 +69,7 @@ func Count(cl coordinator.Cluster, entries []coordinator.Entry, now int64) Summa
 // asked.
 func (r *Report) Judge() {
 	for _, w := range r.Workers {
-		if _, refuses := w.Refuses(); (w.State == Live || r.Source == SourceNodes && w.Says != nil &&
-			w.Says.Ready) && !refuses {
+		if r.usesLease(w) {
 			r.Summary.ShortestLeaseMs = Shorter(r.Summary.ShortestLeaseMs, w.LeaseLeft())
 		}
 	}

@@ -2,7 +2,6 @@ package view
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
 	"github.com/flaked/flaked/internal/core/seq/mode"
@@ -27,7 +26,7 @@ func NodeReports(all []mode.Use, st record.State) []SequenceReport {
 
 // nodeFamily returns the report of what a node knows of a family.
 func nodeFamily(name string, sections []SequenceReport, st record.State) SequenceReport {
-	state, why, count := together(sections)
+	sortWorstFirst(sections)
 	r, at := sections[0].Record, *sections[0].AtNode
 	for _, s := range sections[1:] {
 		at.Held, at.PerSecond = at.Held+s.Held, at.PerSecond+s.PerSecond
@@ -36,32 +35,36 @@ func nodeFamily(name string, sections []SequenceReport, st record.State) Sequenc
 		at.Refusal = cmp.Or(at.Refusal, s.Refusal)
 		r.OwnedAt, r.Term, r.Next = max(r.OwnedAt, s.Record.OwnedAt), r.Term+s.Term, max(r.Next, s.Taken)
 	}
-	r.Owner, r.Address, r.Sections = "", "", count // each section has its own owner
+	r.Owner, r.Address, r.Sections = "", "", len(sections) // each section has its own owner
 	d := report(name, r, st)
-	d.State, d.Why, d.KnownSections, d.Term, d.AtNode = state, why, count, r.Term, &at
+	d.State, d.Why = familyState(sections)
+	d.KnownSections, d.Term, d.AtNode = len(sections), r.Term, &at
 	return d
 }
 
-// stateRanks orders the states of sections: the first of them is that of the family.
+// stateRanks has the states of sections, the worst first.
 var stateRanks = []string{SeqDamaged, SeqFrozen, SeqExhausted, SeqAfterLoss, SeqInUse}
 
-// together sorts sections, the worst first. It returns the state of their family, which is that of the worst one, and
-// their number.
-func together(sections []SequenceReport) (state, why string, count int) {
+// sortWorstFirst sorts sections, the worst first.
+func sortWorstFirst(sections []SequenceReport) {
 	slices.SortFunc(sections, func(a, b SequenceReport) int {
 		return cmp.Or(slices.Index(stateRanks, a.State)-slices.Index(stateRanks, b.State), cmp.Compare(b.Taken, a.Taken))
 	})
-	same := 0
+}
+
+// familyState returns the state of the family of these sections, the worst of which comes first.
+func familyState(sections []SequenceReport) (state, why string) {
+	worst, same := sections[0], 0
 	for _, s := range sections {
-		same += oneIf(s.State == sections[0].State)
+		same += oneIf(s.State == worst.State)
 	}
-	switch state, why, count = sections[0].State, sections[0].Why, len(sections); {
-	case state == SeqInUse:
-		state = SeqFamily
-	case why == "":
-		why = OfSections(same, count)
+	switch {
+	case worst.State == SeqInUse:
+		return SeqFamily, worst.Why
+	case worst.Why == "":
+		return worst.State, OfSections(same, len(sections))
 	}
-	return state, why, count
+	return worst.State, worst.Why
 }
 
 // oneIf returns 1 for true and 0 for false.
@@ -70,11 +73,6 @@ func oneIf(is bool) int {
 		return 1
 	}
 	return 0
-}
-
-// OfSections says how many of all sections something is true for.
-func OfSections(some, all int) string {
-	return fmt.Sprintf("%d of %s", some, Plural(int64(all), "section"))
 }
 
 // OwnerGone reports whether an ordered sequence has an owner that has not renewed its lease, so that another node may

@@ -2,7 +2,6 @@ package view
 
 import (
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/node"
@@ -107,41 +106,4 @@ func Starting(cause node.Cause) bool {
 		return true
 	}
 	return false
-}
-
-// because returns an error in a few words, like " (connection refused)", for readers who do
-// not know Go. It returns "" for an error that it does not know. The page shows the whole
-// error further below, and the log has it.
-func because(err string) string {
-	for _, words := range []string{
-		"connection refused", "no route to host", "network is unreachable", "no such host", "no space left",
-		"read-only",
-		"permission denied", "operation not permitted", "denied access",
-		"under way for more than 1s", "input/output error",
-	} {
-		if strings.Contains(err, words) {
-			return " (" + words + ")"
-		}
-	}
-	return ""
-}
-
-// amount formats a clock offset in ms, like ": 59m59s slow". It returns "" for nil.
-func amount(ms *float64) string {
-	if ms == nil {
-		return ""
-	}
-	way := " fast"
-	if *ms < 0 {
-		way = " slow"
-	}
-	return ": " + Size(*ms) + way
-}
-
-// about formats a duration in ms, rounded to seconds, so that the text changes seldom.
-func about(ms int64) string {
-	if ms >= 1000 {
-		ms = (ms + 500) / 1000 * 1000
-	}
-	return Brief(ms)
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -62,15 +61,14 @@ func (r Report) problemsOf(w WorkerReport) (out []Problem) {
 			out = append(out, p.With(""))
 		}
 	}
-	cause, refuses := w.Refuses()
-	switch {
-	case r.Source != SourceNodes:
-	case w.Says == nil:
+	if r.Source == SourceNodes && w.Says == nil {
 		out = append(out, w.silence())
-	default:
-		cause, refuses = w.Says.Cause, !w.Says.Ready
 	}
-	add(Cause(string(cause)), refuses)
+	cause, refusal := node.Cause(""), r.showsRefusal(w)
+	if w.Says != nil {
+		cause = w.Says.Cause
+	}
+	add(Cause(string(cause)), refusal)
 	left, live := w.LeaseLeft(), w.State == Live
 	add(pastLease, live && left != nil && *left <= 0)
 	late := live && !w.writesRefused() && w.ReportAgeMs != nil &&
@@ -92,7 +90,7 @@ func (r Report) problemsOf(w WorkerReport) (out []Problem) {
 		add(Cause(word), w.Says != nil && slices.Contains(w.Says.Degraded, word) && !r.covers(w, word))
 	}
 	add(Development, w.Says != nil && w.Says.Dev)
-	if w.ClockOff() && !(refuses && cause.OfClock()) {
+	if w.ClockOff() && !(refusal && cause.OfClock()) {
 		out = append(out, ClockOff.With(", compared with that of ZooKeeper's leader"))
 	}
 	return out
@@ -108,7 +106,7 @@ func (r Report) whyDisconnected(w WorkerReport) []Problem {
 	case w.Says == nil:
 		return []Problem{disconnected}
 	case w.writesRefused(): // which is a problem of its own
-	case !w.Says.Ready && Starting(w.Says.Cause): // it connects
+	case w.standing() == starts: // it connects
 	case !w.Says.ZooKeeperOK && (r.Source != SourceNodes || w.Says.Ready):
 		return []Problem{noZooKeeper.With("")}
 	case w.Says.ZooKeeperOK:
@@ -192,76 +190,6 @@ func (r Report) clusterProblems() (out []Problem) {
 	return out
 }
 
-// mayServe reports whether a worker's node serves, or starts, as far as anybody knows.
-func (w WorkerReport) mayServe() bool {
-	switch {
-	case w.Says != nil:
-		return w.Says.Ready || Starting(w.Says.Cause)
-	case w.State == Live:
-		return w.Phase != "refusing"
-	}
-	return w.State == RecordMissing || w.State == Disconnected && !w.unanswered()
-}
-
-// serving returns how many nodes serve, how many start, and how many should serve.
-func (r Report) serving() (n, start, of int) {
-	for _, w := range r.Workers {
-		if w.State != Live && w.State != Disconnected && r.Source != SourceNodes {
-			continue
-		}
-		of++
-		switch {
-		case w.Says != nil && w.Says.Ready,
-			w.Says == nil && w.State == Live && w.Phase == "serving" && !w.unanswered():
-			n++
-		case w.Says != nil && Starting(w.Says.Cause), w.Says == nil && w.State == Live && !w.unanswered() &&
-			w.Phase != "refusing":
-			start++
-		}
-	}
-	return n, start, of
-}
-
-// Verdict returns the report in one line.
-func (r Report) Verdict() string {
-	n, start, of := r.serving()
-	heading := "healthy"
-	switch all := len(r.Summary.Problems); {
-	case all > 0:
-		heading = Plural(int64(all), "problem")
-	case n == 0 && start > 0:
-		heading = "starting"
-	}
-	facts := []string{fmt.Sprintf("%d of %d nodes serve", n, of)}
-	switch {
-	case len(r.Workers) == 0:
-		facts[0] = "no node has registered yet"
-	case n == 0 && r.Source == SourceNodes:
-		facts[0] = "no node says that it serves"
-	case n == 0:
-		facts[0] = "no node serves"
-	case n == 1 && of == 1:
-		facts[0] = "1 node serves"
-	case n == of:
-		facts[0] = fmt.Sprintf("%d nodes serve", n)
-	}
-	if start > 0 {
-		facts = append(facts, fmt.Sprintf("%d starting", start))
-	}
-	if s := r.Sequences; s != nil && s.Count > 0 {
-		facts = append(facts, Plural(int64(s.Count), "sequence"))
-	}
-	if left := r.Summary.ShortestLeaseMs; left != nil && *left > 0 {
-		switch {
-		case slices.ContainsFunc(r.Summary.Problems, func(p Problem) bool { return p.Clients == untilLease }):
-			facts = append(facts, "the first lease expires in "+Brief(*left))
-		case heading == "healthy":
-			facts = append(facts, "ZooKeeper could fail for "+Brief(*left))
-		}
-	}
-	return heading + ": " + strings.Join(facts, ", ")
-}
-
 // FrozenProblem returns the problem of frozen registration, and whether there is one.
 func (r ClusterReport) FrozenProblem() (p Problem, frozen bool) {
 	until := " until " + time.UnixMilli(r.FrozenUntilMs).UTC().Format(time.RFC3339)
@@ -278,19 +206,6 @@ func (w WorkerReport) unanswered() bool { return w.Asked == NoAnswer || w.Asked 
 // FewFree reports whether fewer than 5 % of the workers are free.
 func (s Summary) FewFree() bool { return s.Free*20 < s.Slots }
 
-// Refuses reports whether a live worker's node refuses to serve, with the cause if it is known.
-// The node's own answer counts more than its last report to ZooKeeper.
-func (w WorkerReport) Refuses() (cause node.Cause, refuses bool) {
-	switch {
-	case w.State != Live:
-		return "", false
-	case w.Says == nil:
-		return "", w.Phase == "refusing"
-	}
-	return w.Says.Cause, !w.Says.Ready && !Starting(w.Says.Cause) &&
-		(w.Says.Phase == "refusing" || w.Says.Phase == "serving")
-}
-
 func pick(all []WorkerReport, wanted func(WorkerReport) bool) (found []WorkerReport) {
 	for _, v := range all {
 		if wanted(v) {
@@ -298,21 +213,4 @@ func pick(all []WorkerReport, wanted func(WorkerReport) bool) (found []WorkerRep
 		}
 	}
 	return found
-}
-
-// Whom names one worker, or counts several and lists at most five of them.
-func Whom(workers []WorkerReport) string {
-	var numbers []string
-	for _, w := range workers {
-		numbers = append(numbers, strconv.Itoa(w.Worker))
-	}
-	switch {
-	case len(workers) > 1:
-		return fmt.Sprintf("%d workers (%s)", len(workers), Listed(numbers, len(numbers)))
-	case workers[0].Worker < 0:
-		return "node " + Clean(workers[0].Name)
-	case workers[0].Name != "":
-		return fmt.Sprintf("worker %d (%s)", workers[0].Worker, Clean(workers[0].Name))
-	}
-	return "worker " + numbers[0]
 }

@@ -4,8 +4,6 @@
 package view
 
 import (
-	"cmp"
-	"slices"
 	"strings"
 
 	"github.com/flaked/flaked/internal/core/node"
@@ -162,30 +160,6 @@ func NewAnswer(s node.Snapshot, ids int64) *Answer {
 	}
 	return a
 }
-
-// SaysText returns a node's own state in a few words.
-func (w WorkerReport) SaysText() string {
-	switch {
-	case w.Says == nil:
-		return w.Asked
-	case !w.Says.Ready:
-		return "not ready: " + string(w.Says.Cause)
-	}
-	// Other parts of the report cover clock offsets and freezes.
-	troubles := slices.DeleteFunc(slices.Clone(w.Says.Degraded), func(trouble string) bool {
-		return trouble == node.TroubleOffset || trouble == node.TroubleFrozen
-	})
-	if len(troubles) > 0 {
-		for i, trouble := range troubles {
-			troubles[i] = cmp.Or(shortTroubles[trouble], trouble)
-		}
-		return "ready, but " + strings.Join(troubles, ", ")
-	}
-	return "ready"
-}
-
-// shortTroubles are the words of node.Troubles that do not say by themselves what is missing.
-var shortTroubles = map[string]string{node.TroubleZooKeeper: "no ZooKeeper", node.TroubleDisk: "no writes to disk"}
 
 // LeaseLeft returns how long the worker can still serve without ZooKeeper, in milliseconds, nil if that
 // is not known. It is the node's own answer if there is one: the record counts by ZooKeeper's

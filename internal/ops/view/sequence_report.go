@@ -139,7 +139,9 @@ func RecordedReport(n record.Named, st record.State, now int64) SequenceReport {
 		sections = append(sections, s)
 	}
 	if len(sections) > 0 {
-		d.State, d.Why, d.KnownSections = together(sections)
+		sortWorstFirst(sections)
+		d.State, d.Why = familyState(sections)
+		d.KnownSections = len(sections)
 	}
 	if missing := n.Record.Sections - len(n.Sections); missing > 0 && n.Record.Kind() == record.Family {
 		d.State, d.Why = SeqDamaged, OfSections(missing, n.Record.Sections)+" missing in ZooKeeper"

@@ -3,10 +3,8 @@ package view
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/flaked/flaked/internal/core/seq/record"
 )
@@ -105,57 +103,6 @@ func (d *SequenceReport) Used() float64 { return part(d.taken()) }
 func (d *SequenceReport) UsedText() string { return partText(d.taken()) }
 
 func part(done, all int64) float64 { return min(1, float64(done)/float64(all)) }
-
-// partText returns a part in percent. Only 0 has 0%, and only all has 100%.
-func partText(done, all int64) string {
-	percent := part(done, all) * 100
-	switch {
-	case done == 0:
-		return "0%"
-	case done >= all:
-		return "100%"
-	case percent < 0.1:
-		return "<0.1%"
-	case percent > 99.9:
-		return ">99.9%"
-	}
-	return fmt.Sprintf("%.1f%%", percent)
-}
-
-// RateText returns a number of values or requests a second.
-func RateText(perSecond float64) string {
-	switch {
-	case perSecond == 0:
-		return "0/s"
-	case perSecond < 0.05:
-		return "<0.1/s"
-	case perSecond < 10:
-		return fmt.Sprintf("%.1f/s", perSecond)
-	}
-	return Thousands(fmt.Sprintf("%.0f", math.Round(perSecond))) + "/s"
-}
-
-// usedUpText returns when so many values are used up at this rate, "in about 12 days, 2026-12-11". It gets more exact
-// only as the time gets shorter, so that the text changes seldom. now is Unix ms.
-func usedUpText(left int64, perSecond float64, now int64) string {
-	const minute, hour, day, year = 60, 3600, 24 * 3600, 365 * 24 * 3600
-	seconds := float64(left) / perSecond
-	if seconds >= 100*year {
-		return "in more than 100 years"
-	}
-	ends := time.UnixMilli(now).Add(time.Duration(seconds * float64(time.Second))).UTC()
-	switch {
-	case seconds >= 2*year:
-		return fmt.Sprintf("in about %.0f years, %s", seconds/year, ends.Format("2006"))
-	case seconds >= 2*day:
-		return fmt.Sprintf("in about %.0f days, %s", seconds/day, ends.Format(time.DateOnly))
-	case seconds >= 2*hour:
-		return fmt.Sprintf("in about %.0f hours, %s UTC", seconds/hour, ends.Format("2006-01-02 15:04"))
-	case seconds >= 2*minute:
-		return fmt.Sprintf("in about %.0f minutes, %s UTC", seconds/minute, ends.Format("15:04"))
-	}
-	return "in less than 2 minutes"
-}
 
 // Sequences counts named sequences, and lists those that have a problem.
 type Sequences struct {
@@ -328,12 +275,4 @@ func (q WrongSequence) text(cause string, now int64) string {
 		return q.Name
 	}
 	return q.Name + " (" + why + ")"
-}
-
-// Plural returns a number with thousands separated, and a noun in singular or plural.
-func Plural(n int64, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return Thousands(fmt.Sprint(n)) + " " + noun
 }

@@ -1,13 +1,17 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
+
+	"github.com/flaked/flaked/internal/core/node"
 )
 
 // TimeFormat formats a time in UTC, to the millisecond.
@@ -114,6 +118,46 @@ func OffsetWords(ms, uncertain float64) string {
 	return sign + Size(ms) + " +/- " + Size(uncertain) + way
 }
 
+// Verdict returns the report in one line.
+func (r Report) Verdict() string {
+	n, start, of := r.countServing()
+	heading := "healthy"
+	switch all := len(r.Summary.Problems); {
+	case all > 0:
+		heading = Plural(int64(all), "problem")
+	case n == 0 && start > 0:
+		heading = "starting"
+	}
+	facts := []string{fmt.Sprintf("%d of %d nodes serve", n, of)}
+	switch {
+	case len(r.Workers) == 0:
+		facts[0] = "no node has registered yet"
+	case n == 0 && r.Source == SourceNodes:
+		facts[0] = "no node says that it serves"
+	case n == 0:
+		facts[0] = "no node serves"
+	case n == 1 && of == 1:
+		facts[0] = "1 node serves"
+	case n == of:
+		facts[0] = fmt.Sprintf("%d nodes serve", n)
+	}
+	if start > 0 {
+		facts = append(facts, fmt.Sprintf("%d starting", start))
+	}
+	if s := r.Sequences; s != nil && s.Count > 0 {
+		facts = append(facts, Plural(int64(s.Count), "sequence"))
+	}
+	if left := r.Summary.ShortestLeaseMs; left != nil && *left > 0 {
+		switch {
+		case slices.ContainsFunc(r.Summary.Problems, func(p Problem) bool { return p.Clients == untilLease }):
+			facts = append(facts, "the first lease expires in "+Brief(*left))
+		case heading == "healthy":
+			facts = append(facts, "ZooKeeper could fail for "+Brief(*left))
+		}
+	}
+	return heading + ": " + strings.Join(facts, ", ")
+}
+
 // HeldLine counts the workers in each state.
 func (s Summary) HeldLine() string {
 	return fmt.Sprintf("%d of %d workers held: %d live, %d disconnected, %d stopped; %d releasing, %d "+
@@ -142,6 +186,47 @@ func (r Report) ClocksLine() string {
 	return fmt.Sprintf("%d clocks compared with that of ZooKeeper's leader, furthest off: %s, %s", compared,
 		Whom([]WorkerReport{worst}), worst.OffsetText())
 }
+
+// Whom names one worker, or counts several and lists at most five of them.
+func Whom(workers []WorkerReport) string {
+	var numbers []string
+	for _, w := range workers {
+		numbers = append(numbers, strconv.Itoa(w.Worker))
+	}
+	switch {
+	case len(workers) > 1:
+		return fmt.Sprintf("%d workers (%s)", len(workers), Listed(numbers, len(numbers)))
+	case workers[0].Worker < 0:
+		return "node " + Clean(workers[0].Name)
+	case workers[0].Name != "":
+		return fmt.Sprintf("worker %d (%s)", workers[0].Worker, Clean(workers[0].Name))
+	}
+	return "worker " + numbers[0]
+}
+
+// SaysText returns a node's own state in a few words.
+func (w WorkerReport) SaysText() string {
+	switch {
+	case w.Says == nil:
+		return w.Asked
+	case !w.Says.Ready:
+		return "not ready: " + string(w.Says.Cause)
+	}
+	// Other parts of the report cover clock offsets and freezes.
+	troubles := slices.DeleteFunc(slices.Clone(w.Says.Degraded), func(trouble string) bool {
+		return trouble == node.TroubleOffset || trouble == node.TroubleFrozen
+	})
+	if len(troubles) > 0 {
+		for i, trouble := range troubles {
+			troubles[i] = cmp.Or(shortTroubles[trouble], trouble)
+		}
+		return "ready, but " + strings.Join(troubles, ", ")
+	}
+	return "ready"
+}
+
+// shortTroubles are the words of node.Troubles that do not say by themselves what is missing.
+var shortTroubles = map[string]string{node.TroubleZooKeeper: "no ZooKeeper", node.TroubleDisk: "no writes to disk"}
 
 // Short returns a text of a node or a record for people: without control characters, and not too long.
 func Short(s string) string {
@@ -175,6 +260,107 @@ func WorkersText(workers []int) string {
 		word = "workers "
 	}
 	return word + strings.Join(Spans(workers), ", ")
+}
+
+// Plural returns a number with thousands separated, and a noun in singular or plural.
+func Plural(n int64, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return Thousands(fmt.Sprint(n)) + " " + noun
+}
+
+// OfSections says how many of all sections something is true for.
+func OfSections(some, all int) string {
+	return fmt.Sprintf("%d of %s", some, Plural(int64(all), "section"))
+}
+
+// partText returns a part in percent. Only 0 has 0%, and only all has 100%.
+func partText(done, all int64) string {
+	percent := part(done, all) * 100
+	switch {
+	case done == 0:
+		return "0%"
+	case done >= all:
+		return "100%"
+	case percent < 0.1:
+		return "<0.1%"
+	case percent > 99.9:
+		return ">99.9%"
+	}
+	return fmt.Sprintf("%.1f%%", percent)
+}
+
+// RateText returns a number of values or requests a second.
+func RateText(perSecond float64) string {
+	switch {
+	case perSecond == 0:
+		return "0/s"
+	case perSecond < 0.05:
+		return "<0.1/s"
+	case perSecond < 10:
+		return fmt.Sprintf("%.1f/s", perSecond)
+	}
+	return Thousands(fmt.Sprintf("%.0f", math.Round(perSecond))) + "/s"
+}
+
+// usedUpText returns when so many values are used up at this rate, "in about 12 days, 2026-12-11". It gets more exact
+// only as the time gets shorter, so that the text changes seldom. now is Unix ms.
+func usedUpText(left int64, perSecond float64, now int64) string {
+	const minute, hour, day, year = 60, 3600, 24 * 3600, 365 * 24 * 3600
+	seconds := float64(left) / perSecond
+	if seconds >= 100*year {
+		return "in more than 100 years"
+	}
+	ends := time.UnixMilli(now).Add(time.Duration(seconds * float64(time.Second))).UTC()
+	switch {
+	case seconds >= 2*year:
+		return fmt.Sprintf("in about %.0f years, %s", seconds/year, ends.Format("2006"))
+	case seconds >= 2*day:
+		return fmt.Sprintf("in about %.0f days, %s", seconds/day, ends.Format(time.DateOnly))
+	case seconds >= 2*hour:
+		return fmt.Sprintf("in about %.0f hours, %s UTC", seconds/hour, ends.Format("2006-01-02 15:04"))
+	case seconds >= 2*minute:
+		return fmt.Sprintf("in about %.0f minutes, %s UTC", seconds/minute, ends.Format("15:04"))
+	}
+	return "in less than 2 minutes"
+}
+
+// because returns an error in a few words, like " (connection refused)", for readers who do
+// not know Go. It returns "" for an error that it does not know. The page shows the whole
+// error further below, and the log has it.
+func because(err string) string {
+	for _, words := range []string{
+		"connection refused", "no route to host", "network is unreachable", "no such host", "no space left",
+		"read-only",
+		"permission denied", "operation not permitted", "denied access",
+		"under way for more than 1s", "input/output error",
+	} {
+		if strings.Contains(err, words) {
+			return " (" + words + ")"
+		}
+	}
+	return ""
+}
+
+// amount formats a clock offset in ms, like ": 59m59s slow". It returns "" for nil.
+func amount(ms *float64) string {
+	if ms == nil {
+		return ""
+	}
+	way := " fast"
+	if *ms < 0 {
+		way = " slow"
+	}
+	return ": " + Size(*ms) + way
+}
+
+// about formats a duration in ms, rounded to seconds, so that the text changes seldom.
+func about(ms int64) string {
+	if ms >= 1000 {
+		ms = (ms + 500) / 1000 * 1000
+	}
+	return Brief(ms)
 }
 
 // internals are the texts of Go's own errors, and what people call them.

@@ -145,7 +145,7 @@ func describeSlot(w view.WorkerReport, own ownView, ago time.Duration, stale boo
 		v.Page = pageOf(w.Admin)
 	}
 	if w.State == view.Live {
-		if _, v.Refusing = w.Refuses(); isOwn {
+		if v.Refusing = w.Refuses(); isOwn {
 			v.Refusing, v.Off = !own.Ready, v.Off || own.ClockOff()
 		}
 		// ReportAgeMs is the age at the reading. The time since then does not count: the

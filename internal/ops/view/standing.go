@@ -1,0 +1,87 @@
+package view
+
+// standing says whether a worker's node serves.
+type standing int
+
+const (
+	gone      standing = iota // no node holds the worker, or its node is down
+	unheard                   // a node may serve: it holds the worker, and nobody has heard how it is
+	starts                    // the node does not serve yet, and will soon
+	serves                    // the node serves
+	refuses                   // the node has the worker and must not use it
+	servesNot                 // the node does not serve for another reason: it stops, or it needs ZooKeeper to start
+)
+
+// standing returns whether a worker's node serves, as far as the report shows. The node's own answer counts more than
+// its last report to ZooKeeper.
+func (w WorkerReport) standing() standing {
+	switch says := w.Says; {
+	case says == nil:
+		return w.recordedStanding()
+	case says.Ready:
+		return serves
+	case Starting(says.Cause):
+		return starts
+	case says.Phase == "refusing", says.Phase == "serving":
+		return refuses
+	}
+	return servesNot
+}
+
+// recordedStanding is standing for a node that has not answered.
+func (w WorkerReport) recordedStanding() standing {
+	switch {
+	case w.State == Live && w.Phase == "refusing":
+		return refuses
+	case w.State == Live && w.unanswered(), w.State == Disconnected && !w.unanswered(), w.State == RecordMissing:
+		return unheard
+	case w.State == Live && w.Phase == "serving":
+		return serves
+	case w.State == Live:
+		return starts
+	}
+	return gone
+}
+
+// Refuses reports whether a live worker's node refuses to serve.
+func (w WorkerReport) Refuses() bool { return w.State == Live && w.standing() == refuses }
+
+// mayServe reports whether the worker's node may serve, now or soon.
+func (w WorkerReport) mayServe() bool {
+	s := w.standing()
+	return s == serves || s == starts || s == unheard
+}
+
+// showsRefusal reports whether the report of a worker names a refusal as its problem. If ZooKeeper was not read, the
+// user has named the node, and wants to know of any reason for which it does not serve.
+func (r Report) showsRefusal(w WorkerReport) bool {
+	if r.Source == SourceNodes && w.Says != nil {
+		return w.standing() != serves
+	}
+	return w.Refuses()
+}
+
+// usesLease reports whether a worker's node serves under its lease, or may. Summary.ShortestLeaseMs is of these.
+func (r Report) usesLease(w WorkerReport) bool {
+	if w.State == Live {
+		return !w.Refuses()
+	}
+	return r.Source == SourceNodes && w.standing() == serves
+}
+
+// countServing returns how many nodes serve, how many start, and how many should serve.
+func (r Report) countServing() (n, start, of int) {
+	for _, w := range r.Workers {
+		if w.State != Live && w.State != Disconnected && r.Source != SourceNodes {
+			continue
+		}
+		of++
+		switch w.standing() {
+		case serves:
+			n++
+		case starts:
+			start++
+		}
+	}
+	return n, start, of
+}
