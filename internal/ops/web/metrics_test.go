@@ -58,7 +58,7 @@ func TestFrozenMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	documented := make(map[string]bool)
-	for _, row := range regexp.MustCompile("(?m)^\\| `flaked_[^|]*").FindAllString(read(t, "../../../docs/http.md"), -1) {
+	for _, row := range regexp.MustCompile("(?m)^- `flaked_[^:]*:").FindAllString(read(t, "../../../docs/http.md"), -1) {
 		for _, name := range regexp.MustCompile("flaked_[a-z_]+").FindAllString(row, -1) {
 			documented[name] = true
 		}
