@@ -1,0 +1,122 @@
+package mode
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/record"
+	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/worker"
+)
+
+// Queue is the requests of a sequence that wait, and why the last try to get positions failed.
+type Queue struct {
+	// Waiting are the requests that wait. Who takes some out wakes them when Mu is released: see WakeAll.
+	Waiting []Request
+	// refusal is that of the last try, nil if it has not failed, and refusedAt is the time at which that was noted.
+	// Until noTryUntil no round tries again, and new requests get the refusal at once. Both times are ns of AtMost. See
+	// Refuse.
+	refusal               *record.Refusal
+	refusedAt, noTryUntil int64
+}
+
+// WaitOrRefuse makes a request wait, or refuses it if it has waited for a try that failed.
+func (s *Series) WaitOrRefuse(r Request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
+	if m := s.Mode(); m != nil {
+		if refusal := m.TooMany(r.N); refusal != nil {
+			return to, false, refusal
+		}
+	}
+	since := r.Wait.Since
+	if since == 0 && s.refuses(r, now) || since != 0 && s.refusal != nil && s.refusedAt >= since {
+		return to, false, s.refusal
+	}
+	err := s.Enqueue(r, now, textPatience)
+	return to, err == sequence.ErrPending, err
+}
+
+// TooMany is that of all modes but strict: no block is larger than the burst.
+func (s *Series) TooMany(n int64) *record.Refusal {
+	if most := s.Known().CeilingInForce().Burst(); n > most {
+		return TooMany(most, ", or raise its ceiling")
+	}
+	return nil
+}
+
+// Enqueue makes a request wait, unless it has waited for too long. late says for what.
+func (s *Series) Enqueue(r Request, now int64, late string) error {
+	switch since := r.Wait.Since; {
+	case since == 0:
+		r.Wait.Since = now
+		s.Waits++
+	case now-since >= int64(Patience):
+		return NoBlock(late)
+	}
+	s.Waiting = append(s.Waiting, r)
+	return sequence.ErrPending
+}
+
+// refuses reports whether a new request is refused at once. One with a key may have its value already, although the
+// sequence is exhausted.
+func (q *Queue) refuses(r Request, now int64) bool {
+	return q.refusal != nil && !q.MayTry(now) && (r.Wait.Key == "" || q.refusal.Reason != record.Exhausted)
+}
+
+// Refusal returns why the last try to get positions failed, nil if it did not.
+func (q *Queue) Refusal() *record.Refusal { return q.refusal }
+
+// MayTry reports whether a round may try to get positions: it must not soon after a try that failed.
+func (q *Queue) MayTry(now int64) bool { return now >= q.noTryUntil }
+
+// Refuse sets the refusal for requests that wait, and for new ones until the next try. nil: there is
+// no reason to refuse.
+func (q *Queue) Refuse(r *record.Refusal, now int64) {
+	until := q.noTryUntil
+	if r != nil {
+		until = now + int64(min(cmp.Or(r.RetryAfter, time.Second), time.Second))
+	}
+	q.RefuseUntil(r, now, until)
+}
+
+// RefuseUntil is Refuse with the time until which no round tries, also if there is no reason to refuse.
+func (q *Queue) RefuseUntil(r *record.Refusal, now, until int64) {
+	q.refusal, q.refusedAt, q.noTryUntil = r, now, until
+}
+
+// TakeWaiting takes all requests that wait. Mu is held.
+func (q *Queue) TakeWaiting() []Request {
+	all := q.Waiting
+	q.Waiting = nil
+	return all
+}
+
+// Request is a request for values.
+type Request struct {
+	Wait *sequence.Wait // what is known of it: since when it waits, and its Result
+	N    int64          // so many values
+	// Whole: no other value of the sequence may lie between them.
+	Whole bool
+	Wake  func() // makes the caller ask again
+	Name  []byte // as the client has sent it
+	Lane  int    // in a section of a family
+}
+
+// Result is the sequence.Wait.Result of a request that has waited: the values of Block, or an error.
+type Result struct {
+	Values sequence.Values
+	Block  positions.Block
+	// Again: an earlier request with the same key got the values, too.
+	Again bool
+	Err   error
+}
+
+// Patience is how long a request waits for ZooKeeper.
+const Patience = 5 * time.Second
+
+// WakeAll wakes requests. No mutex of a sequence is held.
+func WakeAll(some []Request) {
+	for _, r := range some {
+		r.Wake()
+	}
+}
