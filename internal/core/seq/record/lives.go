@@ -8,10 +8,6 @@ import (
 	"github.com/flaked/flaked/sequence"
 )
 
-// A template is a record whose name ends with *, such as order:*. It issues no values itself. If a node is
-// asked for an unknown name that a template matches, it creates the sequence with the template's values and
-// settings (S22). Among several templates that match, the one with the longest name counts.
-
 // Fresh returns the record of a sequence that did not exist.
 func Fresh(m sequence.Map, s Settings, st State) Record {
 	return Record{
@@ -24,25 +20,6 @@ func Fresh(m sequence.Map, s Settings, st State) Record {
 func (r Record) WithPeak() Record {
 	r.PeakFrom, r.PeakAt = r.Next+positions.Ceiling(r.HardCeiling).Burst(), r.CreditAt
 	return r
-}
-
-// Create returns the template after it has created a sequence, and the sequence. name is the template's.
-func (r Record) Create(name string, st State) (template, created Record, refusal *Refusal) {
-	switch {
-	//mutant:s15-template by seqsim -> case false:
-	case r.Incarnation != st.Incarnation: // a sequence of this name may be lost, and would begin again (S15)
-		if r.Scatter > 0 {
-			return Record{}, Record{}, frozenScattered(name, r.Highest(0))
-		}
-		return Record{}, Record{}, frozenTemplate(name)
-	//mutant:s22-max-names by internal/core/seq:TestTemplateCreatesNoMoreThanItMay -> case false:
-	case r.Names >= r.MaxNames:
-		return Record{}, Record{}, allCreated(name, r.Names)
-	}
-	created = Fresh(r.Map, r.Settings, st)
-	created.Mode, created.Next, created.Above = r.Mode, r.Next, r.Above
-	r.Names++
-	return r, created.WithPeak(), nil
 }
 
 // A name that was deleted and is created again has another life: a record with an ID, a map and positions of its own.

@@ -6,48 +6,6 @@ import (
 	"github.com/flaked/flaked/internal/core/positions"
 )
 
-// Finding says what a record that was read shows, compared with the one that the node knows.
-type Finding int
-
-const (
-	// Absent: there is no record, and the node knows of none.
-	Absent Finding = iota
-	// Good: the record is the known one or a later one.
-	Good
-	// Lost: ZooKeeper has lost the known record, or a later one.
-	Lost
-	// Later: the cluster has a later incarnation, so a node has noticed that ZooKeeper has lost data.
-	Later
-)
-
-// Compare compares a record that was read after a sync with the one that the node knows. purged is
-// State.Purged, as it was read together with the record. In a later incarnation than that of known, a node may have
-// written Purged from memory. Then the caller must have put back a record that is missing: see series.restore.
-func Compare(found, known *Record, purged int64) Finding {
-	switch {
-	case found == nil && known == nil:
-		return Absent
-	case known == nil:
-		return Good
-	case found == nil && known.Gen <= purged: // every record that was made after a purge has a higher Gen
-		return Absent
-	case found == nil, known.Newer(*found):
-		return Lost
-	//mutant:s12-equal-count-is-good by TestCompare -> case false:
-	case known.Rivals(*found):
-		return Lost
-	}
-	return Good
-}
-
-// IsPurged reports whether a node takes it that the tombstone r, which is missing, was purged: State.Purged, which
-// another name may have raised, allows that, and nothing is lost if it was not. One with a wait comes back in any case,
-// because nodes that are cut off may issue its values. If it was purged, it can be purged again.
-func (r Record) IsPurged(purged int64) bool {
-	//mutant:s18-wait-is-purged by internal/core/seq:TestTombstoneThatWaitsComesBack -> return r.Kind() == Tombstone && r.Gen <= purged
-	return r.Kind() == Tombstone && r.Gen <= purged && r.WaitMs == 0
-}
-
 // savedParts divides the ceiling: while less than this part of a second's positions may be taken, nobody takes a
 // block. Else clients that ask for more than the ceiling make a node write as fast as ZooKeeper answers.
 const savedParts = 10
@@ -144,75 +102,10 @@ func (r Record) Renewed(now int64) Record {
 	return r
 }
 
-// Remainder is the end of a block that a node took from the record with this ID, in this incarnation. The node has
-// issued nothing of it.
-type Remainder struct {
-	ID          string
-	Incarnation int64
-	Block       positions.Block
-}
-
-// ReturnOf returns the record that gives back the rest of the last block that a node took. It is possible only if
-// nobody has taken a block since. Within an incarnation, the next position shows that. Where data were lost since the
-// block was taken, the next skip counts on the credit as it is.
-func (r Record) ReturnOf(rest Remainder, incarnation int64) (after Record, possible bool) {
-	b := rest.Block
-	switch {
-	case r.ID != rest.ID, r.Kind() != Sequence, b.First < r.From, b.Len() <= 0:
-		return Record{}, false
-	case r.Incarnation != incarnation, rest.Incarnation != incarnation:
-		return Record{}, false
-	//mutant:s4-return-below-others by seqsim -> case false:
-	case r.Next != b.End: // a return moves no next value below what others took (S4)
-		return Record{}, false
-	}
-	r.Credit = max(r.Credit, min(r.CeilingInForce().Burst(), r.Credit+b.Len()))
-	r.Next = b.First
-	return r, true
-}
-
 // Raised returns the record with a higher next position.
 func (r Record) Raised(next int64) Record {
 	r.PeakFrom += next - r.Next
 	r.Next = next
-	return r
-}
-
-// PutBack returns the record that a node writes after a loss of data (S8): the newer one of found and known. Its next
-// position is the highest that the node has seen of this sequence. due is false if the record found is the same. found
-// is nil if there is no record.
-//
-// Of two writes with one write count, either one will do if it has the higher next position. If they are of two lives
-// of the name, the one whose values go further comes back. The write count then grows above both.
-func PutBack(found *Record, known Record, highest int64) (next Record, due bool) {
-	//mutant:s8-lower-put-back by TestPutBack -> known = known.Raised(known.Next)
-	known = known.Raised(max(known.Next, highest))
-	if found == nil {
-		return known, true
-	}
-	next, older, rivals := *found, known.Newer(*found), known.Rivals(*found)
-	if older || rivals && found.ID != known.ID && known.HighestIssued() > found.HighestIssued() {
-		next = known
-	}
-	if found.ID == known.ID { // else it is another life of the name, with positions of its own
-		next = next.Raised(max(found.Next, known.Next)).afterHoldsOf(known).afterHoldsOf(*found)
-	}
-	next.Gen = max(found.Gen, known.Gen)
-	return next, older || rivals || next.Next > found.Next || next.EarlierHoldMs > found.EarlierHoldMs ||
-		next.WaitMs > found.WaitMs
-}
-
-// afterHoldsOf returns the record with a purge that waits at least as long as that of known, another record of this
-// life. An operator may have changed an old copy of it, from before its hold was longer.
-func (r Record) afterHoldsOf(known Record) Record {
-	//mutant:s18-shorter-hold-put-back by TestPutBackKeepsTheLongestHold -> return r
-	r.EarlierHoldMs = max(r.EarlierHoldMs, known.EarlierHoldMs)
-	if known.HoldMs > r.LongestHoldMs() {
-		r.EarlierHoldMs = known.HoldMs
-	}
-	if r.Kind() == Tombstone && r.Next > 0 {
-		r.WaitMs = max(r.WaitMs, known.WaitMs, waitAfter(r.LongestHoldMs()))
-	}
 	return r
 }
 
@@ -240,33 +133,3 @@ func (r Record) PlanStrict(incarnation, n, now int64) (Write, *Refusal) {
 // GoesOnAlone reports whether nodes go on with the record after a loss of data. With a strict sequence or a template,
 // only an operator does (S15).
 func (r *Record) GoesOnAlone() bool { return r.Mode != Strict && r.MaxNames == 0 }
-
-// Standing has the facts about the next block that follow from the record of a sequence.
-type Standing struct {
-	// Refusal is the reason for which a node gets no block now. It is empty if the node gets one.
-	Refusal Reason
-	// Skip is the number of positions that the next block leaves out, because they may have
-	// been issued before ZooKeeper lost data. It is 0 if there is a Refusal.
-	Skip int64
-}
-
-// Standing decides for a block of one position as a node does that has just read the state.
-func (r Record) Standing(st State) Standing {
-	var c Write
-	var refusal *Refusal
-	switch {
-	case r.Sections > 0: // its sections have records of their own
-		return Standing{}
-	case r.MaxNames > 0:
-		_, _, refusal = r.Create("", st)
-		c.Block.First = r.Next // a template skips nothing
-	case r.Mode == Strict:
-		c, refusal = r.PlanStrict(st.Incarnation, 1, st.Time)
-	default:
-		c, refusal = r.Plan(st.Incarnation, 1, 1, st.Time)
-	}
-	if refusal != nil {
-		return Standing{Refusal: refusal.Why()}
-	}
-	return Standing{Skip: c.Block.First - r.Next}
-}

@@ -18,40 +18,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
-	"time"
 
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 )
-
-// The paths of the records below the cluster's root.
-const (
-	// StatePath is the record State.
-	StatePath = "/seq"
-	// RecordsDir has the directories of the records of sequences: see BucketPath.
-	RecordsDir = "/seq/s"
-	// ClusterPath is the record of the cluster. Package coordinator keeps it.
-	ClusterPath = "/cluster"
-	// NodesDir has an ephemeral record for each node that may own ordered sequences, with its address as name.
-	NodesDir = "/seq/nodes"
-)
-
-// Path returns the path of a sequence's record. Znode names have no slashes, and names of
-// sequences have no percent signs.
-func Path(name string) string {
-	return BucketPath(name) + "/" + strings.ReplaceAll(name, "/", "%2F")
-}
-
-// NameOf returns the name of the sequence whose record is the child of a bucket.
-func NameOf(child string) string { return strings.ReplaceAll(child, "%2F", "/") }
-
-// BucketPath returns the path of the directory that has a sequence's record, among those of some other names.
-func BucketPath(name string) string {
-	return fmt.Sprintf("%s/%03x", RecordsDir, positions.Bucket(name))
-}
 
 // Kind says what a record stands for.
 type Kind int
@@ -144,39 +115,6 @@ type Record struct {
 	DeletedAt int64 `json:"deleted_at,omitempty"`
 }
 
-// Settings are the parameters that an operator may change while the sequence is in use.
-type Settings struct {
-	// Block is the smallest block that a node takes.
-	Block int64 `json:"block"`
-	// SupplyMs is the time that a block should last: --hold if it is given, and 15 minutes at least.
-	SupplyMs int64 `json:"supply_ms"`
-	// HoldMs is the time for which a node issues without ZooKeeper: see Forever. Of an ordered sequence it is the lease
-	// of the owner, which cannot change.
-	HoldMs int64 `json:"hold_ms"`
-	// Ceiling is the most positions that all nodes together take in a second. HardCeiling is the Ceiling with
-	// which the sequence was created. Ceiling is never above it.
-	Ceiling     int64 `json:"ceiling"`
-	HardCeiling int64 `json:"hard_ceiling"`
-}
-
-// Forever is the longest hold. It never ends, so no clock counts it, and a node goes on with it after a boot of its
-// machine, too. In return the name can never be purged, nor get a mode that rises (S18, S19).
-const Forever = 100 * 365 * 24 * time.Hour
-
-// Endless reports whether the hold is Forever.
-func (s Settings) Endless() bool { return s.Hold() == Forever }
-
-// Hold returns HoldMs as a duration.
-func (s Settings) Hold() time.Duration { return time.Duration(s.HoldMs) * time.Millisecond }
-
-// Supply returns SupplyMs as a duration.
-func (s Settings) Supply() time.Duration { return time.Duration(s.SupplyMs) * time.Millisecond }
-
-// CeilingInForce returns the ceiling in force.
-func (s Settings) CeilingInForce() positions.Ceiling {
-	return positions.Ceiling(min(s.Ceiling, s.HardCeiling))
-}
-
 // LongestHoldMs returns the longest HoldMs that the sequence has ever had.
 func (r Record) LongestHoldMs() int64 { return max(r.HoldMs, r.EarlierHoldMs) }
 
@@ -194,38 +132,6 @@ type Named struct {
 	Written int64
 	// Err is ErrDamaged or ErrUnknownMode if the record cannot be used. Record is empty then.
 	Err error
-}
-
-// A nonce is new for each write. Those of a node begin with its process, and those of operators do not.
-const processEnd = "-"
-
-// NewNonce returns a nonce for a write of this process of a node, "" for one of an operator.
-func NewNonce(process string) string {
-	if process == "" {
-		return store.Nonce()
-	}
-	return process + processEnd + store.Nonce()
-}
-
-// WriterOf returns the process of the node that made the write with this nonce, "" if an operator made it.
-func WriterOf(nonce string) string {
-	process, _, ok := strings.Cut(nonce, processEnd)
-	//mutant:strict-counts-operators by internal/core/seq:TestOperatorIsNoOtherWriter -> if !ok && nonce == "" {
-	if !ok {
-		return ""
-	}
-	return process
-}
-
-// Newer reports whether r was written after other, as far as their incarnations and write counts show.
-func (r Record) Newer(other Record) bool {
-	return r.Incarnation > other.Incarnation || r.Incarnation == other.Incarnation && r.Gen > other.Gen
-}
-
-// Rivals reports whether r and other are two writes with one write count. Each write checks the version of the one
-// before, so ZooKeeper has lost one of the two, and the other followed the record before that.
-func (r Record) Rivals(other Record) bool {
-	return r.Incarnation == other.Incarnation && r.Gen == other.Gen && r.Nonce != other.Nonce
 }
 
 // MaxBytes is the greatest size of a record in bytes.
@@ -277,56 +183,11 @@ func (r Record) usable() bool {
 		(!r.Keyed() || r.MaxNames != 0 || r.KeyCheck != "")
 }
 
-// Check returns an error if the settings are not usable. Its text begins with the setting's name.
-func (s Settings) Check() error {
-	switch {
-	case s.Block < positions.MinBlock || s.Block > positions.MaxBlock:
-		return fmt.Errorf("block must be %d to %d values, not %d", positions.MinBlock, positions.MaxBlock, s.Block)
-	case s.SupplyMs < 1:
-		return errors.New("supply must be 1ms or more")
-	case s.HoldMs < 1:
-		return errors.New("hold must be 1ms or more")
-	//mutant:s18-hold-overflows by TestSettingsCheck -> case false:
-	case s.HoldMs > Forever.Milliseconds(): // a purge adds to it
-		return fmt.Errorf("hold must be %s at most, which is forever", Forever)
-	case s.Ceiling < 1:
-		return fmt.Errorf("ceiling must be 1 or more values a second, not %d", s.Ceiling)
-	case s.Ceiling > s.HardCeiling:
-		return fmt.Errorf("ceiling must be at most the hard ceiling of %d values a second, with which the sequence was "+
-			"created, not %d", s.HardCeiling, s.Ceiling)
-	}
-	return nil
-}
-
-// The bounds of the lease of an owner, and its default.
-const (
-	MinLease     = time.Second
-	MaxLease     = time.Minute
-	DefaultLease = 3 * time.Second
-)
-
 // LostOwner is Record.Owner after a loss of data in which ZooKeeper may have lost an owner.
 const LostOwner = "lost"
 
 // HasOwner reports whether a node owns the sequence, as far as the record shows.
 func (r Record) HasOwner() bool { return r.Owner != "" && r.Owner != LostOwner }
-
-// A family is an ordered sequence for each name that begins with a prefix. Its names have no records. Each belongs to a
-// section, which has one, and which is a series on the nodes: see positions.Place.
-
-// SectionName returns the name of a section of a family. No client can ask for it: names have no *.
-func SectionName(family string, k int) string { return family + strconv.Itoa(k) }
-
-// An operator changes a family and all its sections in one transaction, so that nobody sees a part of a change. The
-// sections of the earlier lives of a family stay as tombstones until it is purged, also where a later life has fewer.
-
-// SectionOf returns the family to which a section's record belongs, and the number of the section. ok is false if the
-// name is not that of a section.
-func SectionOf(name string) (family string, section int, ok bool) {
-	at := strings.IndexByte(name, '*') + 1
-	section, err := strconv.Atoi(name[at:])
-	return name[:at], section, at > 0 && err == nil
-}
 
 // DamagedError is an ErrDamaged or ErrUnknownMode of the record at path.
 type DamagedError struct {

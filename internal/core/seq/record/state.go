@@ -92,25 +92,3 @@ func (s State) Older(other State) bool { return s.Changes < other.Changes || s.T
 
 // MostRaise is the most by which one write raises State.Time. A node counts on from there by as much at most.
 const MostRaise = 15 * time.Second
-
-// PutBackState returns the state that a node writes after a loss of data: what it knows, with the time least. due is
-// false if a node has put back the state in this incarnation, and found lacks nothing. found is nil if there is no
-// state.
-func PutBackState(found *State, known State, incarnation, least int64) (next State, due bool) {
-	next = known
-	next.Time, next.PutIn = max(next.Time, least), incarnation
-	if found == nil {
-		next.Jumped = next.Time
-		return next, true
-	}
-	if found.ToldPutBack() > next.ToldPutBack() {
-		next.PutAt = found.PutAt
-	}
-	if found.Changes > next.Changes {
-		next.Changes, next.Changed, next.ChangedAt = found.Changes, found.Changed, found.ChangedAt
-	}
-	next.Purged, next.Time = max(next.Purged, found.Purged), max(next.Time, found.Time)
-	next.Jumped = next.Time
-	lacks := next.Changes > found.Changes || next.Purged > found.Purged || next.Time > found.Time
-	return next, lacks || found.PutIn < incarnation
-}

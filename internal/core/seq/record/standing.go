@@ -1,0 +1,31 @@
+package record
+
+// Standing has the facts about the next block that follow from the record of a sequence.
+type Standing struct {
+	// Refusal is the reason for which a node gets no block now. It is empty if the node gets one.
+	Refusal Reason
+	// Skip is the number of positions that the next block leaves out, because they may have
+	// been issued before ZooKeeper lost data. It is 0 if there is a Refusal.
+	Skip int64
+}
+
+// Standing decides for a block of one position as a node does that has just read the state.
+func (r Record) Standing(st State) Standing {
+	var c Write
+	var refusal *Refusal
+	switch {
+	case r.Sections > 0: // its sections have records of their own
+		return Standing{}
+	case r.MaxNames > 0:
+		_, _, refusal = r.Create("", st)
+		c.Block.First = r.Next // a template skips nothing
+	case r.Mode == Strict:
+		c, refusal = r.PlanStrict(st.Incarnation, 1, st.Time)
+	default:
+		c, refusal = r.Plan(st.Incarnation, 1, 1, st.Time)
+	}
+	if refusal != nil {
+		return Standing{Refusal: refusal.Why()}
+	}
+	return Standing{Skip: c.Block.First - r.Next}
+}
