@@ -8,7 +8,6 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/positions"
-	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
@@ -325,74 +324,3 @@ func byLane(batch []mode.Request) (all [][]mode.Request) {
 	}
 	return all
 }
-
-// An address is not an identity: another node may listen where the owner did, also one of another cluster. So a request
-// that is passed on names the ownership that must answer it, and the answer the one that did (O10).
-
-// Ask is a request for N values of an ordered sequence that follow each other, which one ownership must answer.
-type Ask struct {
-	Address string // of the node
-	Cluster string // UUID
-	Name    string
-	N       int64
-	Of      sequence.Ownership
-}
-
-// Answer is the first value, and the nonce of the ownership that has issued it.
-type Answer struct {
-	First int64
-	Owner string
-}
-
-var errOtherOwner = errors.New("the answer is of another owner")
-
-// answeredBy reports whether an answer is of the ownership that was asked. A node that was to become the owner has an
-// ownership that nobody knew before.
-func (a Ask) answeredBy(owner string) bool {
-	//mutant:o10-any-answer by internal/core/seq:TestAnswerOfAnotherOwnerIsNotUsed -> return true
-	return owner != "" && (owner == a.Of.Owner || a.Of.Owner == "")
-}
-
-// isAskedFor reports whether this node's ownership is the one that a request was passed on to. If the sequence had no
-// owner, it is any later one.
-func (s *Section) isAskedFor(of *sequence.Ownership) bool {
-	//mutant:o10-any-owner by internal/core/seq:TestPassedRequestNamesTheOwner -> return true
-	return of.Owner == s.lease.owner || of.Owner == "" && of.Term < s.Known().Term
-}
-
-// mayBecome reports whether this node, which owns nothing, may become the owner for a request that was passed on.
-func (s *Section) mayBecome(of *sequence.Ownership) bool {
-	return of.Owner == "" && of.ID == s.Known().ID && of.Term <= s.Known().Term
-}
-
-// NotOwner refuses a request that another node has passed on: this one has not the ownership that it names.
-func NotOwner(name string) *record.Refusal {
-	return record.Refuse(record.NotOwner, 0, "this node is not the owner of %s that the request names. Ask again", name)
-}
-
-// noOwner: address is that of the owner, "" for none, and why what happened there. own: this node has the same address.
-func noOwner(name, address string, own bool, why error) *record.Refusal {
-	if address == "" {
-		return record.Refuse(record.NoOwner, time.Second, "the node that owns %s has no address at which this one can ask it. "+
-			"Advertise one there, or ask that node", name)
-	}
-	switch {
-	case own:
-		why = errOwnAddress
-	case why == nil:
-		why = errSilent
-	}
-	return record.Refuse(record.NoOwner, time.Second, "the node at %s owns %s, and does not answer this one: %s. Retry, or ask "+
-		"that node. If it runs, make it advertise an address that this node reaches, and give this node a token that "+
-		"it accepts",
-		address, name, replies.OneLine(why.Error()))
-}
-
-// unknownOwner: the node at this address was asked for n positions, and may have counted them.
-func unknownOwner(name, address string, n int64) *record.Refusal {
-	return record.Refuse(record.Unknown, time.Second, "the owner of %s at %s has not answered, so values may be missing: %d. "+
-		"Retry, or try another node", name, address, n)
-}
-
-// ErrNotAsked: another node could not be asked, so it has counted nothing.
-var ErrNotAsked = errors.New("it was not asked")

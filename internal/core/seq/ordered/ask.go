@@ -1,0 +1,49 @@
+package ordered
+
+import (
+	"errors"
+
+	"github.com/flaked/flaked/sequence"
+)
+
+// An address is not an identity: another node may listen where the owner did, also one of another cluster. So a request
+// that is passed on names the ownership that must answer it, and the answer the one that did (O10).
+
+// Ask is a request for N values of an ordered sequence that follow each other, which one ownership must answer.
+type Ask struct {
+	Address string // of the node
+	Cluster string // UUID
+	Name    string
+	N       int64
+	Of      sequence.Ownership
+}
+
+// Answer is the first value, and the nonce of the ownership that has issued it.
+type Answer struct {
+	First int64
+	Owner string
+}
+
+var errOtherOwner = errors.New("the answer is of another owner")
+
+// answeredBy reports whether an answer is of the ownership that was asked. A node that was to become the owner has an
+// ownership that nobody knew before.
+func (a Ask) answeredBy(owner string) bool {
+	//mutant:o10-any-answer by internal/core/seq:TestAnswerOfAnotherOwnerIsNotUsed -> return true
+	return owner != "" && (owner == a.Of.Owner || a.Of.Owner == "")
+}
+
+// isAskedFor reports whether this node's ownership is the one that a request was passed on to. If the sequence had no
+// owner, it is any later one.
+func (s *Section) isAskedFor(of *sequence.Ownership) bool {
+	//mutant:o10-any-owner by internal/core/seq:TestPassedRequestNamesTheOwner -> return true
+	return of.Owner == s.lease.owner || of.Owner == "" && of.Term < s.Known().Term
+}
+
+// mayBecome reports whether this node, which owns nothing, may become the owner for a request that was passed on.
+func (s *Section) mayBecome(of *sequence.Ownership) bool {
+	return of.Owner == "" && of.ID == s.Known().ID && of.Term <= s.Known().Term
+}
+
+// ErrNotAsked: another node could not be asked, so it has counted nothing.
+var ErrNotAsked = errors.New("it was not asked")

@@ -1,0 +1,86 @@
+package ordered
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"slices"
+
+	"github.com/flaked/flaked/internal/core/seq/record"
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// The nodes that may own sections are listed in ZooKeeper, each with an ephemeral record that is named after its
+// address. Rendezvous hashing gives each section a place among them: the node that is asked first when nobody owns the
+// section. It has no part in safety.
+
+// place returns the address of the node that should own a section: this one if there is no other.
+func (n *Node) place(section string) string {
+	nodes := n.nodes.Load()
+	if nodes == nil || len(*nodes) == 0 {
+		return n.own
+	}
+	return Place(*nodes, section)
+}
+
+// Place returns the address, of those that are listed, of the node that should own a section. "": there is none.
+func Place(addresses []string, section string) (best string) {
+	var most uint64
+	for _, address := range addresses {
+		h := fnv.New64a()
+		h.Write([]byte(address + " " + section)) // never fails
+		// The last bytes of the section change only the lower bits, which must count, too.
+		if w := h.Sum64() * 0x9E3779B97F4A7C15; best == "" || w^w>>29 > most {
+			best, most = address, w^w>>29
+		}
+	}
+	return best
+}
+
+// movesAtOnce is the number of sections that a node gives away at each heartbeat, because they have their place at
+// another node.
+const movesAtOnce = 8
+
+// Others reports whether another node may own sections.
+func (n *Node) Others() bool {
+	nodes := n.nodes.Load()
+	return nodes != nil && slices.ContainsFunc(*nodes, func(a string) bool { return a != n.own })
+}
+
+// takeMove reports whether this node should give a section away now, because the section has its place at another one.
+// That uses up one of movesAtOnce.
+func (n *Node) takeMove(section string) bool {
+	return n.Others() && n.place(section) != n.own && n.movable.Add(-1) >= 0
+}
+
+// KeepListed reads the list of the nodes that may own sections, and keeps this node on it while it may.
+func (n *Node) KeepListed(ctx context.Context, st store.Store, may func() bool) error {
+	if !n.inUse.Load() || n.Pass == nil {
+		return nil
+	}
+	nodes, err := st.Children(ctx, record.NodesDir)
+	if err != nil && !errors.Is(err, store.ErrNoNode) {
+		return err
+	}
+	n.movable.Store(movesAtOnce)
+	listed, stays := slices.Contains(nodes, n.own), n.own != "" && !n.leaving.Load() && may()
+	switch {
+	case stays && !listed:
+		if err := st.EnsureRoot(ctx, record.StatePath, record.NodesDir); err != nil {
+			return err
+		}
+		_, err := st.Create(ctx, record.NodesDir+"/"+n.own, nil, store.Ephemeral)
+		if err != nil && !errors.Is(err, store.ErrExists) {
+			return err
+		}
+		nodes = append(nodes, n.own)
+	case !stays && listed:
+		err := st.Delete(ctx, record.NodesDir+"/"+n.own, store.AnyVersion)
+		if err != nil && !errors.Is(err, store.ErrNoNode) {
+			return err
+		}
+		nodes = slices.DeleteFunc(nodes, func(a string) bool { return a == n.own })
+	}
+	n.nodes.Store(&nodes)
+	return nil
+}
