@@ -267,3 +267,18 @@ func checksum(body []byte, before uint32) uint32 {
 	//mutant:s30-stale-frame by TestFramesOfADeletedFileDoNotCount -> return crc32.ChecksumIEEE(body)
 	return crc32.Update(before, crc32.IEEETable, body)
 }
+
+// Dir is the state directory. *localcache.Dir implements it.
+type Dir interface {
+	// ReadFile returns fs.ErrNotExist if there is no such file.
+	ReadFile(name string) ([]byte, error)
+	// Replace and Remove are durable when they return nil. Each has one call at a time for each name. write writes the
+	// new content of the file.
+	Replace(name string, write func(to io.WriterAt) error) error
+	Remove(name string) error
+	// WriteAt writes into a file that exists. It is durable if sync is set.
+	WriteAt(name string, data []byte, at int64, sync bool) error
+}
+
+// The files of sequences in the state directory: see Witness and journal.
+const witnessName, journalName = "sequences.cache", "sequences.journal"

@@ -112,14 +112,3 @@ func (f *family) series(k int) *series { return f.sections[k].Load() }
 
 // note notes the sequence that a section is.
 func (f *family) note(k int, s *series) { f.sections[k].Store(s) }
-
-// section returns the series of the section of a name, and the name's lane in it.
-func (c *catalog) section(f *family, name []byte) (s *series, lane int) {
-	k, lane := f.place(name)
-	if s = f.series(k); s != nil && !s.forgotten.Load() {
-		return s, lane
-	}
-	s = c.named(f.section(k))
-	f.note(k, s)
-	return s, lane
-}

@@ -29,8 +29,6 @@ import (
 	"cmp"
 	"context"
 	"math/rand/v2"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -38,7 +36,6 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/limits"
-	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/pulse"
 	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/ordered"
@@ -48,61 +45,6 @@ import (
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
-
-// Tenure is the holding of a worker by the node. An Issuer takes positions only while the node has one.
-type Tenure interface {
-	// Slot returns what each write that takes positions in a session must check, and how long the node must wait
-	// before it takes any.
-	Slot(session int64) Slot
-	// Cluster returns the cluster that the node has joined, and false while the node holds no worker.
-	Cluster() (ClusterInfo, bool)
-	// Leaves reports whether the node gives its worker up when it stops, so that no later process goes on with it.
-	Leaves() bool
-	// ReportLoss says that ZooKeeper has lost data: found says what shows it. Unless the incarnation of the cluster
-	// is above known already, the node raises it. Then it wakes the Issuer. ReportLoss must not block.
-	ReportLoss(known int64, found string)
-}
-
-// Slot is the record of the node's worker.
-type Slot struct {
-	// Path is that of the record, "" if the node holds no worker. Version is its version at the last heartbeat that
-	// ZooKeeper acknowledged.
-	Path    string
-	Version int32
-	// Incarnation is that of /cluster as the node had read it before that heartbeat.
-	Incarnation int64
-	// Wait is the time until the node may take positions: until its worker is confirmed, and coordinator.Chain is long
-	// enough. 0: now. An owner may renew its lease before: see allows.
-	Wait time.Duration
-}
-
-// check returns the operation without which no positions are taken. It fails if ZooKeeper's data is older than the
-// node's last heartbeat.
-func (s Slot) check() store.Op { return store.CheckOp{Path: s.Path, Version: s.Version} }
-
-//mutant:s11-no-wait-after-a-gap -> func (s Slot) mayTake() bool { return s.Path != "" }
-func (s Slot) mayTake() bool { return s.Path != "" && s.Wait == 0 }
-
-// allows reports whether the node may make a write now. An owner may renew its lease before it may take positions, if
-// that changes nothing else (O7).
-func (s Slot) allows(w mode.Write) bool {
-	//mutant:o7-takes-unconfirmed -> return s.mayTake() || s.Path != "" && w.Renews
-	return s.mayTake() || s.Path != "" && w.Renews && w.Block.Len() == 0 && w.Record.Owner != ""
-}
-
-// ClusterInfo has the facts about a cluster that sequences need.
-type ClusterInfo struct {
-	UUID string
-	// ConfirmTime is the time in which a node that holds a worker notices that ZooKeeper has lost data.
-	ConfirmTime time.Duration
-	// Nodes is the number of nodes of the cluster that are connected, as far as the node knows.
-	Nodes int
-	// Self is the identity of the node. Resumed: this process has resumed the worker of its state directory, where it
-	// found Journal as the last count of the journal.
-	Self    string
-	Resumed bool
-	Journal uint64
-}
 
 // Config has the dependencies of an Issuer. Store, Tenure and Elapsed are required.
 type Config struct {
@@ -271,171 +213,4 @@ func (i *Issuer) refuseAll(r *record.Refusal) {
 			}
 		})
 	}
-}
-
-// catalog is the sequences that a node knows. Any goroutine may call it.
-type catalog struct {
-	mu     sync.RWMutex
-	byName map[string]*series
-	all    []*series   // in the order in which the node learned of them
-	gone   mode.Totals // of the series that were removed
-	// last is the series that serving has found last, nil for none. It is in byName.
-	last atomic.Pointer[series]
-	// lookups are those of unknown names. now is Issuer.now.
-	lookups lookups
-	now     func() int64
-	*shares // of all series
-}
-
-// serving returns the series that serves requests for a name, of which the node may not have heard before, and the
-// name's lane there. Only the name of a family has one.
-func (c *catalog) serving(name []byte) (s *series, lane int, err error) {
-	if f := c.families.of(name); f != nil {
-		if err := sequence.CheckName(name); err != nil {
-			return nil, 0, &record.Refusal{Reason: record.NoSequence, Text: err.Error()}
-		}
-		s, lane = c.section(f, name)
-		return s, lane, nil
-	}
-	if s := c.last.Load(); s != nil && s.Name == string(name) {
-		return s, 0, nil
-	}
-	c.mu.RLock()
-	// The catalog has templates, too, which give no values.
-	if s = c.byName[string(name)]; s != nil && !positions.IsTemplate(s.Name) {
-		c.last.Store(s) // remove cannot run meanwhile
-		c.mu.RUnlock()
-		return s, 0, nil
-	}
-	c.mu.RUnlock()
-	if err := sequence.CheckName(string(name)); err != nil {
-		return nil, 0, &record.Refusal{Reason: record.NoSequence, Text: err.Error()}
-	}
-	if !c.lookups.allow(c.now()) {
-		return nil, 0, tooManyNames()
-	}
-	return c.named(string(name)), 0, nil
-}
-
-// find returns the series of a name, nil if the node does not know it.
-func (c *catalog) find(name string) *series {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.byName[name]
-}
-
-// named returns the series of a name. It makes one if there is none.
-func (c *catalog) named(name string) *series {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s := c.byName[name]
-	if s == nil {
-		s = &series{shares: c.shares, recordReadAt: longAgoNs, foundAbsentAt: longAgoNs}
-		s.Series = mode.Series{Name: name, Trace: c.trace, Sequence: s}
-		if c.byName == nil {
-			c.byName = make(map[string]*series)
-		}
-		c.byName[name] = s
-		c.all = append(c.all, s)
-	}
-	return s
-}
-
-// counted returns all series, and what those did that were removed. Each series is in one of them: a counter that had
-// one twice would fall afterwards. The caller must not change the list.
-func (c *catalog) counted() ([]*series, mode.Totals) {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.all[:len(c.all):len(c.all)], c.gone
-}
-
-// list returns all series. The caller must not change it.
-func (c *catalog) list() []*series {
-	all, _ := c.counted()
-	return all
-}
-
-// remove removes the series of which dies returns true.
-func (c *catalog) remove(dies func(*series) bool) {
-	dead, did := make(map[*series]bool), mode.Totals{}
-	for _, s := range c.list() {
-		if dies(s) {
-			dead[s] = true
-			s.Mu.Lock() // not under mu of the catalog: no goroutine holds both
-			did.Add(s.Totals)
-			s.Mu.Unlock()
-		}
-	}
-	if len(dead) == 0 {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for s := range dead {
-		delete(c.byName, s.Name)
-	}
-	c.last.Store(nil)
-	c.gone.Add(did)
-	c.all = slices.DeleteFunc(slices.Clone(c.all), func(s *series) bool { return dead[s] })
-}
-
-// mark notes that the records of these names must be read. It makes a series for each, so that the node knows the
-// record if ZooKeeper loses it.
-func (c *catalog) mark(names []string) {
-	for _, name := range names {
-		c.named(name).mark(true)
-	}
-}
-
-// markAll notes that all records that the node knows must be read.
-func (c *catalog) markAll() {
-	for _, s := range c.list() {
-		s.mark(false)
-	}
-}
-
-// goOnAlone lets the node issue what an earlier process held, because ZooKeeper cannot be asked.
-func (c *catalog) goOnAlone() {
-	for _, s := range c.list() {
-		s.Mu.Lock()
-		if m := s.stocked(); m != nil {
-			m.unread = false
-		}
-		s.Mu.Unlock()
-	}
-}
-
-// flaps reports whether a section was lost twice in a minute (O9).
-func (c *catalog) flaps(now int64) bool {
-	for _, s := range c.list() {
-		s.Mu.Lock()
-		m, ok := s.mode.(*ordered.Section)
-		flaps := ok && m.Flaps(now)
-		s.Mu.Unlock()
-		if flaps {
-			return true
-		}
-	}
-	return false
-}
-
-// maxLookups is the number of unknown names that a node looks up in ZooKeeper in a second.
-const maxLookups = 100
-
-// lookups bounds how many unknown names a node looks up in ZooKeeper in a second.
-type lookups struct {
-	mu    sync.Mutex
-	since int64 // start of the present second, ns of AtMost
-	done  int
-}
-
-// allow reports whether one more name may be looked up in this second.
-func (l *lookups) allow(now int64) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if now-l.since >= int64(time.Second) {
-		l.since, l.done = now, 0
-	}
-	l.done++
-	return l.done <= maxLookups
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/core/seq/record"
-	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -137,44 +136,6 @@ func (s *series) owned() *ordered.Section {
 	return nil
 }
 
-// window counts the positions that a node issues, to know their rate. It begins with the first block, and begins
-// anew with a block that is taken more than windowTime later.
-type window struct {
-	// beganAt is the time at which the window began, in ns of AtMost, 0 for no window. issued is the number of
-	// positions that were issued before.
-	beganAt, issued int64
-	// before is the rate in the window before, negative if there was none.
-	before float64
-}
-
-const windowTime = time.Minute
-
-// rate returns the number of positions issued in a second, over the last windowTime or longer. issued is the number
-// of all positions that were issued until now.
-func (w window) rate(issued, now int64) float64 {
-	if w.beganAt == 0 {
-		return 0
-	}
-	n, elapsed := float64(issued-w.issued), time.Duration(now-w.beganAt)
-	switch {
-	case elapsed >= windowTime:
-		return n / elapsed.Seconds()
-	case w.before < 0:
-		return n / windowTime.Seconds() // a burst of some seconds does not tell what comes
-	}
-	return (n + w.before*(windowTime-elapsed).Seconds()) / windowTime.Seconds()
-}
-
-// roll begins the next window if it is time.
-func (w *window) roll(issued, now int64) {
-	switch {
-	case w.beganAt == 0:
-		*w = window{now, issued, -1}
-	case time.Duration(now-w.beganAt) >= windowTime:
-		*w = window{now, issued, w.rate(issued, now)}
-	}
-}
-
 // concerns reports whether a request that was passed on is about this life of the name.
 func (s *series) concerns(of *sequence.Ownership) bool {
 	//mutant:o10-any-life by TestPassedRequestNamesTheLifeOfTheName -> return true
@@ -187,57 +148,4 @@ func (s *series) traceBlock(w mode.Write) {
 		s.Trace.Step("block", "name", s.Name, "id", w.Record.ID, "inc", w.Record.Incarnation,
 			"first", w.Block.First, "end", w.Block.End, "nonce", w.Record.Nonce)
 	}
-}
-
-func noSequence(name string) *record.Refusal {
-	return record.Refuse(record.NoSequence, 0, "there is no sequence %s. Create it first", name)
-}
-
-func noRange(name string) *record.Refusal {
-	return record.Refuse(record.WrongMode, 0,
-		"the values of %s are salted or scattered, so no range of them exists. Use NEXT with a count", name)
-}
-
-func tooManyNames() *record.Refusal {
-	return record.Refuse(record.TooManyNames, time.Second, "too many unknown sequences are asked for. Retry later")
-}
-
-// The texts of noBlock say why the node has no positions.
-const (
-	textUnreachable = "this node holds no values of the sequence, and ZooKeeper cannot be reached. " +
-		"Retry, or try another node"
-	textQuota = "this node holds no values of the sequence, and ZooKeeper gives none, because a quota is reached. " +
-		"Raise the quota"
-	textHold = "ZooKeeper has not been reached since the machine booted, or for longer than this sequence allows. " +
-		"Retry when it is back"
-	textDisk = "the state directory of this node does not answer in time. Retry, or try another node"
-)
-
-// noBlockAfter is the refusal of requests that wait when ZooKeeper has failed with err.
-func noBlockAfter(err error) *record.Refusal {
-	if errors.Is(err, store.ErrQuota) {
-		return mode.NoBlock(textQuota)
-	}
-	return mode.NoBlock(textUnreachable)
-}
-
-// unknown: n positions may have been taken for requests that nobody can answer any more.
-func unknown(n int64, name string) *record.Refusal {
-	return record.Refuse(record.Unknown, time.Second,
-		"ZooKeeper has not answered in time, so values of %s may be missing: %d. Retry, or try another node", name, n)
-}
-
-func lostKey(name string) *record.Refusal {
-	return record.Refuse(record.Frozen, 0, "the key of sequence %s is missing in ZooKeeper, and this node does not know it. "+
-		"Start a node that does, or delete the sequence and create it again", name)
-}
-
-func damaged(name, path string) *record.Refusal {
-	return record.Refuse(record.Frozen, 0, "sequence %s needs a record in ZooKeeper that is damaged. Restore or remove it: %s",
-		name, path)
-}
-
-func unknownMode(name, path string) *record.Refusal {
-	return record.Refuse(record.Frozen, 0, "sequence %s needs a record of a mode that this node does not know: %s. "+
-		"Ask another node, or upgrade this one", name, path)
 }

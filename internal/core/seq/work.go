@@ -135,43 +135,6 @@ func (sn snapshot) readMore(ctx context.Context, v *view, w wants) error {
 	return nil
 }
 
-// readTemplates reads the records of these names, the longest first, and notes in v the template that may create the
-// sequence. The first name counts that is a template or a family, or was a family.
-func (sn snapshot) readTemplates(ctx context.Context, v *view, names []string) error {
-	paths, before := make([]string, len(names)), make([]*record.Record, len(names))
-	for k, name := range names {
-		paths[k] = record.Path(name)
-		if t := sn.issuer.series.find(name); t != nil {
-			t.Mu.Lock()
-			before[k] = t.known
-			t.Mu.Unlock()
-		}
-	}
-	found, err := sn.issuer.cfg.Store.GetAll(ctx, paths...)
-	if err != nil {
-		return err
-	}
-	for k, name := range names {
-		if !found[k].Found {
-			continue
-		}
-		if r, err := record.Parse(found[k].Data); err != nil {
-			return record.DamagedAt(record.Path(name), err)
-		} else if r.Kind() == record.Family { // the requests that wait find it when they look again
-			sn.issuer.families.know(name, &r)
-			sn.issuer.series.named(name).mark(true)
-			return nil
-			//mutant:s22-name-of-a-deleted-family by TestTemplateCreatesNoNameOfADeletedFamily -> } else if false {
-		} else if r.Sections > 0 { // a family that was deleted has issued values of this name
-			return nil
-		} else if r.Kind() == record.Template {
-			v.template = &template{sn.issuer.series.named(name), r, found[k].Stat.Version, before[k]}
-			return nil
-		}
-	}
-	return nil
-}
-
 // pauseSeries lets a round that comes a little later try again.
 func (sn snapshot) pauseSeries(s *series) {
 	s.Mu.Lock()

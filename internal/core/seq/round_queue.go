@@ -1,0 +1,148 @@
+package seq
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.uber.org/atomic"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/mode"
+	"github.com/flaked/flaked/internal/core/seq/record"
+)
+
+// longestRound is the greatest agenda.roundTime. So requests that wait are woken in time.
+const longestRound = mode.Patience / 2
+
+// workAll works on each series that needs it, several at a time, and reports a loss of data. It ends early if
+// the time is over, if ZooKeeper fails, or if it has lost data. The next round goes on. complete is false then.
+func (rs *Rounds) workAll(ctx context.Context, due []*series) (complete bool, err error) {
+	var group errgroup.Group
+	var lost atomic.Pointer[lostError]
+	var early atomic.Bool
+	sn, began, most := rs.follower.snapshot(), rs.issuer.now(), int64(rs.agenda.roundTime)
+	work := func(s *series) error {
+		if early.Load() || rs.issuer.now()-began >= most {
+			early.Store(true)
+			s.wakeWaiting() // the requests see whether they have waited too long
+			return nil
+		}
+		err := sn.work(ctx, s)
+		var sign *lostError
+		switch {
+		case errors.As(err, &sign):
+			lost.CompareAndSwap(nil, sign)
+			s.change(func() { s.Refuse(mode.Confirming(time.Second), rs.issuer.now()) })
+			err = nil
+		case errors.Is(err, record.ErrDamaged), errors.Is(err, record.ErrUnknownMode):
+			sn.unusable(s, err)
+			return nil
+		case errors.As(err, new(noRoomError)): // what others need may be allowed
+			sn.overQuota(s, err)
+			return nil
+		case err == nil:
+			return nil
+		}
+		early.Store(true)
+		return err
+	}
+	// Families come first: their sections may have other names than in the life that the node knows (S36).
+	for _, first := range []bool{true, false} {
+		q := &queue{rs: rs, sections: !first}
+		for _, s := range due {
+			//mutant:s36-sections-first by TestFamilyIsReadBeforeItsSections -> if first != positions.IsTemplate("") {
+			if positions.IsTemplate(s.Name) == first {
+				q.left = append(q.left, s)
+			}
+		}
+		for range min(rs.issuer.cfg.Parallel, len(q.left)) {
+			group.Go(func() (failed error) {
+				for s := q.next(); s != nil; s = q.next() {
+					failed = cmp.Or(failed, work(s))
+				}
+				return failed
+			})
+		}
+		err = group.Wait()
+	}
+	rs.agenda.unfinished = early.Load()
+	rs.noteWorked(lost.Load(), err)
+	return !rs.agenda.unfinished, err
+}
+
+// noteWorked notes how the work on series has ended, and which sign of a loss of data was found, nil for none.
+func (rs *Rounds) noteWorked(sign *lostError, failed error) {
+	if sign != nil {
+		rs.follower.current = false // the next round reads /cluster and /seq first
+	}
+	switch {
+	case sign != nil && !sign.later:
+		rs.follower.report(sign.reason) // Tenure.ReportLoss wakes the Issuer
+	case sign != nil, rs.agenda.unfinished && failed == nil:
+		rs.issuer.Wake()
+	}
+}
+
+// queue has the series that a round has yet to work on. Several goroutines take them out.
+type queue struct {
+	rs *Rounds
+	// sections: families were read, so names for which requests come during the round may come first.
+	sections bool
+
+	mu            sync.Mutex // guards these, and the agenda
+	left, awaited []*series
+}
+
+// next returns the series that comes next, nil for none. Those come first for which requests have come since the round
+// began: with 100,000 series that must be read after a start, they would wait for seconds.
+func (q *queue) next() *series {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	for len(q.left) > 0 || len(q.awaited) > 0 {
+		if q.sections {
+			q.awaited = append(q.awaited, q.rs.popAwaited()...)
+		}
+		from := &q.left
+		if len(q.awaited) > 0 {
+			from = &q.awaited
+		}
+		s := (*from)[0]
+		if *from = (*from)[1:]; s.workedIn != q.rs.agenda.round {
+			s.workedIn = q.rs.agenda.round
+			return s
+		}
+	}
+	return nil
+}
+
+// popAwaited returns the series for which requests have come, and which this round has not come to. The next round
+// looks at the others whose alarms have rung.
+func (rs *Rounds) popAwaited() (awaited []*series) {
+	select {
+	case <-rs.issuer.alarms.woken:
+		rs.agenda.woken = true
+	default:
+		return nil
+	}
+	sit := rs.follower.snapshot().situation(rs.issuer.cfg.Elapsed.Now())
+	for _, s := range rs.issuer.alarms.rings(rs.issuer.now()) {
+		if s.workedIn != rs.agenda.round && s.urgency(sit) == mode.Awaited {
+			awaited = append(awaited, s)
+		} else {
+			rs.agenda.note([]*series{s})
+		}
+	}
+	return awaited
+}
+
+// lostError: what was read shows that ZooKeeper has lost data. later: another node has noticed that already.
+type lostError struct {
+	reason string
+	later  bool
+}
+
+func (e *lostError) Error() string { return e.reason }
