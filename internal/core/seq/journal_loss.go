@@ -17,7 +17,7 @@ import (
 // nodes have taken.
 
 // putAboveJournal returns the step that puts the record above the blocks in the journal, if ZooKeeper has lost them. It
-// returns a *lostError if nobody has noticed that loss. If the node knows the record better, series.restore comes
+// returns a *lostError if nobody has noticed that loss. If the node knows the record better, series.putBack comes
 // first. Mu is held.
 func (s *series) putAboveJournal(v view, nonce, by string) (step, error) {
 	h := s.journaled
@@ -30,7 +30,7 @@ func (s *series) putAboveJournal(v view, nonce, by string) (step, error) {
 		return step{}, &lostError{reason: "the record of sequence " + s.Name + " is older than the journal"}
 	}
 	r := v.Record.Raised(h.Last.End).Written(nonce, by)
-	return step{kind: restoreStep, ops: record.SetOps(s.Name, r, v.Stat.Version), done: func(log hclog.Logger) {
+	return step{kind: putBackStep, ops: record.SetOps(s.Name, r, v.Stat.Version), done: func(log hclog.Logger) {
 		log.Warn("ZooKeeper has lost blocks of a sequence that are in this node's journal. This node has put the next "+
 			"position above them", "sequence", s.Name, "next_position", r.Next)
 	}}, nil

@@ -11,21 +11,21 @@ import (
 // A node that sees a later incarnation puts back what it knows better (S8), before it takes positions. No
 // skip covers changes of operators, so those who know them come first.
 
-// restores reports whether the record was read first in a later incarnation than before, so that the node puts back
+// putsBack reports whether the record was read first in a later incarnation than before, so that the node puts back
 // what it knows better. Mu is held.
-func (s *series) restores(v view) bool {
+func (s *series) putsBack(v view) bool {
 	return v.Incarnation() > s.incarnation && s.known != nil && (v.Record != nil || !s.known.IsPurged(v.State.Purged))
 }
 
-// restore returns the step that puts back the record, its map key or its request keys, if ZooKeeper has lost them
+// putBack returns the step that puts back the record, its map key or its request keys, if ZooKeeper has lost them
 // and the node knows them. A record and its map key are put back in one write, so that no record is without it. Mu is
 // held.
-func (s *series) restore(v view, sit mode.Situation) step {
+func (s *series) putBack(v view, sit mode.Situation) step {
 	r, ops := v.Record, []store.Op(nil)
-	if s.restores(v) {
+	if s.putsBack(v) {
 		switch next, due := record.PutBack(v.Record, *s.known, s.highest); {
 		case !due:
-			ops = s.restoreRequestKeys(v)
+			ops = s.putBackRequestKeys(v)
 		case v.Record == nil:
 			next.Gen = max(next.Gen, v.State.Purged)
 			r = new(next.Written(sit.Nonce, sit.By))
@@ -42,7 +42,7 @@ func (s *series) restore(v view, sit mode.Situation) step {
 	if ops = append(ops, key...); len(ops) == 0 {
 		return step{}
 	}
-	st := step{kind: restoreStep, ops: ops, dirs: r.Dirs(s.Name)}
+	st := step{kind: putBackStep, ops: ops, dirs: r.Dirs(s.Name)}
 	if r.Mode.HasRequestKeys() {
 		st.dirs = append(st.dirs, record.RequestKeysDir)
 	}
@@ -57,9 +57,9 @@ func (s *series) restore(v view, sit mode.Situation) step {
 	return st
 }
 
-// restoreRequestKeys returns the operations that put back the request keys that ZooKeeper has lost. The strict sequence
+// putBackRequestKeys returns the operations that put back the request keys that ZooKeeper has lost. The strict sequence
 // itself goes on only when an operator says where.
-func (s *series) restoreRequestKeys(v view) []store.Op {
+func (s *series) putBackRequestKeys(v view) []store.Op {
 	if v.RequestKeys == nil || s.known.ID != v.Record.ID || v.Record.Kind() == record.Tombstone {
 		return nil
 	}

@@ -39,7 +39,7 @@ type stepKind int
 
 const (
 	noStep      stepKind = iota
-	restoreStep          // puts back what ZooKeeper has lost
+	putBackStep          // puts back what ZooKeeper has lost
 	createStep           // creates a sequence by its template
 	takeStep             // takes positions, renews the record, or gives positions back
 )
@@ -68,7 +68,7 @@ type wants struct {
 func (s *series) wants(v view, now int64) (w wants) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	r, lost := v.Record, s.restores(v)
+	r, lost := v.Record, s.putsBack(v)
 	if lost && (r == nil || s.known.Newer(*r)) {
 		r = s.known // it is put back
 	}
@@ -179,7 +179,7 @@ var errReadBefore = errors.New("read before it was written")
 // the read was sent. A record that is older than known shows a loss only if it is older than before, too. Otherwise the
 // node has learned known since, from a write of this round.
 func (s *series) owed(v view, sit mode.Situation) (st step, refusal *record.Refusal, err error) {
-	if st := s.restore(v, sit); st.kind != noStep {
+	if st := s.putBack(v, sit); st.kind != noStep {
 		return st, nil, nil
 	}
 	if st, err := s.putAboveJournal(v, sit.Nonce, sit.By); err != nil || st.kind != noStep {

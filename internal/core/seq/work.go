@@ -227,7 +227,7 @@ func (sn snapshot) commit(ctx context.Context, s *series, v view, st step) (agai
 	begun, ops, slot := sn.issuer.now(), v.Checks(), sn.issuer.cfg.Tenure.Slot(sn.session)
 	// A transaction that takes positions needs four records unchanged (S10): two that v.Checks names, the
 	// node's slot, and the sequence's own record, which st.ops write at the version that was read.
-	if st.kind != restoreStep {
+	if st.kind != putBackStep {
 		//mutant:s10-slot by TestTakingNeedsTheSlotUnchanged ->
 		ops = append(ops, slot.check())
 		if !slot.allows(st.Write) {
@@ -239,7 +239,7 @@ func (sn snapshot) commit(ctx context.Context, s *series, v view, st step) (agai
 	}
 	sent := err == nil
 	if sent {
-		if st.kind == restoreStep { // also if the outcome is not known
+		if st.kind == putBackStep { // also if the outcome is not known
 			sn.restored.add(s.Name)
 		}
 		if st.kind == takeStep {
@@ -259,7 +259,7 @@ func (sn snapshot) commit(ctx context.Context, s *series, v view, st step) (agai
 		return true, nil
 	}
 	// A record that was not put back is another matter: the node must not say that it has followed (S25).
-	if st.kind != restoreStep && errors.Is(err, store.ErrQuota) {
+	if st.kind != putBackStep && errors.Is(err, store.ErrQuota) {
 		err = noRoomError{err}
 	}
 	return err == nil && st.kind != takeStep, err

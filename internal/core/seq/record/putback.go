@@ -16,7 +16,7 @@ const (
 
 // Compare compares a record that was read after a sync with the one that the node knows. purged is
 // State.Purged, as it was read together with the record. In a later incarnation than that of known, a node may have
-// written Purged from memory. Then the caller must have put back a record that is missing: see series.restore.
+// written Purged from memory. Then the caller must have put back a record that is missing: see series.putBack.
 func Compare(found, known *Record, purged int64) Finding {
 	switch {
 	case found == nil && known == nil:

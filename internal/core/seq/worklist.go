@@ -52,16 +52,16 @@ func (rs *Rounds) workAll(ctx context.Context, due []*series) (complete bool, er
 	}
 	// Families come first: their sections may have other names than in the life that the node knows (S36).
 	for _, first := range []bool{true, false} {
-		q := &queue{rs: rs, sections: !first}
+		l := &worklist{rs: rs, sections: !first}
 		for _, s := range due {
 			//mutant:s36-sections-first by TestFamilyIsReadBeforeItsSections -> if first != positions.IsTemplate("") {
 			if positions.IsTemplate(s.Name) == first {
-				q.left = append(q.left, s)
+				l.left = append(l.left, s)
 			}
 		}
-		for range min(rs.issuer.cfg.Parallel, len(q.left)) {
+		for range min(rs.issuer.cfg.Parallel, len(l.left)) {
 			group.Go(func() (failed error) {
-				for s := q.next(); s != nil; s = q.next() {
+				for s := l.next(); s != nil; s = l.next() {
 					failed = cmp.Or(failed, work(s))
 				}
 				return failed
@@ -87,8 +87,8 @@ func (rs *Rounds) noteWorked(sign *lostError, failed error) {
 	}
 }
 
-// queue has the series that a round has yet to work on. Several goroutines take them out.
-type queue struct {
+// worklist has the series that a round has yet to work on. Several goroutines take them out.
+type worklist struct {
 	rs *Rounds
 	// sections: families were read, so names for which requests come during the round may come first.
 	sections bool
@@ -99,20 +99,20 @@ type queue struct {
 
 // next returns the series that comes next, nil for none. Those come first for which requests have come since the round
 // began: with 100,000 series that must be read after a start, they would wait for seconds.
-func (q *queue) next() *series {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	for len(q.left) > 0 || len(q.awaited) > 0 {
-		if q.sections {
-			q.awaited = append(q.awaited, q.rs.popAwaited()...)
+func (l *worklist) next() *series {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for len(l.left) > 0 || len(l.awaited) > 0 {
+		if l.sections {
+			l.awaited = append(l.awaited, l.rs.popAwaited()...)
 		}
-		from := &q.left
-		if len(q.awaited) > 0 {
-			from = &q.awaited
+		from := &l.left
+		if len(l.awaited) > 0 {
+			from = &l.awaited
 		}
 		s := (*from)[0]
-		if *from = (*from)[1:]; s.workedIn != q.rs.agenda.round {
-			s.workedIn = q.rs.agenda.round
+		if *from = (*from)[1:]; s.workedIn != l.rs.agenda.round {
+			s.workedIn = l.rs.agenda.round
 			return s
 		}
 	}
