@@ -94,7 +94,7 @@ func workers(t *testing.T, n *Node) (live, held int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Judge()
+	r.Complete()
 	return r.Summary.Live, r.Summary.Held
 }
 

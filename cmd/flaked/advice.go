@@ -110,7 +110,7 @@ func causeAdvice(reply *ids.ReplyError) string {
 	if !view.Known(reply.Reason()) {
 		return ""
 	}
-	p := view.Cause(reply.Reason())
+	p := view.ProblemOf(reply.Reason())
 	return ". " + p.Text + adviceOf(p)
 }
 

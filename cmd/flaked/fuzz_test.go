@@ -89,7 +89,7 @@ func FuzzStatus(f *testing.F) {
 			t.Fatal(err)
 		}
 		readSequences(t.Context(), w.store, &r)
-		r.Judge()
+		r.Complete()
 		var out bytes.Buffer
 		if err := printStatus(&out, r); err != nil {
 			t.Fatal(err)

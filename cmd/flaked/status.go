@@ -74,7 +74,7 @@ func status(c *cli.Context) error {
 		}
 		nodes.AskWorkers(c.Context, r.Cluster, r.Workers)
 		readSequences(c.Context, st, &r)
-		r.Judge()
+		r.Complete()
 		return showStatus(c, r)
 	})
 }

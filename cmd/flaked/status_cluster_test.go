@@ -81,7 +81,7 @@ func TestStatusDoesNotUseTheAnswerOfAnotherCluster(t *testing.T) {
 	r.Workers = []view.WorkerReport{{Worker: 7, Node: "n1", Host: "here", State: view.Live,
 		Address: fakeNode(t, "tcp", "127.0.0.1:0", says(string(text)+"\n"))}}
 	(&poll.Asker{Host: "here", Advice: accessAdvice}).AskWorkers(t.Context(), r.Cluster, r.Workers)
-	r.Judge()
+	r.Complete()
 	shown, _ := json.Marshal(r)
 	const want = "it belongs to cluster default (v), not to prod (u)"
 	if w := r.Workers[0]; w.Says != nil || w.Asked != view.AnotherNode || strings.Count(string(shown), want) != 2 {

@@ -20,7 +20,7 @@ var (
 // judged returns the report of `flaked status` before it asks.
 func judged(name string, cl coordinator.Cluster, entries []coordinator.Entry, local time.Time) view.Report {
 	r := view.Assess(name, cl, entries, local)
-	r.Judge()
+	r.Complete()
 	return r
 }
 
@@ -47,7 +47,7 @@ func exampleReport() view.Report {
 	}
 	r.Workers = append(r.Workers, view.WorkerReport{Worker: 18, State: view.RecordMissing,
 		LeaseLeftMs: new(int64(9000))})
-	r.Judge()
+	r.Complete()
 	return r
 }
 

@@ -122,8 +122,8 @@ func TestAlerts(t *testing.T) {
 			t.Errorf("%s: %s has no anchor %q", r.Alert, page, anchor)
 		}
 		if cause := r.Annotations["cause"]; cause != "" &&
-			!strings.Contains(r.Annotations["description"], view.Cause(cause).Advice) {
-			t.Errorf("%s does not say %q", r.Alert, view.Cause(cause).Advice)
+			!strings.Contains(r.Annotations["description"], view.ProblemOf(cause).Advice) {
+			t.Errorf("%s does not say %q", r.Alert, view.ProblemOf(cause).Advice)
 		}
 		if s := r.Labels["severity"]; s != "page" && s != "ticket" {
 			t.Errorf("%s: severity %q", r.Alert, s)

@@ -32,7 +32,7 @@ func judgeOffsets(p store.Probe, peers []timeguard.Offset) []Finding {
 	zookeeper := Finding{Check: "clock-zookeeper", Level: OK, Text: "this clock is " + drift(own) +
 		" that of ZooKeeper's leader"}
 	verdict := timeguard.Judge(own, peers, limits.ClocksAgree)
-	wrong := view.Cause(string(node.CauseClockWrong)).Advice
+	wrong := view.ProblemOf(string(node.CauseClockWrong)).Advice
 	switch {
 	case !own.Beyond(limits.WarnSkew):
 	case own.Beyond(limits.ClocksAgree) && (len(peers) == 0 || verdict.Wrong()):

@@ -11,7 +11,7 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// Read assesses the cluster that store has. name is the cluster's name. The caller must call Judge
+// Read assesses the cluster that store has. name is the cluster's name. The caller must call Complete
 // to complete the report.
 func Read(ctx context.Context, st store.Store, name string) (Report, error) {
 	cl, err := coordinator.ReadCluster(ctx, st)
@@ -26,14 +26,14 @@ func Read(ctx context.Context, st store.Store, name string) (Report, error) {
 }
 
 // Assess returns a report of the records, which were read at the time local by this machine's
-// clock. The caller must call Judge to complete the report.
+// clock. The caller must call Complete to complete the report.
 func Assess(name string, cl coordinator.Cluster, entries []coordinator.Entry, local time.Time) Report {
 	now, suspect := presentTime(entries, local.UnixMilli())
 	r := Report{
-		Source:  SourceZooKeeper,
-		Cluster: DescribeCluster(name, cl, time.UnixMilli(now)),
-		Workers: []WorkerReport{},
-		suspect: suspect,
+		Source:    SourceZooKeeper,
+		Cluster:   DescribeCluster(name, cl, time.UnixMilli(now)),
+		Workers:   []WorkerReport{},
+		suspectMs: suspect,
 	}
 	var newest int64
 	for _, e := range entries {
@@ -65,9 +65,9 @@ func Count(cl coordinator.Cluster, entries []coordinator.Entry, now int64) Summa
 	return s
 }
 
-// Judge completes a report with the shortest lease, what nodes say of sequences, and the problems, after nodes were
+// Complete completes a report with the shortest lease, what nodes say of sequences, and the problems, after nodes were
 // asked.
-func (r *Report) Judge() {
+func (r *Report) Complete() {
 	for _, w := range r.Workers {
 		if r.usesLease(w) {
 			r.Summary.ShortestLeaseMs = Shorter(r.Summary.ShortestLeaseMs, w.LeaseLeft())
@@ -102,8 +102,8 @@ func Shorter(a, b *int64) *int64 {
 // clock, but never before the newest of the leader's timestamps. While a node is live, the
 // newest timestamp is no older than ReportPatience allows. If it is older by this clock, the
 // clock is ahead or the node has stopped reporting. presentTime then returns the timestamp, and
-// the difference as suspect. All times are in milliseconds.
-func presentTime(entries []coordinator.Entry, local int64) (now, suspect int64) {
+// the difference as suspectMs. All times are in milliseconds.
+func presentTime(entries []coordinator.Entry, local int64) (now, suspectMs int64) {
 	var newest, patience int64
 	live := false
 	for _, e := range entries {
@@ -217,6 +217,6 @@ func BeyondWarning(ms, uncertain float64) bool { return math.Abs(ms)-uncertain >
 func AssessNodes(why string, workers []WorkerReport, now time.Time) Report {
 	r := Report{Source: SourceNodes, ZooKeeperError: why, Workers: workers,
 		Summary: Summary{NowMs: now.UnixMilli()}}
-	r.Judge()
+	r.Complete()
 	return r
 }

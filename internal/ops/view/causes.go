@@ -236,8 +236,8 @@ var Causes = slices.Concat([]Problem{noNodeServes}, refusals, []Problem{
 	sequencesOwnerGone, sequencesNearlyUsed, sequencesUnread, TimeEnding,
 })
 
-// Cause returns the row of a word. A node of another release may refuse for a cause that is not in the table.
-func Cause(word string) Problem {
+// ProblemOf returns the row of a word. A node of another release may refuse for a cause that is not in the table.
+func ProblemOf(word string) Problem {
 	if i := row(word); i >= 0 {
 		return Causes[i]
 	}

@@ -36,7 +36,7 @@ func nodeFamily(name string, sections []SequenceReport, st record.State) Sequenc
 		r.OwnedAt, r.Term, r.Next = max(r.OwnedAt, s.Record.OwnedAt), r.Term+s.Term, max(r.Next, s.Taken)
 	}
 	r.Owner, r.Address, r.Sections = "", "", len(sections) // each section has its own owner
-	d := report(name, r, st)
+	d := baseReport(name, r, st)
 	d.State, d.Why = familyState(sections)
 	d.KnownSections, d.Term, d.AtNode = len(sections), r.Term, &at
 	return d

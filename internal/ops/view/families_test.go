@@ -91,7 +91,7 @@ func TestOwnerThatIsGoneIsNoProblemWhileANodeServes(t *testing.T) {
 	} {
 		r := Report{Source: SourceZooKeeper, Workers: []WorkerReport{{State: Live, Says: row.says}},
 			Sequences: CountSequences([]SequenceReport{RecordedReport(section("ticks", 5, 0), record.State{}, 9000)})}
-		r.Judge()
+		r.Complete()
 		if n := len(r.Sequences.Problems(t0)); n != row.problems {
 			t.Errorf("%+v: %v", row.says, r.Sequences.Problems(t0))
 		}

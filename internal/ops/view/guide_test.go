@@ -96,7 +96,7 @@ var figure = regexp.MustCompile(`=-?\d+`)
 // refusalRows returns a row for each cause for which a node refuses.
 func refusalRows() (rows []string) {
 	for _, cause := range node.Causes() {
-		p, reply := Cause(string(cause)).With(""), cause.Reply()
+		p, reply := ProblemOf(string(cause)).With(""), cause.Reply()
 		cell := "`" + figure.ReplaceAllString(reply.Error(), "=N") + "` (" + p.word() + ")"
 		if strings.Contains(reply.Text, "reason=") { // else the reply says what it means
 			cell = "`reason=" + p.Cause + "`: " + p.Text

@@ -41,13 +41,13 @@ func (w OwnWorker) ClockOff() bool {
 func (w OwnWorker) Problems() (out []Problem) {
 	add := func(p Problem) { out = append(out, p.With(w.details(p.Cause))) }
 	if !w.Ready {
-		add(Cause(string(w.Cause)))
+		add(ProblemOf(string(w.Cause)))
 	}
 	switch {
 	case !w.CutOff(), w.Cause == node.CauseZooKeeperUnreachable, w.Cause == node.CauseLeaseExpired:
 	case w.FromCache && !w.HeartbeatLate() && w.ZooKeeper.Error == "":
 		add(fromCache)
-	case refusedWrites(w.Degraded): // which is a problem of its own
+	case zooKeeperRefusesWrites(w.Degraded): // which is a problem of its own
 	default:
 		add(noZooKeeper)
 	}
@@ -58,14 +58,14 @@ func (w OwnWorker) Problems() (out []Problem) {
 		case word == node.TroubleDisk && !w.Ready:
 		case word == node.TroubleOffset && (w.Clock.WorstMs == nil || w.Cause.OfClock()):
 		default:
-			add(Cause(word))
+			add(ProblemOf(word))
 		}
 	}
 	return out
 }
 
-// refusedWrites reports whether heartbeats fail although ZooKeeper answers.
-func refusedWrites(troubles []string) bool {
+// zooKeeperRefusesWrites reports whether heartbeats fail although ZooKeeper answers.
+func zooKeeperRefusesWrites(troubles []string) bool {
 	word := node.OfZooKeeper(troubles)
 	return word != "" && word != node.TroubleZooKeeper
 }
@@ -75,25 +75,25 @@ func (w OwnWorker) details(cause string) string {
 	c := w.Clock
 	switch cause {
 	case string(node.CauseZooKeeperUnreachable), string(node.CauseLeaseExpired):
-		return because(w.ZooKeeper.Error)
+		return shortReason(w.ZooKeeper.Error)
 	case string(node.CauseReservedBound), node.TroubleDisk:
-		return because(w.Disk.Error)
+		return shortReason(w.Disk.Error)
 	case string(node.CauseClockBehind):
-		return " by " + about(c.BehindMs)
+		return " by " + rounded(c.BehindMs)
 	case string(node.CauseClockWrong):
-		return fmt.Sprintf("%s, compared with %d of %d other clocks", amount(c.WorstMs), c.Against, c.Voters)
+		return fmt.Sprintf("%s, compared with %d of %d other clocks", fastOrSlow(c.WorstMs), c.Against, c.Voters)
 	case node.TroubleZooKeeper:
 		since := ""
 		if age := w.ZooKeeper.HeartbeatAgeMs; age != nil {
 			since = " since " + time.UnixMilli(w.NowMs-*age).UTC().Format(time.TimeOnly) + " UTC"
 		}
-		return since + because(w.ZooKeeper.Error)
+		return since + shortReason(w.ZooKeeper.Error)
 	case node.TroubleOffset:
-		return fmt.Sprintf("%s, compared with the worst of %d other clocks", amount(c.WorstMs), c.Voters)
+		return fmt.Sprintf("%s, compared with the worst of %d other clocks", fastOrSlow(c.WorstMs), c.Voters)
 	case node.TroubleLeap:
-		return " " + about(c.UnfollowedLeapMs)
+		return " " + rounded(c.UnfollowedLeapMs)
 	case node.TroubleCoasting:
-		return " by " + about(c.CoastingMs)
+		return " by " + rounded(c.CoastingMs)
 	}
 	return ""
 }

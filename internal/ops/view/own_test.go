@@ -61,7 +61,7 @@ func TestHeartbeatIsLate(t *testing.T) {
 func TestLeaseIsWhatTheNodeSays(t *testing.T) {
 	r := Assess("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0)}, local(t0))
 	r.Workers[0].Says = &Answer{Ready: true, LeaseLeftMs: new(int64(5000))}
-	r.Judge()
+	r.Complete()
 	if got := r.Summary.ShortestLeaseMs; got == nil || *got != 5000 {
 		t.Errorf("%v ms are left", got)
 	}

@@ -68,11 +68,11 @@ func (r Report) problemsOf(w WorkerReport) (out []Problem) {
 	if w.Says != nil {
 		cause = w.Says.Cause
 	}
-	add(Cause(string(cause)), refusal)
+	add(ProblemOf(string(cause)), refusal)
 	left, live := w.LeaseLeft(), w.State == Live
 	add(pastLease, live && left != nil && *left <= 0)
-	late := live && !w.writesRefused() && w.ReportAgeMs != nil &&
-		*w.ReportAgeMs-r.suspect > ReportPatience(w.HeartbeatMs)
+	late := live && !w.zooKeeperRefuses() && w.ReportAgeMs != nil &&
+		*w.ReportAgeMs-r.suspectMs > ReportPatience(w.HeartbeatMs)
 	cutOff := late && w.Says != nil && !w.Says.ZooKeeperOK
 	add(noZooKeeper, cutOff)
 	add(heartbeats, late && !cutOff)
@@ -87,7 +87,7 @@ func (r Report) problemsOf(w WorkerReport) (out []Problem) {
 		out = append(out, r.whyDisconnected(w)...)
 	}
 	for _, word := range node.Troubles() {
-		add(Cause(word), w.Says != nil && slices.Contains(w.Says.Degraded, word) && !r.covers(w, word))
+		add(ProblemOf(word), w.Says != nil && slices.Contains(w.Says.Degraded, word) && !r.covers(w, word))
 	}
 	add(Development, w.Says != nil && w.Says.Dev)
 	if w.ClockOff() && !(refusal && cause.OfClock()) {
@@ -105,7 +105,7 @@ func (r Report) whyDisconnected(w WorkerReport) []Problem {
 		return []Problem{replaced.With(w.inBrackets())}
 	case w.Says == nil:
 		return []Problem{disconnected}
-	case w.writesRefused(): // which is a problem of its own
+	case w.zooKeeperRefuses(): // which is a problem of its own
 	case w.standing() == starts: // it connects
 	case !w.Says.ZooKeeperOK && (r.Source != SourceNodes || w.Says.Ready):
 		return []Problem{noZooKeeper.With("")}
@@ -123,9 +123,9 @@ func (w WorkerReport) inBrackets() string {
 	return " (" + w.Why + ")"
 }
 
-// writesRefused reports whether the node says that ZooKeeper refuses its writes.
-func (w WorkerReport) writesRefused() bool {
-	return w.Says != nil && refusedWrites(w.Says.Degraded)
+// zooKeeperRefuses reports whether the node says that ZooKeeper refuses its writes.
+func (w WorkerReport) zooKeeperRefuses() bool {
+	return w.Says != nil && zooKeeperRefusesWrites(w.Says.Degraded)
 }
 
 // silence returns the problem of a node that was asked without reading ZooKeeper and has not said how it is.
@@ -178,8 +178,8 @@ func (r Report) clusterProblems() (out []Problem) {
 	if off := pick(r.Workers, WorkerReport.ClockOff); len(measured) > 1 && 2*len(off) > len(measured) {
 		out = append(out, LeaderClock)
 	}
-	if r.suspect > 0 {
-		out = append(out, suspectClock.With(" "+Brief(r.suspect)))
+	if r.suspectMs > 0 {
+		out = append(out, suspectClock.With(" "+Brief(r.suspectMs)))
 	}
 	if r.SequencesError != "" {
 		out = append(out, sequencesUnread.With(": "+r.SequencesError))

@@ -115,7 +115,7 @@ func TestNodeAnswersDecideProblems(t *testing.T) {
 				row.says(&r.Workers[i])
 			}
 		}
-		r.Judge()
+		r.Complete()
 		if got := joined(r.Summary.Problems); row.want == "" && got != "" || !strings.Contains(got, row.want) {
 			t.Errorf("%s: %q, want %q", row.name, got, row.want)
 		}
@@ -127,7 +127,7 @@ func TestDevelopmentNodeReachesNoZooKeeper(t *testing.T) {
 	r := Report{Source: SourceNodes, ZooKeeperError: "connection refused", Workers: []WorkerReport{
 		{Asked: Answered, Says: &Answer{Ready: true, ZooKeeperOK: true, Dev: true}},
 	}}
-	r.Judge()
+	r.Complete()
 	if p := r.Summary.Problems; len(p) != 1 || p[0].Cause != Development.Cause {
 		t.Errorf("%q", joined(p))
 	}
@@ -144,7 +144,7 @@ func TestNodeWithoutAnswerIsAProblem(t *testing.T) {
 		for i, entry := range []coordinator.Entry{liveEntry(0, 0), liveEntry(0, 0, dead)} {
 			r := Assess("prod", exampleCluster(), []coordinator.Entry{entry}, local(t0))
 			r.Workers[0].Asked = asked
-			r.Judge()
+			r.Complete()
 			if got := strings.Join(causes(r), " "); got != want[i] {
 				t.Errorf("asked %q, %s: %q", asked, r.Workers[0].State, got)
 			}
@@ -182,7 +182,7 @@ func TestStatusReportsEveryTrouble(t *testing.T) {
 	for _, word := range node.Troubles() {
 		r := Assess("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0)}, local(t0))
 		r.Workers[0].Says = &Answer{Ready: true, Degraded: []string{word}}
-		r.Judge()
+		r.Complete()
 		recorded := []string{node.TroubleZooKeeper, node.TroubleOffset, node.TroubleFrozen}
 		if slices.Contains(recorded, word) == r.Summary.Degraded {
 			t.Errorf("%s: %q", word, r.Summary.Problems)

@@ -24,8 +24,8 @@ type Report struct {
 	Sequences      *Sequences `json:"sequences"`
 	SequencesError string     `json:"sequences_error"`
 
-	// suspect is the doubt about this machine's clock, in milliseconds: see presentTime.
-	suspect int64
+	// suspectMs is the doubt about this machine's clock, in milliseconds: see presentTime.
+	suspectMs int64
 }
 
 // WorkerReport is one worker: its record in ZooKeeper, and what its node says.

@@ -124,12 +124,12 @@ func RecordedReport(n record.Named, st record.State, now int64) SequenceReport {
 	if n.Err != nil {
 		return SequenceReport{Name: n.Name, State: SeqDamaged, Why: Clean(n.Err.Error()), WrittenMs: n.Written}
 	}
-	d := report(n.Name, n.Record, st)
+	d := baseReport(n.Name, n.Record, st)
 	d.WrittenMs = n.Written
 	if !n.Mode.Owned() {
 		return d
 	}
-	d.Ownership = owned(n, now)
+	d.Ownership = ownershipOf(n, now)
 	var sections []SequenceReport
 	for _, section := range n.Sections {
 		s := RecordedReport(section, st, now)
@@ -151,11 +151,11 @@ func RecordedReport(n record.Named, st record.State, now int64) SequenceReport {
 
 // NodeReport returns the report of what a node knows of a sequence.
 func NodeReport(u mode.Use, st record.State) SequenceReport {
-	d := report(u.Name, u.Record, st)
+	d := baseReport(u.Name, u.Record, st)
 	d.AtNode = &AtNode{Held: u.Held, PerSecond: u.PerSecond, Refusal: u.Refusal, Unanswered: u.Unanswered,
 		OwnedSections: oneIf(u.Owns), Passed: u.Passed, Lapses: u.Lapses, LastBlock: u.Block}
 	if u.Record.Mode.Owned() {
-		d.Ownership = owned(record.Named{Record: u.Record}, 0)
+		d.Ownership = ownershipOf(record.Named{Record: u.Record}, 0)
 	}
 	if u.Refusal == record.Frozen && d.State != SeqFrozen {
 		d.State, d.Why = SeqFrozen, "its record or key is damaged or missing"
@@ -163,8 +163,8 @@ func NodeReport(u mode.Use, st record.State) SequenceReport {
 	return d
 }
 
-// report returns what the record of a sequence says.
-func report(name string, r record.Record, st record.State) SequenceReport {
+// baseReport returns the part of a report that the record alone decides.
+func baseReport(name string, r record.Record, st record.State) SequenceReport {
 	d := SequenceReport{
 		Record: r, Name: name, State: SequenceState(r, st), Mode: r.Mode.String(), Skips: r.Standing(st).Skip,
 		Start: r.Start, Increment: r.Increment, Max: r.Max, Salt: r.Salt, Scatter: r.Scatter,
@@ -188,8 +188,8 @@ func report(name string, r record.Record, st record.State) SequenceReport {
 	return d
 }
 
-// owned returns who owns a sequence. now is Unix ms.
-func owned(n record.Named, now int64) Ownership {
+// ownershipOf returns who owns a sequence. now is Unix ms.
+func ownershipOf(n record.Named, now int64) Ownership {
 	o := Ownership{Term: n.Term}
 	if n.HasOwner() {
 		o.Owner, o.OwnedSinceMs, o.OwnerGone = cmp.Or(n.Address, n.By, "unknown"), n.OwnedAt, OwnerGone(n, now)

@@ -42,8 +42,8 @@ func SequenceState(r record.Record, st record.State) string {
 }
 
 // Problem returns the row of the sequence's problem, and false if it has none.
-func (d *SequenceReport) Problem() (p Problem, is bool) {
-	switch d.State {
+func (r *SequenceReport) Problem() (p Problem, is bool) {
+	switch r.State {
 	case SeqDamaged:
 		return sequencesDamaged, true
 	case SeqFrozen:
@@ -53,7 +53,7 @@ func (d *SequenceReport) Problem() (p Problem, is bool) {
 	case SeqDeleted:
 		return p, false
 	}
-	switch d.atNode().Refusal {
+	switch r.atNode().Refusal {
 	case record.CeilingReached:
 		return sequencesCeiling, true
 	case record.NoOwner:
@@ -61,24 +61,24 @@ func (d *SequenceReport) Problem() (p Problem, is bool) {
 	case record.NoBlock, record.Confirming, record.Unknown:
 		return sequencesUnserved, true
 	}
-	if d.ownersGone() > 0 {
+	if r.ownersGone() > 0 {
 		return sequencesOwnerGone, true
 	}
-	return sequencesNearlyUsed, d.Used() >= nearlyUsed
+	return sequencesNearlyUsed, r.Used() >= nearlyUsed
 }
 
 // atNode returns what a node knows, and nothing for a record in ZooKeeper.
-func (d *SequenceReport) atNode() AtNode {
-	if d.AtNode == nil {
+func (r *SequenceReport) atNode() AtNode {
+	if r.AtNode == nil {
 		return AtNode{}
 	}
-	return *d.AtNode
+	return *r.AtNode
 }
 
 // ownersGone returns the number of sections whose owner has not renewed its lease. An ordered sequence has one section.
-func (d *SequenceReport) ownersGone() int {
-	n := oneIf(d.OwnerGone)
-	for _, s := range d.BySection {
+func (r *SequenceReport) ownersGone() int {
+	n := oneIf(r.OwnerGone)
+	for _, s := range r.BySection {
 		n += oneIf(s.OwnerGone)
 	}
 	return n
@@ -87,20 +87,20 @@ func (d *SequenceReport) ownersGone() int {
 // nearlyUsed is the used part from which a sequence needs attention.
 const nearlyUsed = 0.8
 
-// taken returns how many of all values nodes have taken. For a template, it is how many of the
+// usage returns how many of all values nodes have taken. For a template, it is how many of the
 // sequences that it may create exist.
-func (d *SequenceReport) taken() (done, all int64) {
-	if d.MaxNames > 0 {
-		return d.Names, d.MaxNames
+func (r *SequenceReport) usage() (done, all int64) {
+	if r.MaxNames > 0 {
+		return r.Names, r.MaxNames
 	}
-	return d.Taken, d.Positions
+	return r.Taken, r.Positions
 }
 
 // Used returns the part of all values that nodes have taken, or of the names of a template, from 0 to 1.
-func (d *SequenceReport) Used() float64 { return part(d.taken()) }
+func (r *SequenceReport) Used() float64 { return part(r.usage()) }
 
 // UsedText returns Used in percent.
-func (d *SequenceReport) UsedText() string { return partText(d.taken()) }
+func (r *SequenceReport) UsedText() string { return partText(r.usage()) }
 
 func part(done, all int64) float64 { return min(1, float64(done)/float64(all)) }
 
@@ -165,18 +165,18 @@ func CountSequences(all []SequenceReport) *Sequences {
 	return s
 }
 
-func (d *SequenceReport) wrong() WrongSequence {
-	w := WrongSequence{Name: Clean(d.Name), Why: d.Why, Held: d.atNode().Held, PerSecond: d.atNode().PerSecond}
-	if d.State == SeqDamaged {
+func (r *SequenceReport) wrong() WrongSequence {
+	w := WrongSequence{Name: Clean(r.Name), Why: r.Why, Held: r.atNode().Held, PerSecond: r.atNode().PerSecond}
+	if r.State == SeqDamaged {
 		return w // nothing else is known
 	}
-	w.Taken, w.Positions = d.taken()
-	switch p, _ := d.Problem(); p.Cause {
+	w.Taken, w.Positions = r.usage()
+	switch p, _ := r.Problem(); p.Cause {
 	case sequencesUnserved.Cause, sequencesNoOwner.Cause:
-		w.Why = string(d.Refusal)
+		w.Why = string(r.Refusal)
 	case sequencesOwnerGone.Cause:
-		if w.Why = Clean(d.Record.Address); d.KnownSections > 0 {
-			w.Why = OfSections(d.ownersGone(), d.KnownSections)
+		if w.Why = Clean(r.Record.Address); r.KnownSections > 0 {
+			w.Why = OfSections(r.ownersGone(), r.KnownSections)
 		}
 	}
 	return w
@@ -249,7 +249,7 @@ func (s *Sequences) Problems(now int64) (out []Problem) {
 
 // UsedUp returns when the values are used up at the rate that is known, "" if no rate is known or none are left. now is
 // Unix ms.
-func (d *SequenceReport) UsedUp(now int64) string { return d.wrong().usedUp(now) }
+func (r *SequenceReport) UsedUp(now int64) string { return r.wrong().usedUp(now) }
 
 func (q WrongSequence) usedUp(now int64) string {
 	left := max(0, q.Positions-q.Taken) + q.Held

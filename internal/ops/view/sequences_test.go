@@ -122,7 +122,7 @@ func TestNodesSayWhatRecordsOfSequencesDoNot(t *testing.T) {
 		use("busy", 5, 9, record.CeilingReached), use("lost", 5, 9, record.Frozen), use("deleted", 1000, 9, record.Exhausted))
 	r.Workers[2].Says = says(false, use("order", 5, 0, record.NoBlock))
 	r.Workers[2].Says.Cause = "confirming"
-	r.Judge()
+	r.Complete()
 	const want = "Frozen sequences, which issue no values: lost (its record or key is damaged or missing at worker 1 " +
 		"(api)). Exhausted sequences, whose values are all taken: all (nodes hold 1,200, used up in about " +
 		"10 minutes, 17:56 UTC, at 2.0/s). " +

@@ -62,9 +62,9 @@ func Instant(ms int64, now time.Time) string {
 	return at.Format(TimeFormat) + " (" + Brief(now.Sub(at).Milliseconds()) + " ago)"
 }
 
-// Size formats a clock offset in milliseconds without its sign. From ten seconds on, it uses
+// OffsetSize formats a clock offset in milliseconds without its sign. From ten seconds on, it uses
 // longer units.
-func Size(ms float64) string {
+func OffsetSize(ms float64) string {
 	ms = math.Abs(ms)
 	if ms >= 10_000 {
 		return Brief(int64(ms))
@@ -115,7 +115,7 @@ func OffsetWords(ms, uncertain float64) string {
 	if math.Abs(ms) <= uncertain {
 		way = ""
 	}
-	return sign + Size(ms) + " +/- " + Size(uncertain) + way
+	return sign + OffsetSize(ms) + " +/- " + OffsetSize(uncertain) + way
 }
 
 // Verdict returns the report in one line.
@@ -326,10 +326,10 @@ func usedUpText(left int64, perSecond float64, now int64) string {
 	return "in less than 2 minutes"
 }
 
-// because returns an error in a few words, like " (connection refused)", for readers who do
+// shortReason returns an error in a few words, like " (connection refused)", for readers who do
 // not know Go. It returns "" for an error that it does not know. The page shows the whole
 // error further below, and the log has it.
-func because(err string) string {
+func shortReason(err string) string {
 	for _, words := range []string{
 		"connection refused", "no route to host", "network is unreachable", "no such host", "no space left",
 		"read-only",
@@ -343,8 +343,8 @@ func because(err string) string {
 	return ""
 }
 
-// amount formats a clock offset in ms, like ": 59m59s slow". It returns "" for nil.
-func amount(ms *float64) string {
+// fastOrSlow formats a clock offset in ms, like ": 59m59s slow". It returns "" for nil.
+func fastOrSlow(ms *float64) string {
 	if ms == nil {
 		return ""
 	}
@@ -352,11 +352,11 @@ func amount(ms *float64) string {
 	if *ms < 0 {
 		way = " slow"
 	}
-	return ": " + Size(*ms) + way
+	return ": " + OffsetSize(*ms) + way
 }
 
-// about formats a duration in ms, rounded to seconds, so that the text changes seldom.
-func about(ms int64) string {
+// rounded formats a duration in ms, rounded to seconds, so that the text changes seldom.
+func rounded(ms int64) string {
 	if ms >= 1000 {
 		ms = (ms + 500) / 1000 * 1000
 	}

@@ -27,7 +27,7 @@ func Of(n *app.Node) Config {
 		Slots: func(ctx context.Context) (view.Report, error) {
 			r, err := view.Read(ctx, n.Store(), n.Cluster())
 			if err == nil {
-				r.Judge()
+				r.Complete()
 			}
 			return r, err
 		},

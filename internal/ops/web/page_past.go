@@ -78,7 +78,7 @@ func chartsOf(longest float64, dev bool) []series {
 		{"offset", "Clock offset", fmt.Sprintf("Offset of the clock from that of ZooKeeper's leader, above 0 if it is "+
 			"ahead. No line: not compared. The node warns beyond %s, and refuses if most clocks are more than %s away.",
 			limits.WarnSkew, limits.ClocksAgree), "not compared", ofOffset, offsetScale,
-			func(v float64) string { return signed(v, view.Size(v)) }},
+			func(v float64) string { return signed(v, view.OffsetSize(v)) }},
 	}
 	if dev {
 		return all[:ofOffset]
