@@ -119,7 +119,7 @@ func benchFailed(c *cli.Context, cfg load.Config, err error) error {
 	case errors.Is(err, syscall.EMFILE):
 		return failure("%w. Raise the limit of open files (ulimit -n), or give fewer --conns", err)
 	case errors.Is(err, load.ErrConnect):
-		return poll.NoAnswer(c.String("addr"), cfg.Timeout, err)
+		return poll.NewSilentError(c.String("addr"), cfg.Timeout, err)
 	case errors.Is(err, context.Canceled):
 		return err
 	}

@@ -117,14 +117,14 @@ func confirmThaw(c *cli.Context, st store.Store, nodes *poll.Asker, cl coordinat
 	if err != nil {
 		return err
 	}
-	if running := survey.RunUnrecorded(); len(running) > 0 {
+	if running := survey.Unrecorded(); len(running) > 0 {
 		return failure("these nodes run, but ZooKeeper has lost their records: %s. A new node could take their "+
 			"workers, and issue the same IDs. Nothing was changed. Connect them to ZooKeeper, so that they put their "+
 			"records back, or stop them", strings.Join(running, ", "))
 	}
 	risk, name := "", c.String("cluster")
 	words := fmt.Sprintf("no lost holder of cluster %s is left", name)
-	if unasked := survey.UnaskedText(); unasked != "" {
+	if unasked := survey.UnheardText(); unasked != "" {
 		risk, words = ". Nobody could ask "+unasked, words+": not "+unasked
 	}
 	return confirm(c, fmt.Sprintf("all workers of cluster %s become available to new nodes. If a holder of one of "+

@@ -103,7 +103,7 @@ func (r recoverer) recover() error {
 	fmt.Fprintf(r.c.App.Writer, "The highest known value is %s. The sequence can go on at %d.\n",
 		lastOf(before, taken), next)
 	return changeSequence(r.c, r.o, found, st, operator.Change{Next: &next, VouchedIn: st.Incarnation},
-		survey.UnaskedText())
+		survey.UnheardText())
 }
 
 // goesOnAt returns the value at which the sequence goes on. taken is the number of positions that the record or a node
@@ -182,18 +182,18 @@ func printKnown(w io.Writer, r record.Record, survey *poll.Survey, takenAt []int
 		}
 	}
 	silent := survey.Silent()
-	for _, o := range silent[:min(len(silent), silentMost)] {
-		asked, why := survey.AnswerAt(o)
-		add(o.At, 0, o.Name, asked, why)
+	for _, h := range silent[:min(len(silent), silentMost)] {
+		asked, why := survey.OutcomeOf(h)
+		add(h.Address, 0, h.Name, asked, why)
 	}
 	if err := t.print(w); err != nil {
 		return err
 	}
 	text := ""
-	if n := len(silent) + survey.Left; n > 0 {
+	if n := len(silent) + survey.LeftOut; n > 0 {
 		text = view.Plural(int64(n), "node") + " did not answer, and may have issued higher values.\n"
 	}
-	if missing := survey.Missing(); len(missing) > 0 {
+	if missing := survey.MissingWorkers(); len(missing) > 0 {
 		text += "ZooKeeper has lost the records of " + view.WorkersText(missing) + ". Their holders, if there are any, " +
 			"could not be asked, and may have issued higher values. Add the --addr of each that runs.\n"
 	}

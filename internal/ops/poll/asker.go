@@ -35,19 +35,20 @@ type Asker struct {
 	Advice func(error) string
 }
 
-// reachAll returns those of the addresses for clients of a node on machine that can be dialled from here, at most 8.
-func (a *Asker) reachAll(addresses, machine string) (all []string) {
+// dialAddresses returns where to dial the addresses for clients of a node on machine from here, 8 at most. It leaves
+// out those that cannot be dialled from here.
+func (a *Asker) dialAddresses(addresses, machine string) (all []string) {
 	for addr := range strings.SplitSeq(addresses, ",") {
-		if at := a.reach(addr, machine); at != "" && len(all) < 8 {
+		if at := a.dialAddress(addr, machine); at != "" && len(all) < 8 {
 			all = append(all, at)
 		}
 	}
 	return all
 }
 
-// reach returns where to dial an address of a node on machine from here, "" if that is impossible. A unix socket and a
-// loopback address can be dialled only if machine is this one.
-func (a *Asker) reach(addr, machine string) string {
+// dialAddress returns where to dial an address of a node on machine from here, "" if that is impossible. A unix socket
+// and a loopback address can be dialled only if machine is this one.
+func (a *Asker) dialAddress(addr, machine string) string {
 	here := a.Host != "" && machine == a.Host
 	network, address, err := dialog.SplitAddr(addr)
 	if err != nil || network == "unix" {
@@ -75,8 +76,8 @@ func (a *Asker) reach(addr, machine string) string {
 // statusReply is what one address has answered to STATUS. A survey keeps less of it: see Reply.
 type statusReply struct {
 	doc web.Status
-	// more is the reply to a second request.
-	more string
+	// second is the reply to the second request, "" for none.
+	second string
 	// outcome is one of the results of asking in package view, and why explains it if there is no answer.
 	outcome, why string
 }
@@ -99,7 +100,7 @@ func (a *Asker) ask(ctx context.Context, addr string, named bool, requests ...st
 	if !ok {
 		return statusReply{outcome: view.AnotherNode, why: "its reply to STATUS is not a node's"}
 	}
-	return statusReply{doc: doc, more: strings.Join(lines[1:], ""), outcome: view.Answered}
+	return statusReply{doc: doc, second: strings.Join(lines[1:], ""), outcome: view.Answered}
 }
 
 // tokenFor returns the token to send to an address, "" for none. named means that the user named the address.
@@ -139,13 +140,13 @@ func ParseStatus(line string) (doc web.Status, ok bool) {
 	return doc, err == nil && doc.Node.Phase != ""
 }
 
-// maxAtOnce is the greatest number of addresses that are asked at once.
-const maxAtOnce = 128
+// maxParallel is the greatest number of addresses that are asked at once.
+const maxParallel = 128
 
-// allAtOnce calls f with 0 to n-1, maxAtOnce at a time, and returns when all calls have ended.
-func allAtOnce(n int, f func(i int)) {
+// inParallel calls f with 0 to n-1, maxParallel at a time, and returns when all calls have ended.
+func inParallel(n int, f func(i int)) {
 	var asking errgroup.Group
-	asking.SetLimit(maxAtOnce)
+	asking.SetLimit(maxParallel)
 	for i := range n {
 		asking.Go(func() error { f(i); return nil })
 	}

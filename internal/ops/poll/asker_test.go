@@ -40,12 +40,12 @@ func TestWhereNodesAreAsked(t *testing.T) {
 		{"unix:/run/flaked.sock,127.0.0.1:7609", "here", "unix:/run/flaked.sock 127.0.0.1:7609"},
 	} {
 		a := &Asker{Host: "here"}
-		if got := strings.Join(a.reachAll(row.addresses, row.host), " "); got != row.want {
+		if got := strings.Join(a.dialAddresses(row.addresses, row.host), " "); got != row.want {
 			t.Errorf("%q of %q: %q, want %q", row.addresses, row.host, got, row.want)
 		}
 	}
 	nameless := &Asker{}
-	if got := nameless.reachAll("127.0.0.1:7609,unix:/run/flaked.sock", ""); got != nil {
+	if got := nameless.dialAddresses("127.0.0.1:7609,unix:/run/flaked.sock", ""); got != nil {
 		t.Errorf("a machine without a name asks %q", got)
 	}
 }
@@ -75,7 +75,7 @@ func TestWhoGetsTheToken(t *testing.T) {
 	}
 }
 
-// However many addresses hang, at most maxAtOnce are asked at once.
+// However many addresses hang, at most maxParallel are asked at once.
 func TestManyAddressesThatHang(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -95,7 +95,7 @@ func TestManyAddressesThatHang(t *testing.T) {
 	})
 	hangs := strings.TrimSuffix(strings.Repeat(l.Addr().String()+",", 8), ",")
 	var workers []view.WorkerReport
-	for range 3 * maxAtOnce / 8 {
+	for range 3 * maxParallel / 8 {
 		workers = append(workers, view.WorkerReport{Host: "here", State: view.Live, Address: hangs})
 	}
 	a := &Asker{Host: "here", Advice: func(error) string { return "" }}
@@ -103,20 +103,22 @@ func TestManyAddressesThatHang(t *testing.T) {
 	l.Close()
 	serving.Wait()
 	// The client may open its next connections before the first one is seen to end.
-	if n := together.Load(); n == 0 || n > 2*maxAtOnce || workers[0].Asked != view.TimedOut {
+	if n := together.Load(); n == 0 || n > 2*maxParallel || workers[0].Asked != view.TimedOut {
 		t.Errorf("%d addresses were asked at once, and the first node: %q", n, workers[0].Asked)
 	}
 }
 
 // If all addresses but the last ones hang, those still have a turn.
 func TestTimeOfAnAddressThatHangs(t *testing.T) {
-	for _, n := range []int{0, 1, maxAtOnce, maxAtOnce + 1, 2 * maxAtOnce, 2*maxAtOnce + 1, 5 * maxAtOnce, 7 * maxAtOnce} {
-		most, before := timeOfOne(n), time.Duration(max(n-1, 0)/maxAtOnce)
-		if most < addressTime || before*most+most > clusterTime || n <= maxAtOnce && most != clusterTime {
+	for _, n := range []int{
+		0, 1, maxParallel, maxParallel + 1, 2 * maxParallel, 2*maxParallel + 1, 5 * maxParallel, 7 * maxParallel,
+	} {
+		most, before := timePerAddress(n), time.Duration(max(n-1, 0)/maxParallel)
+		if most < addressTime || before*most+most > clusterTime || n <= maxParallel && most != clusterTime {
 			t.Errorf("%d addresses: %v each", n, most)
 		}
 	}
-	if most := timeOfOne(16384); most != addressTime {
+	if most := timePerAddress(16384); most != addressTime {
 		t.Errorf("%v", most)
 	}
 }

@@ -30,12 +30,12 @@ type Node struct {
 	Timeout time.Duration
 }
 
-// Ask sends one request and returns the lines of the reply, of which there must be n. An error reply becomes an
+// Ask sends one request and returns the lines of the reply, of which there must be count. An error reply becomes an
 // *ids.ReplyError. If the node does not answer, the error is a *SilentError.
-func (a Node) Ask(ctx context.Context, request string, n int) ([]string, error) {
-	bounded, cancel := context.WithTimeout(ctx, a.Timeout)
+func (n Node) Ask(ctx context.Context, request string, count int) ([]string, error) {
+	bounded, cancel := context.WithTimeout(ctx, n.Timeout)
 	defer cancel()
-	lines, err := a.exchange(bounded, request, n)
+	lines, err := n.exchange(bounded, request, count)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -43,14 +43,14 @@ func (a Node) Ask(ctx context.Context, request string, n int) ([]string, error) 
 		err = ErrHTTP
 	}
 	if _, refused := errors.AsType[*ids.ReplyError](err); err != nil && !refused {
-		err = NoAnswer(a.Addr, a.Timeout, err)
+		err = NewSilentError(n.Addr, n.Timeout, err)
 	}
 	return lines, err
 }
 
-// exchange sends a request on a new connection, and returns the n lines of its reply.
-func (a Node) exchange(ctx context.Context, request string, n int) ([]string, error) {
-	conn, err := a.Access.Dial(ctx, a.Addr)
+// exchange sends a request on a new connection, and returns the lines of its reply, count in all.
+func (n Node) exchange(ctx context.Context, request string, count int) ([]string, error) {
+	conn, err := n.Access.Dial(ctx, n.Addr)
 	if err != nil {
 		return nil, err
 	}
@@ -59,8 +59,8 @@ func (a Node) exchange(ctx context.Context, request string, n int) ([]string, er
 	if _, err := io.WriteString(conn, request+"\n"); err != nil {
 		return nil, err
 	}
-	lines := make([]string, 0, n)
-	for in := dialog.NewReader(conn, a.Addr, maxReply); len(lines) < n; {
+	lines := make([]string, 0, count)
+	for in := dialog.NewReader(conn, n.Addr, maxReply); len(lines) < count; {
 		line, err := in.Line()
 		switch {
 		case errors.Is(err, io.EOF) && len(lines) > 0:
@@ -91,8 +91,8 @@ func (e *SilentError) Unwrap() error { return e.Err }
 // ErrHTTP is in the SilentError of a server for HTTP.
 var ErrHTTP = errors.New("what answers there speaks HTTP, as a node does at its --admin address")
 
-// NoAnswer returns the error for a node that did not answer within timeout, because of err.
-func NoAnswer(addr string, timeout time.Duration, err error) *SilentError {
+// NewSilentError returns the error for a node that did not answer within timeout, because of err.
+func NewSilentError(addr string, timeout time.Duration, err error) *SilentError {
 	if network, ok := errors.AsType[*dialog.NetworkError](err); ok {
 		err = network.Err // it names the address
 	}

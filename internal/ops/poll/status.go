@@ -26,12 +26,12 @@ func (a *Asker) AskWorkers(ctx context.Context, ours view.ClusterReport, workers
 	var addresses [][]string
 	for i := range workers {
 		if w := &workers[i]; w.State == view.Live || w.State == view.Disconnected {
-			running, addresses = append(running, w), append(addresses, a.reachAll(w.Address, w.Host))
+			running, addresses = append(running, w), append(addresses, a.dialAddresses(w.Address, w.Host))
 		}
 	}
 	for i, replies := range a.askNodes(ctx, addresses) {
 		w := running[i]
-		got := best(replies, w.Address, w.Host)
+		got := bestReply(replies, w.Address, w.Host)
 		// Another node may answer at the address by now, or the node may hold another worker.
 		switch s, itsCluster := got.doc.Node, got.doc.Cluster; {
 		case got.outcome != view.Answered:
@@ -51,7 +51,7 @@ func (a *Asker) AskWorkers(ctx context.Context, ours view.ClusterReport, workers
 func (a *Asker) askNodes(ctx context.Context, nodes [][]string) [][]statusReply {
 	ctx, cancel := context.WithTimeout(ctx, clusterTime)
 	defer cancel()
-	perAddress := timeOfOne(len(slices.Concat(nodes...)))
+	perAddress := timePerAddress(len(slices.Concat(nodes...)))
 	var asks []func()
 	got := make([][]statusReply, len(nodes))
 	for i, addresses := range nodes {
@@ -68,21 +68,21 @@ func (a *Asker) askNodes(ctx context.Context, nodes [][]string) [][]statusReply 
 			})
 		}
 	}
-	allAtOnce(len(asks), func(i int) { asks[i]() })
+	inParallel(len(asks), func(i int) { asks[i]() })
 	return got
 }
 
-// timeOfOne returns the time that one of n addresses has to answer. If many hang, there must be time left for those
-// behind them.
-func timeOfOne(n int) time.Duration {
-	if n <= maxAtOnce {
+// timePerAddress returns the time that each of n addresses has to answer. If many hang, there must be time left for
+// those behind them.
+func timePerAddress(n int) time.Duration {
+	if n <= maxParallel {
 		return clusterTime
 	}
-	return max(clusterTime/time.Duration(n/maxAtOnce+2), addressTime)
+	return max(clusterTime/time.Duration(n/maxParallel+2), addressTime)
 }
 
-// best returns what says most of the outcomes at the addresses of a node on machine.
-func best(got []statusReply, addresses, machine string) statusReply {
+// bestReply returns the one that says most of the replies at the addresses of a node on machine.
+func bestReply(got []statusReply, addresses, machine string) statusReply {
 	for _, of := range []func(s statusReply) bool{
 		func(s statusReply) bool { return s.outcome == view.Answered },
 		func(s statusReply) bool { return s.outcome != view.NoAnswer }, // says more
@@ -106,7 +106,7 @@ func (a *Asker) AskAt(ctx context.Context, addr string) (w view.WorkerReport, cl
 	got := a.ask(ctx, addr, true, "STATUS")
 	w = view.WorkerReport{Worker: -1, Address: addr, Asked: got.outcome, Why: got.why}
 	if got.outcome == view.Answered {
-		describe(&w, got.doc)
+		fillIn(&w, got.doc)
 	}
 	return w, got.doc.Cluster
 }
@@ -115,15 +115,15 @@ func (a *Asker) AskAt(ctx context.Context, addr string) (w view.WorkerReport, cl
 // a node of another cluster has failed. Nodes of two clusters are an ErrTwoClusters, which names both.
 func (a *Asker) AskAllAt(ctx context.Context, wanted string, addrs []string) ([]view.WorkerReport, error) {
 	found, clusters := make([]view.WorkerReport, len(addrs)), make([]node.ClusterSnapshot, len(addrs))
-	allAtOnce(len(addrs), func(i int) { found[i], clusters[i] = a.AskAt(ctx, addrs[i]) })
-	return found, cmp.Or(ctx.Err(), oneCluster(wanted, found, clusters))
+	inParallel(len(addrs), func(i int) { found[i], clusters[i] = a.AskAt(ctx, addrs[i]) })
+	return found, cmp.Or(ctx.Err(), compareClusters(wanted, found, clusters))
 }
 
 // ErrTwoClusters means that addresses of the user belong to nodes of two clusters.
 var ErrTwoClusters = errors.New("the addresses belong to two clusters")
 
-// oneCluster compares the clusters of the nodes that were found: see AskAllAt.
-func oneCluster(wanted string, found []view.WorkerReport, clusters []node.ClusterSnapshot) error {
+// compareClusters compares the clusters of the nodes that were found: see AskAllAt.
+func compareClusters(wanted string, found []view.WorkerReport, clusters []node.ClusterSnapshot) error {
 	first := -1
 	for i, is := range clusters {
 		switch {
@@ -149,8 +149,8 @@ func nameAndUUID(name, uuid string) string {
 	return fmt.Sprintf("%s (%s)", view.Short(name), view.Short(uuid))
 }
 
-// describe fills in what a node says of itself.
-func describe(w *view.WorkerReport, doc web.Status) {
+// fillIn fills in the report of a worker from what its node says of itself.
+func fillIn(w *view.WorkerReport, doc web.Status) {
 	s := doc.Node
 	w.Asked, w.Says = view.Answered, answerOf(doc)
 	if s.Worker != nil {

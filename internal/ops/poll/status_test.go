@@ -36,7 +36,7 @@ func TestSourcesOfAWorkersFields(t *testing.T) {
 	}}
 	doc.Version = "1.2.3"
 	var said view.WorkerReport
-	describe(&said, doc)
+	fillIn(&said, doc)
 	a, b := reflect.ValueOf(recorded), reflect.ValueOf(said)
 	for i := range a.NumField() {
 		name, got := a.Type().Field(i).Name, neither
@@ -75,7 +75,7 @@ func TestStatusOfTwoClusters(t *testing.T) {
 		for i := range row.clusters {
 			found = append(found, view.WorkerReport{Address: "h" + string(rune('0'+i)), Says: &view.Answer{}})
 		}
-		err := oneCluster(row.wanted, found, row.clusters)
+		err := compareClusters(row.wanted, found, row.clusters)
 		if (err == nil) != (row.err == "") || err != nil && !strings.Contains(err.Error(), row.err) {
 			t.Errorf("%s: %v", row.name, err)
 		}

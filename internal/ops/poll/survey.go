@@ -26,12 +26,12 @@ const (
 
 // Holder is a node that may run and issue: an operator, a record or another node names it.
 type Holder struct {
-	Name, At  string // display name and address, for people
-	node      string // identity, "" if only the address is known
-	worker    int    // -1: not known
-	term      int64
-	ended     bool     // by its record it has stopped cleanly, and no node has met it later
-	addresses []string // that can be dialled from here
+	Name, Address string // display name and address, for people
+	identity      string // its UUID, "" if only the address is known
+	worker        int    // -1: not known
+	term          int64
+	ended         bool     // by its record it has stopped cleanly, and no node has met it later
+	dialable      []string // its addresses that can be dialled from here
 }
 
 // Reply is the outcome of asking at one address: which node has answered, and what it said.
@@ -44,34 +44,34 @@ type Reply struct {
 	Outcome, Why string
 
 	named bool // the user named the address
-	// node is its state, empty unless it is a node of the cluster.
-	node node.Snapshot
+	// snapshot is its state, empty unless it is a node of the cluster.
+	snapshot node.Snapshot
 }
 
 // Survey has the answers of the nodes of a cluster, also of those whose records ZooKeeper has lost: each node names the
 // peers that it has met. A node has answered if it says itself who it is. Another node may have its address by now.
 type Survey struct {
-	nodes   *Asker
-	request string // a second one beside STATUS, "" for none
+	asker   *Asker
+	second  string // the request to each node after STATUS, "" for none
 	cluster coordinator.Cluster
 	entries []coordinator.Entry
 
-	// Replies are the outcomes at all addresses. Left counts addresses and nodes that are left out, because there are
-	// too many.
+	// Replies are the outcomes at all addresses. LeftOut counts the addresses and nodes that are not asked, because
+	// there are too many.
 	Replies []Reply
-	Left    int
+	LeftOut int
 
-	holders []Holder
-	noted   map[string]bool // addresses in Replies
+	holders   []Holder
+	inReplies map[string]bool // addresses in Replies
 
-	mu    sync.Mutex
-	found []coordinator.Peer // by the nodes that this wave has asked
-	seen  map[coordinator.Peer]bool
+	mu        sync.Mutex
+	metNow    []coordinator.Peer        // named first by a node of the present wave of requests
+	metBefore map[coordinator.Peer]bool // named by any node
 }
 
 // AskCluster reads the workers of a cluster and asks all nodes that may run. named are addresses that the user named.
-// request is a second request to each node, "" for none.
-func AskCluster(ctx context.Context, st store.Store, nodes *Asker, named []string, request string) (*Survey, error) {
+// second is the request to each node after STATUS, "" for none.
+func AskCluster(ctx context.Context, st store.Store, asker *Asker, named []string, second string) (*Survey, error) {
 	cl, err := coordinator.ReadCluster(ctx, st)
 	if err != nil {
 		return nil, err
@@ -80,10 +80,10 @@ func AskCluster(ctx context.Context, st store.Store, nodes *Asker, named []strin
 	if err != nil {
 		return nil, err
 	}
-	s := &Survey{nodes: nodes, request: request, cluster: cl, entries: entries, noted: make(map[string]bool),
-		seen: make(map[coordinator.Peer]bool)}
+	s := &Survey{asker: asker, second: second, cluster: cl, entries: entries, inReplies: make(map[string]bool),
+		metBefore: make(map[coordinator.Peer]bool)}
 	for _, addr := range named {
-		s.holders = append(s.holders, Holder{At: addr, worker: -1, addresses: s.addAddresses([]string{addr}, true)})
+		s.holders = append(s.holders, Holder{Address: addr, worker: -1, dialable: s.addAddresses([]string{addr}, true)})
 	}
 	for _, e := range entries {
 		if slot := e.Slot; slot.Node != "" {
@@ -97,21 +97,21 @@ func AskCluster(ctx context.Context, st store.Store, nodes *Asker, named []strin
 
 // addHolder notes a node that may run. ended: see Holder.
 func (s *Survey) addHolder(p coordinator.Peer, ended bool) {
-	addresses := s.addAddresses(s.nodes.reachAll(p.Address, p.Host), false)
+	addresses := s.addAddresses(s.asker.dialAddresses(p.Address, p.Host), false)
 	for k := range s.holders {
-		o := &s.holders[k]
-		if o.node != p.Node || o.worker != p.Worker {
+		h := &s.holders[k]
+		if h.identity != p.Node || h.worker != p.Worker {
 			continue
 		}
-		if p.Term > o.term { // what was noted of the holder before is older
-			o.ended, o.term = ended, p.Term
+		if p.Term > h.term { // what was noted of the holder before is older
+			h.ended, h.term = ended, p.Term
 		}
-		o.addresses = append(o.addresses, addresses...)
+		h.dialable = append(h.dialable, addresses...)
 		return
 	}
 	s.holders = append(s.holders, Holder{
-		node: p.Node, Name: view.Short(p.Name), At: view.Short(p.Address), worker: p.Worker, term: p.Term, ended: ended,
-		addresses: addresses,
+		identity: p.Node, Name: view.Short(p.Name), Address: view.Short(p.Address), worker: p.Worker, term: p.Term,
+		ended: ended, dialable: addresses,
 	})
 }
 
@@ -119,11 +119,11 @@ func (s *Survey) addHolder(p coordinator.Peer, ended bool) {
 func (s *Survey) addAddresses(addresses []string, named bool) []string {
 	for _, addr := range addresses {
 		switch {
-		case s.noted[addr]:
+		case s.inReplies[addr]:
 		case len(s.Replies) >= maxInSurvey:
-			s.Left++
+			s.LeftOut++
 		default:
-			s.noted[addr] = true
+			s.inReplies[addr] = true
 			s.Replies = append(s.Replies, Reply{Address: addr, named: named})
 		}
 	}
@@ -137,15 +137,15 @@ func (s *Survey) ask(ctx context.Context) {
 	for asked := 0; asked < len(s.Replies); {
 		some := s.Replies[asked:]
 		asked = len(s.Replies)
-		allAtOnce(len(some), func(k int) { s.addPeers(s.askAt(ctx, &some[k])) })
-		slices.SortFunc(s.found, func(a, b coordinator.Peer) int {
+		inParallel(len(some), func(k int) { s.addPeers(s.askAt(ctx, &some[k])) })
+		slices.SortFunc(s.metNow, func(a, b coordinator.Peer) int {
 			return cmp.Or(cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Term, b.Term), cmp.Compare(a.Node, b.Node),
 				cmp.Compare(a.Address, b.Address))
 		})
-		for _, p := range s.found {
+		for _, p := range s.metNow {
 			s.addHolder(p, false)
 		}
-		s.found = nil
+		s.metNow = nil
 	}
 }
 
@@ -156,12 +156,12 @@ func (s *Survey) addPeers(peers []coordinator.Peer) {
 	for _, p := range peers {
 		p.SeenMs = 0
 		switch {
-		case p.Node == "" || s.seen[p]:
-		case len(s.seen) >= maxInSurvey:
-			s.Left++
+		case p.Node == "" || s.metBefore[p]:
+		case len(s.metBefore) >= maxInSurvey:
+			s.LeftOut++
 		default:
-			s.seen[p] = true
-			s.found = append(s.found, p)
+			s.metBefore[p] = true
+			s.metNow = append(s.metNow, p)
 		}
 	}
 }
@@ -169,11 +169,11 @@ func (s *Survey) addPeers(peers []coordinator.Peer) {
 // askAt asks at one address. It returns the peers that the node has met.
 func (s *Survey) askAt(ctx context.Context, r *Reply) []coordinator.Peer {
 	requests := []string{"STATUS peers"}
-	if s.request != "" {
-		requests = append(requests, s.request)
+	if s.second != "" {
+		requests = append(requests, s.second)
 	}
 	// The cluster is compared in the first answer, and a connection belongs to one process.
-	got := s.nodes.ask(ctx, r.Address, r.named, requests...)
+	got := s.asker.ask(ctx, r.Address, r.named, requests...)
 	doc := got.doc
 	switch {
 	case got.outcome != view.Answered:
@@ -183,7 +183,7 @@ func (s *Survey) askAt(ctx context.Context, r *Reply) []coordinator.Peer {
 	case doc.Cluster.UUID != s.cluster.UUID:
 		r.Outcome, r.Why = view.AnotherNode, otherCluster(doc.Cluster, s.cluster.UUID)
 	default:
-		r.Outcome, r.node, r.Name, r.Line = view.Answered, doc.Node, view.Short(doc.Node.Name), got.more
+		r.Outcome, r.snapshot, r.Name, r.Line = view.Answered, doc.Node, view.Short(doc.Node.Name), got.second
 		return doc.Peers
 	}
 	return nil
@@ -198,30 +198,30 @@ func (r Reply) Refused() error {
 }
 
 // answered reports whether a node has answered: with its identity, at any address.
-func (s *Survey) answered(o Holder) bool {
+func (s *Survey) answered(h Holder) bool {
 	return slices.ContainsFunc(s.Replies, func(r Reply) bool {
-		if o.node == "" {
-			return r.Outcome == view.Answered && r.Address == o.At
+		if h.identity == "" {
+			return r.Outcome == view.Answered && r.Address == h.Address
 		}
-		return r.Outcome == view.Answered && r.node.Node == o.node
+		return r.Outcome == view.Answered && r.snapshot.Node == h.identity
 	})
 }
 
 // Silent returns the nodes that may run and have not answered.
 func (s *Survey) Silent() (silent []Holder) {
-	for _, o := range s.holders {
-		if !o.ended && !s.answered(o) {
-			silent = append(silent, o)
+	for _, h := range s.holders {
+		if !h.ended && !s.answered(h) {
+			silent = append(silent, h)
 		}
 	}
 	return silent
 }
 
-// Missing returns the workers whose records ZooKeeper has lost, and that no node that answered holds.
-func (s *Survey) Missing() (workers []int) {
+// MissingWorkers returns the workers whose records ZooKeeper has lost, and that no node that answered holds.
+func (s *Survey) MissingWorkers() (workers []int) {
 	for _, w := range view.Assess("", s.cluster, s.entries, time.Now()).Workers {
 		held := slices.ContainsFunc(s.Replies, func(r Reply) bool {
-			return r.Outcome == view.Answered && r.node.Worker != nil && *r.node.Worker == w.Worker
+			return r.Outcome == view.Answered && r.snapshot.Worker != nil && *r.snapshot.Worker == w.Worker
 		})
 		if w.State == view.RecordMissing && !held {
 			workers = append(workers, w.Worker)
@@ -230,12 +230,12 @@ func (s *Survey) Missing() (workers []int) {
 	return workers
 }
 
-// RunUnrecorded names the nodes that have answered and whose workers ZooKeeper may give to others: the worker's record
+// Unrecorded names the nodes that have answered and whose workers ZooKeeper may give to others: the worker's record
 // is another node's, or an older copy with an earlier lease bound. If the node is connected, an older copy does not
 // count, because the node puts its record back.
-func (s *Survey) RunUnrecorded() (names []string) {
+func (s *Survey) Unrecorded() (names []string) {
 	for _, r := range s.Replies {
-		own := r.node
+		own := r.snapshot
 		if r.Outcome != view.Answered || own.Worker == nil {
 			continue
 		}
@@ -244,7 +244,7 @@ func (s *Survey) RunUnrecorded() (names []string) {
 				(own.ZooKeeper.OK || own.LeaseEndsMs == nil || e.Slot.LeaseUntil >= *own.LeaseEndsMs)
 		})
 		if !kept {
-			holder := Holder{node: own.Node, Name: r.Name, At: r.Address}
+			holder := Holder{identity: own.Node, Name: r.Name, Address: r.Address}
 			names = append(names, fmt.Sprintf("%s (worker %d)", holder, *own.Worker))
 		}
 	}
@@ -254,35 +254,36 @@ func (s *Survey) RunUnrecorded() (names []string) {
 // The words of --confirm name at most maxNamed silent nodes. They count the others.
 const maxNamed = 8
 
-// UnaskedText names whom nobody could ask, for the words that confirm a command. It is "" if all have answered.
-func (s *Survey) UnaskedText() string {
+// UnheardText names the nodes that have not answered, for the words that confirm a command. It is "" if all have
+// answered.
+func (s *Survey) UnheardText() string {
 	var all []string
 	silent := s.Silent()
-	for _, o := range silent[:min(len(silent), maxNamed)] {
-		all = append(all, o.String())
+	for _, h := range silent[:min(len(silent), maxNamed)] {
+		all = append(all, h.String())
 	}
-	if more := max(0, len(silent)-maxNamed) + s.Left; more > 0 {
+	if more := max(0, len(silent)-maxNamed) + s.LeftOut; more > 0 {
 		all = append(all, strconv.Itoa(more)+" more")
 	}
-	if missing := s.Missing(); len(missing) > 0 {
+	if missing := s.MissingWorkers(); len(missing) > 0 {
 		all = append(all, "the holders of the missing "+view.WorkersText(missing))
 	}
 	return strings.Join(all, ", ")
 }
 
-func (o Holder) String() string {
-	at := cmp.Or(o.At, "without an address")
-	return strings.TrimSpace(cmp.Or(o.Name, view.Short(o.node)) + " " + at)
+func (h Holder) String() string {
+	at := cmp.Or(h.Address, "without an address")
+	return strings.TrimSpace(cmp.Or(h.Name, view.Short(h.identity)) + " " + at)
 }
 
-// AnswerAt returns the outcome at the addresses of a node that has not answered.
-func (s *Survey) AnswerAt(o Holder) (outcome, why string) {
+// OutcomeOf returns the outcome at the addresses of a node that has not answered.
+func (s *Survey) OutcomeOf(h Holder) (outcome, why string) {
 	outcome = view.NoAddress
 	for _, r := range s.Replies {
 		switch {
-		case !slices.Contains(o.addresses, r.Address):
-		case r.Outcome == view.Answered && r.node.Node != o.node:
-			return view.AnotherNode, fmt.Sprintf("%s answers there", cmp.Or(r.Name, view.Short(r.node.Node), "a node"))
+		case !slices.Contains(h.dialable, r.Address):
+		case r.Outcome == view.Answered && r.snapshot.Node != h.identity:
+			return view.AnotherNode, fmt.Sprintf("%s answers there", cmp.Or(r.Name, view.Short(r.snapshot.Node), "a node"))
 		default:
 			outcome, why = r.Outcome, r.Why
 		}
