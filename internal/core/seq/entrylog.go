@@ -122,7 +122,8 @@ func (l *entryLog) write(changes entries) (err error) {
 		l.most = 2*end + looseLen
 	} else {
 		end, err = l.writeFrame(changes, begin, func(piece []byte, at int64) error {
-			return l.dir.WriteAt(l.name, piece, at, at == begin) // that is the last one
+			//mutant:s30-append-in-memory by TestLongFrameIsWrittenInPieces -> return l.dir.WriteAt(l.name, piece, at, false)
+			return l.dir.WriteAt(l.name, piece, at, at == begin) // the first piece is written last
 		})
 		if err == nil {
 			// After kill -9 the head shows if somebody has cut the file. It needs no wait for the disk: with an older

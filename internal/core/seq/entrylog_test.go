@@ -144,9 +144,9 @@ func TestLogIsReplacedAfterAFailure(t *testing.T) {
 }
 
 // A hundred thousand entries are never in memory as a whole when they are written. Until the last piece of a frame is
-// on the disk, the file has the old entries.
+// on the disk, the file has the old entries. Then all pieces are on the disk.
 func TestLongFrameIsWrittenInPieces(t *testing.T) {
-	dir := &memDir{}
+	dir := &pagedDir{}
 	l := newLog(dir)
 	write := func(value string) (content string) {
 		all := entries{}
@@ -156,7 +156,7 @@ func TestLongFrameIsWrittenInPieces(t *testing.T) {
 		if err := l.write(all); err != nil {
 			t.Fatal(err)
 		}
-		content, err := contentIn(dir.files[journalName])
+		content, err := contentIn(dir.disk[journalName])
 		if want := all.String(); content != want || err != nil {
 			t.Fatalf("%.80s, not %.80s: %v", content, want, err)
 		}
