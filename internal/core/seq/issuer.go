@@ -9,7 +9,7 @@
 // Three types to read:
 //
 //   - Issuer is all sequences of a node. Take issues values, or makes a request wait. Rounds keep it: all I/O of
-//     ZooKeeper happens in Rounds.Round, and at the end in Rounds.giveBack. For each series, work reads what a
+//     ZooKeeper happens in Rounds.Round, and at the end in Rounds.giveBack. For each series, snapshot.work reads what a
 //     decision needs, decides, and makes one write.
 //   - series is one sequence on the node: its record as last known, and the requests that wait. Its mode issues the
 //     values: segment from a stock of positions, strict after each write, ordered while this node is the owner. decide

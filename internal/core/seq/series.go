@@ -34,23 +34,23 @@ type series struct {
 	// highest is the highest next position that a record with this ID had.
 	highest int64
 	mapKey  *mapKey // of known. nil: the node does not know it, or there is none
-	// keys are those of requests of a strict sequence, as the node last read or wrote them.
+	// requestKeys are those of a strict sequence, as the node last read or wrote them.
 	requestKeys []record.KeyEntry
 	// foundAbsentAt is the time at which the node found that the sequence does not exist, or that no template creates
 	// it, ns of AtMost. longAgoNs: it exists, or the node has not looked.
 	foundAbsentAt int64
 	// unanswered is the number of positions that writes for requests took, or perhaps took, and no request got. Like
-	// totals it counts all lives of the name.
+	// Totals it counts all lives of the name.
 	unanswered int64
-	window     window // for the rate
+	window     window // measures how many positions the node issues in a second
 	// incarnation was that of /cluster when known was compared with ZooKeeper last. In a later incarnation, an older
 	// record in ZooKeeper belongs to the loss for which the incarnation was raised, and the node puts its own back. In
 	// the same one it shows a loss.
 	incarnation int64
 	// recordReadAt is the time at which the record was last read, ns of AtMost, longAgoNs for never.
 	recordReadAt int64
-	// kept has the positions that an earlier process held, until known is of the same life. journaled is the same,
-	// until the record was compared with it.
+	// kept has the positions that an earlier process held, until restock gives them to the mode. journaled has the same
+	// positions, until the record was compared with them (S35).
 	kept, journaled *held
 }
 

@@ -74,7 +74,8 @@ func (s *strict) Report(u *mode.Use) string {
 	return fmt.Sprintf("unanswered=%d", u.Unanswered)
 }
 
-// NextWrite returns the write for the requests that wait, or nil if there are none, or if they must be refused.
+// NextWrite is that of mode.Issuing. It takes the requests that share the write out of Waiting. nil: none wait, or they
+// must be refused.
 func (s *strict) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 	if len(s.Waiting) == 0 {
 		return nil
@@ -255,8 +256,8 @@ func (s *strict) repeat(v mode.View) (fresh, rest []mode.Request) {
 	return fresh, rest
 }
 
-// requestKeysAfter returns the request keys after a write that gives the positions from first on to requests. It returns
-// nil if none of them has a key.
+// requestKeysAfter returns the request keys after a write that gives the positions from first on to requests. It
+// returns nil if none of them has a key.
 func requestKeysAfter(k *record.RequestKeys, requests []mode.Request, first int64) *record.RequestKeys {
 	var added []record.KeyEntry
 	for _, r := range requests {

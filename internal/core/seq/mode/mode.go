@@ -8,7 +8,8 @@
 // Three types to read:
 //
 //   - Issuing is a mode: segment, strict or ordered.
-//   - Series is a mode's view of its sequence: the record as its Sequence knows it, and the Queue of requests.
+//   - Series is what rounds and a mode share of one sequence: the record that the node knows, the Queue of requests, and
+//     when a round must work on it.
 //   - Write is a write that a mode wants, over the records that were read: a View.
 package mode
 
@@ -22,11 +23,11 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Issuing is a mode of issuing one sequence, with the state that this needs. A new life of a name has a new one. The
-// mutex of its sequence is held when a method is called.
+// Issuing is a mode at work on one sequence, with the state that this needs. Each life of a name has an Issuing of its
+// own. Series.Mu is held when a method is called.
 type Issuing interface {
-	// Serve issues the values of a request, refuses it, or makes it wait. low means that a round should come soon.
-	// knewAllAt is the time at which the node last knew that nothing had changed.
+	// Serve appends the values of a request to to, refuses the request, or makes it wait. low means that a round should
+	// come soon. knewAllAt is the time at which the node last knew all changes of operators, ns of AtMost.
 	Serve(r Request, now, knewAllAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error)
 	// TooMany returns the refusal of a request for n values if no request ever gets so many, else nil.
 	TooMany(n int64) *record.Refusal
@@ -39,11 +40,15 @@ type Issuing interface {
 	// Saw takes over what was read, after the series has taken over the record. before is the record that the series
 	// knew until then.
 	Saw(v View, before *record.Record, sit Situation)
-	// NextWrite returns the write that is due, or nil. It takes the requests of the write out of those that wait.
+	// NextWrite returns the write that is due, nil for none. The strict mode moves the requests that the write answers
+	// from Waiting to Write.Requests. The other modes leave all in Waiting. series.decide wakes those that it then
+	// finds there, before the write is made. They call Serve again, and wait until Wrote. Rounds.planRenewals, the
+	// other caller, wakes none.
 	NextWrite(v View, sit Situation) *Write
-	// Wrote ends a write that was sent at this time with the error err: see NotMade. It returns the requests that must
-	// look again. If leaveUpTo is above 0, rounds leave the sequence to other nodes for a random part of that time.
-	Wrote(t Write, v View, sent, now int64, err error) (woken []Request, leaveUpTo time.Duration)
+	// Wrote ends the write w, which NextWrite has returned for v. It was sent at sent and ended at now, ns of AtMost.
+	// err is nil if ZooKeeper has acknowledged it: see NotMade. Wrote returns the requests that the caller must wake.
+	// If leaveUpTo is above 0, rounds leave the sequence to other nodes for a random part of that time.
+	Wrote(w Write, v View, sent, now int64, err error) (woken []Request, leaveUpTo time.Duration)
 	// Pause returns the longest pause after tries in which other nodes were faster.
 	Pause(now int64) time.Duration
 	// Drop drops what the node holds.
@@ -52,23 +57,23 @@ type Issuing interface {
 	Report(u *Use) string
 }
 
-// Sequence is the sequence that a mode issues. It owns what the node knows of the record, which a mode only reads. Mu of
-// the Series is held when a method is called. Only WakeAt needs no mutex.
+// Sequence is the sequence that a mode issues. It owns what the node knows of the record, which a mode only reads. Mu
+// of the Series is held when a method is called. Only WakeAt needs no mutex.
 type Sequence interface {
 	// Known returns the latest record that the node has read or written, nil for none.
 	Known() *record.Record
-	// Values returns the map of Known. A keyed one is of no use while the node does not know the key.
+	// Values returns the map of Known. If the map needs a key, its values are wrong until the node knows that.
 	Values() *sequence.Values
-	// Mode returns what issues the sequence Known, nil if none is known.
+	// Mode returns the mode that issues Known, nil if no record is known.
 	Mode() Issuing
-	// KnowWritten takes over the record of a write that was made. ackedAt is when ZooKeeper acknowledged it, ns of AtMost,
-	// 0 if only a later read has shown it.
+	// KnowWritten takes over the record of a write that was made. ackedAt is when ZooKeeper acknowledged it, ns of
+	// AtMost, 0 if only a later read has shown it.
 	KnowWritten(w Write, ackedAt int64)
 	// WakeAt makes a round look at the sequence at this time, ns of AtMost, or AtOnce.
 	WakeAt(at int64)
 }
 
-// Series is the mode's view of its sequence.
+// Series is what rounds and the mode share of one sequence. Package seq adds what only rounds use.
 type Series struct {
 	// These never change. Trace may be nil.
 	Name  string
@@ -107,5 +112,5 @@ const (
 	Awaited                // requests wait
 )
 
-// AtOnce is a time that has passed.
+// AtOnce is a time for Sequence.WakeAt that has passed.
 const AtOnce = 1

@@ -12,16 +12,18 @@ import (
 
 // Queue is the requests of a sequence that wait, and why the last try to get positions failed.
 type Queue struct {
-	// Waiting are the requests that wait. Who takes some out wakes them when Mu is released: see WakeAll.
+	// Waiting are the requests that wait. If a function takes requests out, they are woken when Mu is released, or when
+	// the write has ended that answers them: see WakeAll.
 	Waiting []Request
-	// refusal is that of the last try, nil if it has not failed, and refusedAt is the time at which that was noted.
-	// Until noTryUntil no round tries again, and new requests get the refusal at once. Both times are ns of AtMost. See
-	// Refuse.
+	// refusal says why the last try to get positions failed, nil if it succeeded. It was noted at refusedAt. Until
+	// noTryUntil no round tries again, and new requests get the refusal at once. Both times are ns of AtMost.
 	refusal               *record.Refusal
 	refusedAt, noTryUntil int64
 }
 
-// WaitOrRefuse makes a request wait, or refuses it if it has waited for a try that failed.
+// WaitOrRefuse makes a request wait, or refuses it: if no request ever gets so many values, if it has waited for a try
+// that failed, or if it is new and no try may follow yet. The bool is true if the request waits, so that a round must
+// come.
 func (s *Series) WaitOrRefuse(r Request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
 	if m := s.Mode(); m != nil {
 		if refusal := m.TooMany(r.N); refusal != nil {
@@ -36,7 +38,7 @@ func (s *Series) WaitOrRefuse(r Request, now int64, to []worker.Run) ([]worker.R
 	return to, err == sequence.ErrPending, err
 }
 
-// TooMany is that of all modes but strict: no block is larger than the burst.
+// TooMany is Issuing.TooMany of all modes but strict: no block is larger than the burst.
 func (s *Series) TooMany(n int64) *record.Refusal {
 	if most := s.Known().CeilingInForce().Burst(); n > most {
 		return TooMany(most, ", or raise its ceiling")
@@ -44,7 +46,8 @@ func (s *Series) TooMany(n int64) *record.Refusal {
 	return nil
 }
 
-// Enqueue makes a request wait, unless it has waited for too long. late says for what.
+// Enqueue makes a request wait, and returns sequence.ErrPending. If the request has waited for Patience, Enqueue
+// refuses it with the text late.
 func (s *Series) Enqueue(r Request, now int64, late string) error {
 	switch since := r.Wait.Since; {
 	case since == 0:
@@ -69,8 +72,8 @@ func (q *Queue) Refusal() *record.Refusal { return q.refusal }
 // MayTry reports whether a round may try to get positions: it must not soon after a try that failed.
 func (q *Queue) MayTry(now int64) bool { return now >= q.noTryUntil }
 
-// Refuse sets the refusal for requests that wait, and for new ones until the next try. nil: there is
-// no reason to refuse.
+// Refuse sets the refusal for requests that wait, and for new ones until the next try. nil: there is no reason to
+// refuse. The caller must wake those that wait.
 func (q *Queue) Refuse(r *record.Refusal, now int64) {
 	until := q.noTryUntil
 	if r != nil {
@@ -93,8 +96,8 @@ func (q *Queue) TakeWaiting() []Request {
 
 // Request is a request for values.
 type Request struct {
-	Wait *sequence.Wait // what is known of it: since when it waits, and its Result
-	N    int64          // so many values
+	Wait *sequence.Wait // since when the request waits, and its Result
+	N    int64          // the number of values
 	// Whole: no other value of the sequence may lie between them.
 	Whole bool
 	Wake  func() // makes the caller ask again
@@ -111,7 +114,7 @@ type Result struct {
 	Err   error
 }
 
-// Patience is how long a request waits for ZooKeeper.
+// Patience is the longest time for which a request waits.
 const Patience = 5 * time.Second
 
 // WakeAll wakes requests. No mutex of a sequence is held.

@@ -10,9 +10,9 @@ import (
 
 // Situation has the inputs of a decision that are not in the records.
 type Situation struct {
-	// AtMost and AtLeast are one moment by two clocks, ns: see timeguard.Elapsed. It is when the read of the records was
-	// sent, or the present if nothing was read. A node counts how long it may still do a thing by AtMost, and how long
-	// it must still wait for others by AtLeast.
+	// AtMost and AtLeast are one moment by two clocks, ns: see timeguard.Elapsed. It is when the read of the records
+	// was sent, or the present if nothing was read. A node counts how long it may still do a thing by AtMost, and how
+	// long it must still wait for others by AtLeast.
 	AtMost, AtLeast int64
 	// SeqTime is the sequence time at that moment, ms.
 	SeqTime int64
@@ -36,8 +36,8 @@ func (sit Situation) Supply(r *record.Record) time.Duration {
 	return r.Supply()
 }
 
-// View has the records that were read for a mode: /cluster, /seq and the sequence's record together, and then the
-// others that it wants.
+// View has the records that were read for a decision: first /cluster, /seq and the sequence's record together, and then
+// its keys.
 type View struct {
 	record.Found
 	SentAt      int64               // when the read of the record was sent, ns of AtMost

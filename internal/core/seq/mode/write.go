@@ -8,13 +8,13 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// Write is the write of a mode, with what the node knows of it.
+// Write is a write that a mode wants, and the requests that it answers.
 type Write struct {
 	record.Write
-	Requests    []Request           // that it answers
+	Requests    []Request           // those of a strict sequence
 	RequestKeys *record.RequestKeys // as the write leaves them, nil if it does not write them
-	// Renews: the owner of an ordered sequence makes the write, in this Session. It may before the node may take
-	// positions.
+	// Renews: this node owns the ordered sequence, and the write keeps or ends that. It may be made before the node may
+	// take positions. Session is the session in which any write of an ordered sequence is made.
 	Renews  bool
 	Session int64
 }
@@ -22,22 +22,23 @@ type Write struct {
 // ErrNotSent: a write was not sent, because the node may not take positions now.
 var ErrNotSent = errors.New("the write was not sent")
 
-// NotMade reports whether it is certain that a write was not made, although ZooKeeper can be reached.
+// NotMade reports whether a write that ended with err was certainly not made, although ZooKeeper can be reached: it was
+// not sent, or another write was faster.
 func NotMade(err error) bool { return errors.Is(err, ErrNotSent) || store.Outpaced(err) }
 
 // Backoff returns the longest pause after so many conflicts. If a thousand nodes ask for one name at once, each success
 // of one makes all others fail, so that they must not all try again at once.
 func Backoff(conflicts int) time.Duration { return 10 * time.Millisecond << min(conflicts, 7) }
 
-// After returns what a write of the record of v leaves in ZooKeeper.
-func (v View) After(t Write) View {
+// After returns v as the write w leaves the records in ZooKeeper.
+func (v View) After(w Write) View {
 	version := v.Stat.Version + 1
 	if version == store.AnyVersion { // two writes were needed: see record.SetOps
 		version++
 	}
-	v.Record, v.Stat, v.MapKey = &t.Record, store.Stat{Version: version}, nil
-	if t.RequestKeys != nil {
-		v.RequestKeys = t.RequestKeys.Written()
+	v.Record, v.Stat, v.MapKey = &w.Record, store.Stat{Version: version}, nil
+	if w.RequestKeys != nil {
+		v.RequestKeys = w.RequestKeys.Written()
 	}
 	return v
 }

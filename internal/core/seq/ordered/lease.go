@@ -42,7 +42,7 @@ func newLease(w mode.Write, sent int64) lease {
 // with others.
 func renewAt(sent int64, d time.Duration) int64 { return sent + int64(d/3) }
 
-// mayRenew reports whether the owner may do so now.
+// mayRenew reports whether the owner may write the record again now.
 func (l *lease) mayRenew(now int64, d time.Duration) bool {
 	return now >= renewAt(l.sent, d)-int64(d/6)
 }
@@ -54,9 +54,9 @@ func (l *lease) valid(now int64) bool {
 	return l.owner != "" && now < l.until && !l.ending
 }
 
-// survives reports whether an ownership whose lease has not ended goes on when the record was read (O7). An operator
+// survives reports whether an ownership whose lease has not ended goes on by the record that was read (O7). An operator
 // may have changed the record since the owner wrote it, so its version is not compared. A record that is older than the
-// owner's last write does not come here: series.owed takes it for a loss of data.
+// owner's last write does not come here: series.owed reports it as a loss of data.
 func (l *lease) survives(v mode.View) bool {
 	return v.Record.Owner == l.owner && v.Record.Incarnation == v.Incarnation()
 }
@@ -79,7 +79,7 @@ func (w *watch) see(v mode.View, session int64) {
 	}
 }
 
-// freeIn returns how long this node must wait before it may take the section over: O4. ended is the last ownership of
+// freeIn returns how long this node must wait before it may take the section over (O4). ended is the last ownership of
 // this process, which issues nothing any more. least is the present time of AtLeast.
 func (w watch) freeIn(v mode.View, ended string, least int64) time.Duration {
 	r := v.Record

@@ -109,7 +109,7 @@ func (s *Section) endLease() {
 	s.lastEnded, s.lease, s.Last = s.lease.owner, lease{}, nil
 }
 
-// Lacks does not count requests that can be passed on.
+// Lacks is that of mode.Issuing. It does not count requests that can be passed on.
 func (s *Section) Lacks() bool {
 	return len(s.Waiting) > 0 && (s.Leased() || s.target(s.node.Now()) == "" || s.passedOn())
 }
@@ -128,7 +128,7 @@ func (s *Section) Until() int64 { return s.lease.until }
 // SlowAt returns when a round must look whether another node has answered, ns of AtMost, 0 if it need not.
 func (s *Section) SlowAt() int64 { return s.passes.slowAt() }
 
-// Used reports whether this node is the owner.
+// Used is that of mode.Issuing: only the owner takes blocks although nobody waits.
 func (s *Section) Used() bool { return s.Leased() }
 
 // Leased reports whether this node is the owner, as far as it knows. Its lease may have ended: see Until.
@@ -137,7 +137,7 @@ func (s *Section) Leased() bool { return s.lease.owner != "" }
 // Drop ends the ownership.
 func (s *Section) Drop() { s.endLease() }
 
-// Pause is short for the owner: its lease ends.
+// Pause is that of mode.Issuing. It is short for the owner, whose lease would end.
 func (s *Section) Pause(int64) time.Duration {
 	if s.Leased() {
 		return mode.Backoff(0)
@@ -159,7 +159,7 @@ func (s *Section) renewalDue(now int64) bool {
 	return s.lease.ending || s.node.leaves() || s.counters.low() || s.lease.mayRenew(now, s.Known().Hold())
 }
 
-// Saw takes over what was read.
+// Saw is that of mode.Issuing.
 func (s *Section) Saw(v mode.View, before *record.Record, sit mode.Situation) {
 	s.watch.see(v, sit.Session)
 	switch {
@@ -234,7 +234,8 @@ func (s *Section) renewal(w record.Write, sit mode.Situation) *mode.Write {
 }
 
 // endsNow reports whether the owner should give the section back: nobody asks, the node gives all away, or the section
-// has its place at another node. The latter uses up a move, so the caller must give it back then.
+// has its place at another node. The last reason uses up one of the node's moves, so the caller must give the section
+// back if endsNow returns true.
 func (s *Section) endsNow(sit mode.Situation) bool {
 	return sit.AtMost-s.AskedAt > int64(idleAfter) || s.node.leaves() ||
 		sit.AtMost >= s.staysUntil && s.node.takeMove(s.Name)

@@ -6,20 +6,21 @@ import (
 	"github.com/flaked/flaked/internal/core/positions"
 )
 
-// savedParts divides the ceiling: while less than this part of a second's positions may be taken, nobody takes a
-// block. Else clients that ask for more than the ceiling make a node write as fast as ZooKeeper answers.
+// savedParts: nobody takes a block while the credit is below 1/savedParts of what the ceiling gives in a second.
+// Otherwise clients that ask for more than the ceiling would make a node write as fast as ZooKeeper answers.
 const savedParts = 10
 
-// Write is a record that takes a block. Without a block it renews the record's time, or gives positions or the
-// ownership back.
+// Write is a record as a node writes it, and the block that the node takes by that. An empty block: the write renews
+// the credit, or gives positions or the ownership back.
 type Write struct {
 	Record Record
 	Block  positions.Block
 }
 
 // Plan decides the write that takes a block, or returns the refusal. want is the size that the node would like, and
-// need >= 1 the size below which the block is of no use. now is a sequence time, as in all of this file.
-func (r Record) Plan(incarnation, want, need, now int64) (Write, *Refusal) {
+// need >= 1 the size below which the block is of no use. seqTime is the present sequence time, as in all of this
+// package.
+func (r Record) Plan(incarnation, want, need, seqTime int64) (Write, *Refusal) {
 	left := r.Positions() - r.Next
 	lost := r.Incarnation < incarnation
 	switch {
@@ -27,22 +28,22 @@ func (r Record) Plan(incarnation, want, need, now int64) (Write, *Refusal) {
 	case left < 1 || left < need && !lost: // the values end at the max (S1)
 		return Write{}, r.Exhausted()
 	case lost:
-		return r.planAfterLoss(incarnation, want, now)
+		return r.planAfterLoss(incarnation, want, seqTime)
 	}
-	n := max(need, min(want, left, r.CeilingInForce().At(r.Budget(), now).Credit))
+	n := max(need, min(want, left, r.CeilingInForce().At(r.Budget(), seqTime).Credit))
 	saved := min(left, int64(r.CeilingInForce())/savedParts)
-	if _, wait := r.CeilingInForce().Spend(r.Budget(), max(n, saved), now); wait > 0 {
+	if _, wait := r.CeilingInForce().Spend(r.Budget(), max(n, saved), seqTime); wait > 0 {
 		return Write{}, r.overCeiling(wait)
 	}
-	budget, _ := r.CeilingInForce().Spend(r.Budget(), n, now)
+	budget, _ := r.CeilingInForce().Spend(r.Budget(), n, seqTime)
 	return r.withBlock(positions.Block{First: r.Next, End: r.Next + n}, budget), nil
 }
 
 // planAfterLoss is Plan for the first block in an incarnation. The block is of use at any size, because it ends the
 // loss for this sequence.
-func (r Record) planAfterLoss(incarnation, want, now int64) (Write, *Refusal) {
+func (r Record) planAfterLoss(incarnation, want, seqTime int64) (Write, *Refusal) {
 	hard, left := positions.Ceiling(r.HardCeiling), r.Positions()-r.Next
-	skip, wait := r.skip(incarnation, now)
+	skip, wait := r.skip(incarnation, seqTime)
 	switch {
 	case wait > 0:
 		return Write{}, r.overCeiling(wait)
@@ -52,9 +53,9 @@ func (r Record) planAfterLoss(incarnation, want, now int64) (Write, *Refusal) {
 	//mutant:s14-first-block by seqsim -> n := min(want, left-skip)
 	n := min(want, left-skip, max(1, r.CeilingInForce().Burst()/firstBlockPart))
 	block := positions.Block{First: r.Next + skip, End: r.Next + skip + n}
-	//mutant:s13-peak-falls by TestPeak -> r.Incarnation, r.PeakFrom, r.PeakAt = incarnation, block.First, now
+	//mutant:s13-peak-falls by TestPeak -> r.Incarnation, r.PeakFrom, r.PeakAt = incarnation, block.First, seqTime
 	r.Incarnation = incarnation
-	paid := hard.Pay(r.Budget(), n, now)
+	paid := hard.Pay(r.Budget(), n, seqTime)
 	return r.withBlock(block, paid), nil
 }
 
@@ -70,12 +71,12 @@ func (r Record) withBlock(b positions.Block, left positions.Budget) Write {
 // older copy, perhaps of an earlier incarnation, and perhaps further than this record would.
 //
 // wait is the time in milliseconds until the sequence has paid for an earlier skip. Until then no block may be taken.
-func (r Record) skip(incarnation, now int64) (skip, wait int64) {
+func (r Record) skip(incarnation, seqTime int64) (skip, wait int64) {
 	hard := positions.Ceiling(r.HardCeiling)
-	//mutant:s13-no-skip by seqsim -> _, wait = hard.Skip(r.Budget(), now)
-	skip, wait = hard.Skip(r.Budget(), now)
+	//mutant:s13-no-skip by seqsim -> _, wait = hard.Skip(r.Budget(), seqTime)
+	skip, wait = hard.Skip(r.Budget(), seqTime)
 	if r.Incarnation < incarnation-1 {
-		peak, _ := hard.Skip(positions.Budget{Credit: r.PeakFrom - r.Next, At: r.PeakAt}, now)
+		peak, _ := hard.Skip(positions.Budget{Credit: r.PeakFrom - r.Next, At: r.PeakAt}, seqTime)
 		skip = max(skip, peak)
 	}
 	return skip, wait
@@ -86,18 +87,18 @@ func (r Record) skip(incarnation, now int64) (skip, wait int64) {
 // the two, which is longer than the time for which the ceiling gives the block.
 const firstBlockPart = 8
 
-// Renewal returns the record with its time set to now. due is false if
-// the time is younger than after, or if the record is from before a loss of data.
-func (r Record) Renewal(incarnation, now int64, after time.Duration) (renewed Record, due bool) {
-	if r.Incarnation != incarnation || now-r.CreditAt < after.Milliseconds() {
+// Renewal returns the record with its credit as it is now. due is false if CreditAt is younger than after, or if the
+// record is from before a loss of data.
+func (r Record) Renewal(incarnation, seqTime int64, after time.Duration) (renewed Record, due bool) {
+	if r.Incarnation != incarnation || seqTime-r.CreditAt < after.Milliseconds() {
 		return Record{}, false
 	}
-	return r.Renewed(now), true
+	return r.Renewed(seqTime), true
 }
 
-// Renewed returns the record with its budget as it is now.
-func (r Record) Renewed(now int64) Record {
-	budget := r.CeilingInForce().At(r.Budget(), now)
+// Renewed returns the record with its credit as it is now.
+func (r Record) Renewed(seqTime int64) Record {
+	budget := r.CeilingInForce().At(r.Budget(), seqTime)
 	r.Credit, r.CreditAt = budget.Credit, budget.At
 	return r
 }
@@ -117,8 +118,8 @@ func (r Record) Written(nonce, by string) Record {
 }
 
 // PlanStrict decides the write that takes n positions of a strict sequence. After a loss of data, nothing bounds the
-// positions that may have been taken since the record was written. now is a sequence time.
-func (r Record) PlanStrict(incarnation, n, now int64) (Write, *Refusal) {
+// positions that may have been taken since the record was written.
+func (r Record) PlanStrict(incarnation, n, seqTime int64) (Write, *Refusal) {
 	switch {
 	//mutant:s15-strict by seqsim -> case false:
 	case r.Incarnation < incarnation: // nothing bounds what was issued before the loss (S15)
@@ -127,7 +128,7 @@ func (r Record) PlanStrict(incarnation, n, now int64) (Write, *Refusal) {
 		return Write{}, r.Exhausted()
 	}
 	b := positions.Block{First: r.Next, End: r.Next + n}
-	return r.withBlock(b, positions.Budget{Credit: r.Credit, At: now}), nil
+	return r.withBlock(b, positions.Budget{Credit: r.Credit, At: seqTime}), nil
 }
 
 // GoesOnAlone reports whether nodes go on with the record after a loss of data. With a strict sequence or a template,

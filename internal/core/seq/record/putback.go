@@ -34,9 +34,10 @@ func Compare(found, known *Record, purged int64) Finding {
 	return Good
 }
 
-// IsPurged reports whether a node takes it that the tombstone r, which is missing, was purged: State.Purged, which
-// another name may have raised, allows that, and nothing is lost if it was not. One with a wait comes back in any case,
-// because nodes that are cut off may issue its values. If it was purged, it can be purged again.
+// IsPurged reports whether a node assumes that r, which ZooKeeper does not have, was purged. It does so for a tombstone
+// that is not above purged, which is State.Purged, although a purge of another name may have raised that. Nothing is
+// lost if the tombstone was not purged. A tombstone with a wait is put back in any case, because nodes that are cut off
+// may issue its values. If it was purged, an operator can purge it again.
 func (r Record) IsPurged(purged int64) bool {
 	//mutant:s18-wait-is-purged by internal/core/seq:TestTombstoneThatWaitsComesBack -> return r.Kind() == Tombstone && r.Gen <= purged
 	return r.Kind() == Tombstone && r.Gen <= purged && r.WaitMs == 0
@@ -59,16 +60,17 @@ func PutBack(found *Record, known Record, highest int64) (next Record, due bool)
 		next = known
 	}
 	if found.ID == known.ID { // else it is another life of the name, with positions of its own
-		next = next.Raised(max(found.Next, known.Next)).afterHoldsOf(known).afterHoldsOf(*found)
+		next = next.Raised(max(found.Next, known.Next)).withHoldsOf(known).withHoldsOf(*found)
 	}
 	next.Gen = max(found.Gen, known.Gen)
 	return next, older || rivals || next.Next > found.Next || next.EarlierHoldMs > found.EarlierHoldMs ||
 		next.WaitMs > found.WaitMs
 }
 
-// afterHoldsOf returns the record with a purge that waits at least as long as that of known, another record of this
-// life. An operator may have changed an old copy of it, from before its hold was longer.
-func (r Record) afterHoldsOf(known Record) Record {
+// withHoldsOf returns r with the longest hold that r or known has had, so that a purge waits for that hold. known is
+// another copy of the record, of the same life. r may be an old copy from before the hold was longer, which an operator
+// has changed since.
+func (r Record) withHoldsOf(known Record) Record {
 	//mutant:s18-shorter-hold-put-back by TestPutBackKeepsTheLongestHold -> return r
 	r.EarlierHoldMs = max(r.EarlierHoldMs, known.EarlierHoldMs)
 	if known.HoldMs > r.LongestHoldMs() {

@@ -89,7 +89,7 @@ func FuzzState(f *testing.F) {
 	})
 }
 
-// FuzzKeys: the keys of requests and the secret of a sequence are refused, or are written as they were read.
+// FuzzKeys: the request keys and the map key of a sequence are refused, or are written as they were read.
 func FuzzKeys(f *testing.F) {
 	f.Add(make([]byte, 2*keyEntryLen))
 	f.Add([]byte(sequence.Key{1}.Hex()))
