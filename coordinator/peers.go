@@ -54,13 +54,13 @@ type listVersion struct {
 //
 // While this node waits for its peers, Peers reads the records of those that it waits for: see Hearing.
 //
-// After a heartbeat, which reads the records of peers together with its own, Peers reads no sample. Otherwise that
-// takes one round trip, two the first time. Reading the list again takes two more. Peers does that if the list has
-// changed, and there are at most eight peers, few of them have readings, or the list is old. With few peers the list is
-// short, and each reading counts.
+// Peers takes the records that the last heartbeat has read together with its own. Without such records it reads some
+// itself, in one round trip, or two the first time. It reads the list of live workers again, in two more, if the list
+// has changed and one of these holds: there are at most eight peers, fewer than half of them have readings, or the list
+// is old. With few peers the list is short, and each reading counts.
 //
-// The records are then older by a round trip than the write that they are compared with. No rule rests on that: a
-// reading may be as old as three heartbeats.
+// The heartbeat has read these records a round trip before the write that they are compared with. No rule rests on
+// that: a reading may be as old as three heartbeats.
 func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 	if c.HearAgainIn() > 0 {
 		if err := c.hearPeers(ctx); err != nil {

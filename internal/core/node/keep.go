@@ -51,9 +51,9 @@ func (k *keeper) keep(ctx context.Context) error {
 }
 
 // round sends a heartbeat, lets the tenure issue if it may, releases old slots, and looks whether the clock went back.
-// It returns a *coordinator.FencedError, the context's error, or nil, and for a node that never confirmed a worker
-// store.ErrLocalSession. It also returns what rotateIfBehind fails with. Other failures are only noted: the node serves
-// on within its lease.
+//
+// It returns a *coordinator.FencedError, the context's error, what rotateIfBehind fails with, and store.ErrLocalSession
+// if the node never confirmed a worker. Other failures are only noted: the node serves on within its lease.
 func (k *keeper) round(ctx context.Context) error {
 	k.turns.keep.Store(k.monotonic())
 	err := k.beat(ctx)

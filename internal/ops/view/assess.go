@@ -74,7 +74,7 @@ func (r *Report) Complete() {
 		}
 	}
 	for _, w := range r.Workers {
-		if w.Says != nil && w.Says.Ready && r.Sequences != nil { // it says so if requests for them fail
+		if w.Says != nil && w.Says.Ready && r.Sequences != nil { // this node would say so if requests for them failed
 			delete(r.Sequences.Wrong, sequencesOwnerGone.Cause)
 		}
 		if w.Says == nil || w.Says.Sequences == nil {

@@ -97,13 +97,3 @@ func (w OwnWorker) details(cause string) string {
 	}
 	return ""
 }
-
-// Starting reports whether a cause is normal after a start and passes by itself.
-func Starting(cause node.Cause) bool {
-	switch cause {
-	case node.CauseNoWorkerYet, node.CauseConfirming, node.CauseLeaseExpiredAway, node.CauseBelowFloor,
-		node.CauseNewWorker, node.CauseSequences:
-		return true
-	}
-	return false
-}

@@ -1,6 +1,9 @@
-// Package view assesses a cluster: which state each worker is in, what is a problem, and
-// what to do about it. Its input are ZooKeeper's records and the answers of nodes. The command
-// line, the status page and the metrics print its reports.
+// Package view assesses a cluster: which state each worker is in, what is a problem, and what to do about it. It goes
+// by ZooKeeper's records and the answers of nodes. The command line, the status page and the metrics print its reports.
+//
+// Read or AssessNodes makes a Report, causes.go has all problems, and problems.go decides which of them a cluster has.
+// standing.go decides whether a node serves, and words.go has the texts. OwnWorker is the worker of this process, which
+// knows more of it. The files with sequences in their names do the same for named sequences.
 package view
 
 import (

@@ -194,10 +194,10 @@ func (s *Sequences) addAnswer(who string, ready, read bool, said Sequences) {
 	for cause, some := range said.Wrong {
 		for _, q := range some.First {
 			why := strings.TrimSpace(Clean(q.Why) + " at " + who)
-			recorded := q.Why == "" && cause != sequencesCeiling.Cause // the records would show such a problem, too
+			inRecords := q.Why == "" && cause != sequencesCeiling.Cause // the records show such a problem, too
 			switch known := s.find(q.Name, cause); {
 			case unserved(cause) && !ready: // the node's own problem says so
-			case known == nil && read && recorded: // they do not
+			case known == nil && read && inRecords: // the records were read, and do not show it
 			case known == nil:
 				q.Name, q.Why = Clean(q.Name), why
 				s.add(cause, q)

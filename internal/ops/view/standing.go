@@ -1,5 +1,7 @@
 package view
 
+import "github.com/flaked/flaked/internal/core/node"
+
 // standing says whether a worker's node serves.
 type standing int
 
@@ -84,4 +86,14 @@ func (r Report) countServing() (n, start, of int) {
 		}
 	}
 	return n, start, of
+}
+
+// Starting reports whether a cause is normal after a start and passes by itself.
+func Starting(cause node.Cause) bool {
+	switch cause {
+	case node.CauseNoWorkerYet, node.CauseConfirming, node.CauseLeaseExpiredAway, node.CauseBelowFloor,
+		node.CauseNewWorker, node.CauseSequences:
+		return true
+	}
+	return false
 }
