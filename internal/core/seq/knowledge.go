@@ -306,7 +306,7 @@ func (k knowledge) tells(lost int, names []string, now timeguard.Moment, follow 
 	//mutant:s36-unheard by TestNodesHearOfALatePutBack -> next = k.seq().state
 	next = k.seq().state.After(names...)
 	if puts {
-		next.PutAt = new(max(next.ToldPutBack()+1, k.now(now.Least)))
+		next.PutAt = new(max(next.ToldPutBack()+1, k.seqTime(now.Least)))
 	}
 	return next, puts || len(names) > 0
 }
@@ -337,8 +337,8 @@ func (r reading) atMost(now timeguard.Moment, leader int64) int64 {
 	return r.Time + max(passed, 0) + 2*record.MostRaise.Milliseconds()
 }
 
-// now returns the present sequence time. least is the time of AtLeast.
-func (k knowledge) now(least int64) int64 {
+// seqTime returns the present sequence time. least is the time of AtLeast.
+func (k knowledge) seqTime(least int64) int64 {
 	return k.seq().state.At(time.Duration(least - k.seq().first))
 }
 

@@ -234,7 +234,7 @@ func TestPutBackUnknown(t *testing.T) {
 // An earlier process has saved what it knew. The next one waits again for what was left of the confirming time.
 func TestRecalledKnowledge(t *testing.T) {
 	k := recalled(Witness{State: record.State{Time: 7}}, 5)
-	if left := k.putBackLeft(timeguard.Moment{}, time.Hour); left != 0 || !k.hasSettled() || k.now(5) != 7 {
+	if left := k.putBackLeft(timeguard.Moment{}, time.Hour); left != 0 || !k.hasSettled() || k.seqTime(5) != 7 {
 		t.Errorf("in the first incarnation: %+v, waits %s", k, left)
 	}
 	k = recalled(Witness{Incarnation: 1, Entered: &timeguard.Moment{Least: 3}}, 5)
@@ -344,7 +344,7 @@ func TestTimeIsPutBackByThreeClocks(t *testing.T) {
 func TestTimeIsPutBackAboveRaisesAfterAPause(t *testing.T) {
 	const pause = 10 * time.Minute
 	k := knowledge{phase: settled{&seqRead{state: record.State{Time: 1000}}}}
-	raised := record.State{Time: k.now(int64(pause))}
+	raised := record.State{Time: k.seqTime(int64(pause))}
 	latest := raised.At(pause)
 	if least := (reading{Time: 1000}).atMost(timeguard.Moment{}, 0); least < latest {
 		t.Errorf("puts back %d, another node counts %d", least, latest)

@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// renewAfter is the age of a record's time after which a node that uses the sequence writes the
-// record again. The skip after a loss of data grows with that age.
+// renewAfter is the age of Record.CreditAt after which a node that uses the sequence writes the record again. The skip
+// after a loss of data grows with that age.
 const renewAfter = time.Minute
 
 // maxWrites is the most writes a second that the nodes of a cluster make for sequences, unless requests need

@@ -46,6 +46,7 @@ func newSegment(s *series) *segment {
 	return m
 }
 
+// Serve is that of mode.Issuing: it takes the values from the stock.
 func (s *segment) Serve(r mode.Request, now, knewAllAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
 	switch {
 	case r.Wait.Key != "":
@@ -115,6 +116,7 @@ func (s *segment) has(r mode.Request) bool {
 // Used reports whether this node has taken a block of the sequence.
 func (s *segment) Used() bool { return s.lastBlock.Len() > 0 }
 
+// Urgency is that of mode.Issuing: a block may be needed, or the record must be renewed.
 func (s *segment) Urgency(sit mode.Situation) mode.Urgency {
 	switch {
 	case !s.Used():
@@ -164,6 +166,7 @@ func (s *segment) accept(w mode.Write, ackedAt int64) {
 	}
 }
 
+// NextWrite is that of mode.Issuing: a write that takes a block, or one that renews the record.
 func (s *segment) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 	want := s.needs()
 	if want.lacking || s.Used() && (s.short() || s.wantsMore(sit.SeqTime)) {
@@ -242,6 +245,7 @@ func nineTenths(n int64) int64 { return n - n/10 }
 // of an older one is lost if it was written.
 const maxAttempts = 8
 
+// Wrote is that of mode.Issuing. A write with unknown outcome becomes one of the attempts.
 func (s *segment) Wrote(w mode.Write, v mode.View, _, now int64, err error) (woken []mode.Request, leaveUpTo time.Duration) {
 	switch {
 	case err == nil:

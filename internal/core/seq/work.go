@@ -68,7 +68,7 @@ func (sn snapshot) situation(sent timeguard.Moment) mode.Situation {
 		unconfirmed = max(unconfirmed, time.Millisecond)
 	}
 	return mode.Situation{
-		AtMost: sent.Most, AtLeast: sent.Least, SeqTime: sn.losses.now(sent.Least),
+		AtMost: sent.Most, AtLeast: sent.Least, SeqTime: sn.losses.seqTime(sent.Least),
 		Unconfirmed: unconfirmed, Spread: sn.spread,
 		Volatile: !sn.issuer.outlasts(), Nonce: sn.issuer.cfg.Nonce(), By: sn.issuer.cfg.By, Session: sn.session,
 	}
