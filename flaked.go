@@ -9,6 +9,7 @@
 //		ZooKeeper: "zk1,zk2,zk3",
 //		Cluster:   "orders",
 //		StateDir:  "/var/lib/orders/flaked",
+//		Logger:    slog.Default(),
 //	})
 //	if err != nil {
 //		return err
