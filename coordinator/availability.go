@@ -59,7 +59,8 @@ func (s Slot) givenUp() bool { return s.Released && s.ReleasedBy == "" }
 type FullError struct {
 	Slots                                  int
 	Live, Disconnected, Stopped, Releasing int
-	// NextFree is the earliest time at which a slot becomes free, Unix milliseconds; 0 if all holders are live.
+	// NextFree is the earliest time at which a slot becomes free, Unix milliseconds. It is 0 if no such time is known:
+	// each slot has a live holder, or its record cannot be read.
 	NextFree int64
 	now      int64
 	grace    int64 // Cluster.graceMs

@@ -69,8 +69,9 @@ type Config struct {
 	Logger hclog.Logger
 }
 
-// Coordinator is one node's side of the protocol. Each method returns by its context's deadline and leaves no goroutine
-// behind. Only one goroutine at a time may use it, apart from Met.
+// Coordinator is one node's side of the protocol. Only one goroutine at a time may use it, apart from Met. No method
+// leaves a goroutine behind. A method with a context returns by its deadline, except while the Ledger writes. Deleting
+// a ticket may take cleanupTime longer.
 type Coordinator struct {
 	Config
 	// mine is the cluster this node belongs to, set by Join. HighestSlot and Incarnation are the highest that this
@@ -85,7 +86,8 @@ type Coordinator struct {
 	reading Reading
 	// rtt is the duration of the last heartbeat's write, in milliseconds.
 	rtt int64
-	// lastWrite is the stat of our own last write, a ticket's or a slot's.
+	// lastWrite is the stat of our last write of a ticket or of a held slot. A write that acquires or ends a slot
+	// does not set lastWrite.
 	lastWrite store.Stat
 	// lastStamped is our last acknowledged write of a slot whose stamp is known.
 	lastStamped timeguard.Stamped
@@ -187,7 +189,7 @@ func parseRecorded(records []store.Record) (v recorded, _ error) {
 	return v, nil
 }
 
-// HighestSlot returns the highest slot known to have been granted, -1 for none.
+// HighestSlot returns the highest slot that is known to have had a record, -1 for none.
 func (c *Coordinator) HighestSlot() int { return c.mine.HighestSlot }
 
 // Trace gets the steps of the protocol, each before it takes effect for clients: see docs/testing.md. about has

@@ -77,8 +77,8 @@ func (e evidence) hasPassed(bound, stamp int64) bool {
 // Four answers to "what time is it now", in Unix ms:
 //
 //   - now, our clock, decides whether our own lease has ended.
-//   - earliest decides whether registration is frozen.
-//   - agreedNow raises the horizon, in heartbeats: only these know whether most voters agree with our clock.
+//   - earliest decides whether registration is frozen. Outside of heartbeats it raises the horizon.
+//   - agreedNow raises the horizon in heartbeats: only these know whether most voters agree with our clock.
 //   - leader decides nothing by itself. earliest and the trace use it.
 
 // leader returns now by the leader's clock, as last compared, and by ours before that.

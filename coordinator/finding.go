@@ -11,7 +11,8 @@ type Finding int
 const (
 	// FoundOurs: the record is ours. Go on.
 	FoundOurs Finding = iota
-	// FoundFenced: another node has taken over. Stop issuing.
+	// FoundFenced: another node or an operator has taken the slot, or another cluster has taken the place of ours. Stop
+	// issuing.
 	FoundFenced
 	// FoundLost: ZooKeeper lost our record. Write it again while the lease runs.
 	FoundLost

@@ -49,7 +49,7 @@ type FirstBeat struct {
 	Chained bool
 	// Window: a peer that has reported within this time before the write counts as running. See HearingWindow.
 	Window time.Duration
-	// Worker is the node's own, and Highest the highest that was ever granted.
+	// Worker is the node's own, and Highest the highest slot that is known to have had a record.
 	Worker, Highest int
 }
 

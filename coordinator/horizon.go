@@ -2,9 +2,9 @@ package coordinator
 
 import "time"
 
-// horizon has the values of Cluster.Horizon that a node has read or written, in Unix ms. No node writes a lease bound
-// above the cluster's horizon (C23). So a freeze until the horizon outlasts the lease of each disconnected holder, even
-// if the holder's clock is ahead.
+// horizon has the values of Cluster.Horizon that a node has read or written, in Unix ms. No holder writes a lease
+// bound above the cluster's horizon (C23). So a freeze until the horizon outlasts the lease of each disconnected
+// holder, even if the holder's clock is ahead.
 //
 // When the horizon was raised, the node waits for the confirming time before its own lease may reach the new value.
 // By then all connected nodes have read the new value, and would freeze registration until then. A lease that is not

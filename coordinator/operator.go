@@ -217,8 +217,8 @@ func (o Operator) Examine(ctx context.Context, worker int) (Examined, error) {
 // next heartbeat. The record is unconfirmed, so that a holder that ZooKeeper had lost can still put its own back.
 //
 // ForceRelease replaces a record that is missing or cannot be read by a stand-in, which keeps the slot for the
-// longest lease. Errors are ErrNotHeld, *StillFrozenError, *ChangedError if the slot is not as found any more, and
-// those of the store.
+// longest lease. Errors include ErrNotHeld, *StillFrozenError, *ChangedError if the slot is not as found any more,
+// *OtherClusterError, *ClocksError, and those of the store.
 func (o Operator) ForceRelease(ctx context.Context, found Examined) (Entry, error) {
 	for {
 		e, cl, now, err := o.reread(ctx, found)

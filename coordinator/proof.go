@@ -85,7 +85,7 @@ const (
 	reconfirmed                    // the slot was confirmed again
 )
 
-// The transitions. Each method notes what has happened, and enters the stage or the expiry state that follows.
+// The transitions. Each method notes what has happened. Some enter a stage or an expiry state.
 
 // newProof returns the proof of a process that has a claim, from its directory or new.
 func newProof(claim Claim) proof { return proof{Claim: claim, stage: Seeking} }

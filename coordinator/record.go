@@ -57,7 +57,7 @@ type Cluster struct {
 	// Incarnation counts the losses of data that nodes have noticed. 0 at first. It orders the records of slots and of
 	// named sequences, whose own counters begin again after a loss.
 	Incarnation int64 `json:"incarnation,omitempty"`
-	// Horizon is the latest lease bound that any record may have, Unix ms.
+	// Horizon is the latest lease bound that a holder may write, Unix ms. A stand-in may have a later one.
 	Horizon int64 `json:"horizon"`
 	// Until FrozenUntil no slot is granted or confirmed.
 	FrozenUntil int64 `json:"frozen_until,omitempty"`

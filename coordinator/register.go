@@ -36,8 +36,8 @@ func (l Left) Worker() int { return l.proof.Worker }
 // returns an error, the node still holds it.
 //
 // The node keeps the ticket of an attempt that ZooKeeper did not answer for the next one. After any other error
-// Register deletes the ticket, unless this node holds a slot by it. Errors are *FullError, *FrozenError,
-// *OtherClusterError, those of check and those of the store.
+// Register deletes the ticket, unless this node holds a slot by it. Errors include *FullError, *FrozenError,
+// *OtherClusterError, ErrNoCluster, and those of check, of the Ledger and of the store.
 func (c *Coordinator) Register(ctx context.Context, cl Cluster, lease time.Duration, check ClockCheck) (
 	left Left, confirm time.Duration, _ error,
 ) {
@@ -243,8 +243,8 @@ func (c Claim) nextClaim() Claim {
 	return c
 }
 
-// checkFree returns a *FullError if no slot is free. It reads the slots only if all of them have been used. The sync of
-// ReadCluster counts for these reads, too.
+// checkFree returns a *FullError if no slot is free. It reads the slots only if all of them have had a record. The sync
+// of ReadCluster counts for these reads, too.
 func (c *Coordinator) checkFree(ctx context.Context, cl Cluster) error {
 	if cl.HighestSlot+1 < cl.Slots {
 		return nil

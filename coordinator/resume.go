@@ -15,9 +15,9 @@ import (
 // The claim's floor is at least the reserved bound then, which the earlier process may have reached (C6). Its lease
 // bound is that of the local record: below it the node may issue at once.
 //
-// Errors are *NotOursError (register as a new node), *OtherClusterError, ErrNoCluster, those of check and those of the
-// store. The node may start from the local record alone only after store.ErrUnreachable, store.ErrRefused or a
-// *NotOursError with Lost.
+// Errors include *NotOursError (register as a new node), *OtherClusterError, ErrNoCluster, and those of check, of the
+// Ledger and of the store. The node may start from the local record alone only after store.ErrUnreachable,
+// store.ErrRefused or a *NotOursError with Lost.
 func (c *Coordinator) Resume(ctx context.Context, lease time.Duration, check ClockCheck) (
 	confirm time.Duration, _ error,
 ) {

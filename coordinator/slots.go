@@ -17,7 +17,7 @@ type Entry struct {
 	Stat   store.Stat
 	// Live: its holder has a session.
 	Live bool
-	// Absent: the record is missing though the slot has been used.
+	// Absent: the record is missing, although the slot has had one.
 	Absent bool
 }
 
@@ -58,7 +58,7 @@ func slotPaths(first, last int) []string {
 	return paths
 }
 
-// ReadSlots reads every slot that has ever been used.
+// ReadSlots reads every slot that has ever had a record.
 func ReadSlots(ctx context.Context, st store.Store, cl Cluster) ([]Entry, error) {
 	live, err := liveWorkers(ctx, st)
 	if err != nil {

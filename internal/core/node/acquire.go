@@ -314,9 +314,10 @@ func (k *keeper) otherZooKeeper() error {
 	return &OtherZooKeeperError{State: k.peek().store.address, Given: k.cfg.ZooKeeper}
 }
 
-// unconfirm changes the local record so that the node no longer starts without ZooKeeper. Another cluster has confirmed
-// in the place of the node's own, which ends the leases of its own. The record still names its own cluster. So the next
-// start refuses too, and does not join the other cluster unasked. If the node finds its own cluster again, it resumes.
+// unconfirm changes the local record so that the node no longer starts without ZooKeeper. Another cluster has taken the
+// place of the node's own. If it is in use, it ends the leases of the node's own cluster. Otherwise this node has never
+// confirmed a worker. The local record still names the node's own cluster. So the next start refuses too, and does not
+// join the other cluster unasked. If the node finds its own cluster again, it resumes.
 func (k *keeper) unconfirm() {
 	if err := k.coord.Unconfirm(); err != nil {
 		k.log.Error("could not write the state directory, which still has a lease that is no longer valid",

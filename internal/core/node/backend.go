@@ -196,8 +196,9 @@ func (n *Node) Decode(id worker.ID) (string, error) {
 	return text, nil
 }
 
-// Cluster returns the name of the node's cluster and its UUID. The UUID is empty until the node has confirmed a worker
-// or resumed one: before that, the record of a cluster that ZooKeeper has lost may replace that of a new one.
+// Cluster returns the name of the node's cluster and its UUID. The UUID is empty until the node has a claim: from its
+// state directory, or by confirming a worker. Before that, the record of a cluster that ZooKeeper has lost may replace
+// that of a new one.
 func (n *Node) Cluster() (name, uuid string) {
 	s := n.peek()
 	if s.Stage == coordinator.Confirmed || s.resumed || n.servedAt.Load() != 0 {

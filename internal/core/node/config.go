@@ -139,7 +139,7 @@ func (c Config) checkTimes() error {
 // writes that record.
 const maxLabel = 4096
 
-// checkLabels returns an error for a label that cannot stand in the slot's record.
+// checkLabels returns an error for a name, an address or an admin address that cannot stand in the slot's record.
 func (c Config) checkLabels() error {
 	if strings.ContainsAny(c.Labels.Name, " \t\r\n") {
 		return &ValueError{SettingName, fmt.Errorf("%q must not contain blanks", c.Labels.Name)}

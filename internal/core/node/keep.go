@@ -10,8 +10,8 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// keeper acquires a slot and holds it. Its methods run on one goroutine, and stop after that has ended: nothing else
-// may call them. What the keeper shares with other goroutines is the Node's.
+// keeper acquires a slot and holds it. Its methods run on the goroutine of the method keep. Node.Run calls the method
+// stop once keep has returned. What the keeper shares with other goroutines is the Node's.
 type keeper struct {
 	*Node
 	// coord holds the slot. Its Met may be called from any goroutine.
@@ -205,8 +205,8 @@ func (k *keeper) sleep(ctx context.Context, d time.Duration, woken <-chan struct
 	return nil
 }
 
-// untilNext returns the time to the next heartbeat or to the end of confirming, whichever comes
-// first, but 1 ms or more. Heartbeats come sooner while the node confirms, and after one that failed.
+// untilNext returns the time to the next heartbeat, 1 ms or more. The heartbeat comes sooner when the confirming time
+// ends, while the node waits for its peers, and after a round that failed.
 func (k *keeper) untilNext() time.Duration {
 	next := k.cfg.Pulse.Until(k.cfg.Heartbeat)
 	s := k.peek()

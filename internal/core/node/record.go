@@ -120,8 +120,8 @@ func (n *Node) record(c coordinator.Claim) LocalRecord {
 	}
 }
 
-// keptPart returns the part of the cluster record that a node keeps: the settings, and the incarnation in which the
-// claim was last acknowledged. It leaves out InUse and the freeze, which only ZooKeeper can know.
+// keptPart returns the part of the cluster record that a node keeps: all but InUse and the freeze, which only ZooKeeper
+// can know. The incarnation is the one in which the claim was last acknowledged.
 func keptPart(cl coordinator.Cluster, c coordinator.Claim) coordinator.Cluster {
 	cl.Incarnation, cl.InUse = c.Incarnation, false
 	cl.FrozenUntil, cl.FrozenBy = 0, ""

@@ -43,7 +43,7 @@ func Troubles() []string {
 		TroubleOffset, TroubleLeap, TroubleCoasting, TroubleFrozen}
 }
 
-// OfZooKeeper returns the trouble that keeps heartbeats from succeeding, "" if there is none.
+// OfZooKeeper returns the trouble of the last heartbeat, or of the live lock after it, "" if there is none.
 func OfZooKeeper(troubles []string) string {
 	for _, t := range troubles {
 		switch t {
@@ -54,7 +54,7 @@ func OfZooKeeper(troubles []string) string {
 	return ""
 }
 
-// troubleOf returns the trouble of a heartbeat that ended with err, "" if it succeeded.
+// troubleOf returns the trouble of a round that ended with err, "" if it succeeded.
 func troubleOf(err error) string {
 	switch {
 	case err == nil:

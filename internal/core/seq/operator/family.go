@@ -98,7 +98,8 @@ func (s Sequences) checkEnclosed(ctx context.Context, family string) error {
 }
 
 // beforeFamily returns the operations that must come before the creation of a family: the creation of the directories
-// of its sections, and checks that no node has created a sequence in its prefix from a template. Operators write /seq.
+// of its sections, and checks that no node has created a sequence in its prefix from a template. Other operators need
+// no check: each command writes /seq, so one of two at once fails and is tried again.
 func (s Sequences) beforeFamily(ctx context.Context, family string, sections []entry) (ops []store.Op, err error) {
 	around, err := s.enclosing(ctx, family)
 	if err != nil {

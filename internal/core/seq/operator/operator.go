@@ -36,9 +36,9 @@ type Sequences struct {
 	Clock Clock
 	// By is the operator's name, for people.
 	By string
-	// Waiting is called when a jump has waited for the nodes for a second: see guard. It may be nil.
+	// Waiting is called when a command has waited for the nodes for a second: see await. It may be nil.
 	Waiting func()
-	// Without are workers that need not be connected for a far jump, nor follow it (S34).
+	// Without are workers for which a far jump does not wait while they are not connected (S34).
 	Without []int
 }
 
@@ -71,8 +71,9 @@ var ErrTooEarly = errors.New("nodes that are cut off may still issue values of t
 
 // Purge removes the tombstone of a deleted sequence. Then nothing remembers which values were issued: a
 // new sequence with this name begins where its definition says. It returns ErrTooEarly while nodes that
-// are cut off may issue values (S18): see Record.IssuableFor. It returns a *NotFollowedError while a node with a
-// running lease is not connected, or has not followed the deletion.
+// are cut off may issue values (S18): see Record.IssuableFor. It returns a *NotFollowedError if a connected node
+// does not follow the deletion in time. The same happens if a node with a running lease is not connected, but not for a
+// strict sequence or a template.
 func (s Sequences) Purge(ctx context.Context, name string) error {
 	for {
 		v, ctx, err := s.look(ctx, name)
@@ -332,8 +333,9 @@ func (s Sequences) inBucket(ctx context.Context, dir, prefix string) ([]record.N
 	return all, nil
 }
 
-// Nodes returns the addresses of the nodes that may own ordered sequences. Nodes are on the list while they know an
-// ordered sequence, and have an address.
+// Nodes returns the addresses of the nodes that may own ordered sequences. A node is on the list while it has an
+// address, knows an ordered sequence, may take values, and gives none away. Exception: it has just lost a section twice
+// (O9).
 func (s Sequences) Nodes(ctx context.Context) ([]string, error) {
 	nodes, err := s.Store.Children(ctx, record.NodesDir)
 	if errors.Is(err, store.ErrNoNode) {
