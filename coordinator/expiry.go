@@ -1,0 +1,77 @@
+package coordinator
+
+import (
+	"time"
+
+	"github.com/flaked/flaked/internal/core/limits"
+)
+
+// expiry says whether the lease had run out by the leader's clock, although not by ours (C26). Another node may have
+// held the slot meanwhile, and ZooKeeper may have lost that.
+type expiry struct {
+	state expiryState
+	// ourClock and leaderClock are both clocks when that was noticed, Unix ms. They are valid in the states expired and
+	// reconfirmed.
+	ourClock, leaderClock int64
+	// floor is the first timestamp after that, Unix ms. It is valid in the state reconfirmed.
+	floor int64
+}
+
+type expiryState int
+
+const (
+	unexpired   expiryState = iota // no stamp of this grant has shown it
+	expired                        // one has, and the slot must be confirmed again
+	reconfirmed                    // the slot was confirmed again
+)
+
+// becomeExpired: the leader's clock has shown that the lease had run out. ours is our clock then.
+func (p *proof) becomeExpired(ours, leaders int64) {
+	p.expiry = expiry{state: expired, ourClock: ours, leaderClock: leaders}
+}
+
+// becomeReconfirmed: the slot was confirmed again after the lease had run out. The tenure goes on from floor.
+func (p *proof) becomeReconfirmed(floor int64) { p.expiry.state, p.expiry.floor = reconfirmed, floor }
+
+// confirmedFloor returns where a confirmed tenure goes on. That is above its floor if the lease had run out.
+func (p *proof) confirmedFloor(cl Cluster, e evidence) int64 {
+	floor := p.Floor
+	if !p.Leased(e.now, e.at.Boot) {
+		// A holder that ZooKeeper lost has issued at most up to now + BorrowMs (C26, C27).
+		//mutant:c27-lost-holder-has-not-borrowed -> floor = max(floor, e.now)
+		floor = max(floor, e.now+cl.BorrowMs)
+	}
+	if p.expiry.state == expired {
+		p.becomeReconfirmed(p.expiry.newFloor(e))
+	}
+	if p.expiry.state == reconfirmed {
+		floor = max(floor, p.expiry.floor)
+	}
+	return floor
+}
+
+// clocksAgree is the greatest lead of the leader's clock over ours, in milliseconds, with which the leader's clock
+// still counts as right.
+const clocksAgree = int64(limits.ClocksAgree / time.Millisecond)
+
+// newFloor returns the floor of a tenure whose lease had run out, when the slot is confirmed again. It is not before
+// now, and above all that a lost holder may have issued and borrowed.
+func (x expiry) newFloor(e evidence) int64 {
+	//mutant:c27-lost-holder-has-not-borrowed -> return max(e.now, x.lastPossible(e.agreed)+1)
+	return max(e.now, x.lastPossible(e.agreed)+1) + e.mine.BorrowMs
+}
+
+// lastPossible returns the latest time that a lost holder may have reached: the leader's time when the expiry was
+// noticed. If most voters agree with our clock, at most 5 s of the leader's lead are believed.
+func (x expiry) lastPossible(agreed bool) int64 {
+	if agreed {
+		return min(x.leaderClock, x.ourClock+clocksAgree)
+	}
+	return x.leaderClock
+}
+
+// floorTooFarAhead reports whether a tenure whose lease had run out would begin more than 10 s from now. The leader's
+// clock may prove wrong by then, and confirming cannot be undone.
+func (p proof) floorTooFarAhead(e evidence) bool {
+	return p.expiry.state == expired && p.expiry.newFloor(e) > e.now+limits.MaxStartWait.Milliseconds()
+}
