@@ -192,6 +192,62 @@ func parseRecorded(records []store.Record) (v recorded, _ error) {
 // HighestSlot returns the highest slot that is known to have had a record, -1 for none.
 func (c *Coordinator) HighestSlot() int { return c.mine.HighestSlot }
 
+// Recall sets the claim of the node: that of its state directory, or that of a new node, which has an identity and no
+// slot. The proof begins anew.
+func (c *Coordinator) Recall(claim Claim) {
+	c.proof = new(newProof(claim))
+	if claim.Last.Stamp != 0 {
+		c.lastStamped = claim.Last
+	}
+}
+
+// View has the claim of a node at one moment, and what the node then knew of its peers. Goroutines share a View, so
+// nobody may change it.
+type View struct {
+	// Claim is the claim on the slot that the node holds. The node issues IDs under the claim if it is EverConfirmed.
+	Claim Claim
+	// Stage is the stage of this process. In each stage the claim may be confirmed: an earlier process has confirmed
+	// it, and the lease bound of that process counts.
+	Stage Stage
+	// Next is the claim on another slot that the node is acquiring. The local record is about Next then, with its
+	// reserved bound, so that the bound of Claim cannot rise meanwhile. nil: none.
+	Next  *Claim
+	Peers PeersSeen
+}
+
+// View returns what the node holds now.
+func (c *Coordinator) View() *View {
+	return &View{Claim: c.proof.Claim, Stage: c.proof.stage, Peers: c.seen}
+}
+
+// Claim returns what the local record must say of the slot that the node holds.
+func (c *Coordinator) Claim() Claim { return c.proof.Claim }
+
+// Pending reports whether a grant was saved whose outcome is not known.
+func (c *Coordinator) Pending() bool { return c.proof.PendingNonce != "" }
+
+// ConfirmAt returns the earliest time at which the slot may be confirmed, ns of AtLeast.
+func (c *Coordinator) ConfirmAt() int64 { return c.proof.confirmAt }
+
+// GoAlone makes the process go on from the state directory, without ZooKeeper (C16). reserved is the reserved bound
+// there, which the process before may have reached, Unix ms, and generation the write count of the record: ZooKeeper's
+// must not be higher. The floor is saved when a lease had run out (C26), and may be above what was reserved before.
+func (c *Coordinator) GoAlone(reserved int64, generation uint64) {
+	c.proof.becomeAlone(reserved, generation)
+}
+
+// Unconfirm saves the claim without its lease: another cluster has taken the place of the claim's.
+func (c *Coordinator) Unconfirm() error {
+	c.proof.becomeUnleased()
+	return c.Save()
+}
+
+// Save saves the claim again, after an attempt to get another slot has saved another one.
+func (c *Coordinator) Save() error {
+	_, err := c.Ledger.Save(c.proof.Claim)
+	return err
+}
+
 // Trace gets the steps of the protocol, each before it takes effect for clients: see docs/testing.md. about has
 // names and values in turn. nil: nobody wants them. A Trace must return soon.
 type Trace func(step string, about ...any)
