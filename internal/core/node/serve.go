@@ -1,0 +1,84 @@
+package node
+
+// startServing puts the tenure into serving if it may serve and a bound above its floor is on disk. Otherwise
+// startServing sets the refusal.
+func (n *Node) startServing() {
+	n.mu.Lock()
+	t, may := n.tenure, n.serveOrRefuse()
+	n.unlock()
+	if !may {
+		return
+	}
+	n.extend(0)
+	n.mu.Lock()
+	defer n.unlock()
+	if n.tenure != t || !n.serveOrRefuse() { // this took time, and the other loop may have done it
+		return
+	}
+	if n.disk.err != nil && t.gen.Limit() <= n.layout.CeilTick(t.floor) {
+		n.refuseLocked(Refusal{Phase: Refusing, Cause: CauseReservedBound})
+		return
+	}
+	n.cfg.Trace.Step("serving", "worker", t.Worker, "floor", t.floor, "now", n.now())
+	n.phase = Serving
+	n.serving.Store(t)
+	n.beginOnce.Do(func() {
+		n.servedAt.Store(n.monotonic())
+		close(n.began)
+	})
+	claim := n.view.Load().Claim
+	n.say(n.log.Info, "serving", "worker", t.Worker, "term", claim.Term, "lease_left_s", n.leaseLeftS(claim))
+}
+
+// serveOrRefuse returns what mayServe decides, and sets the refusal if the tenure must not serve. While the clock is
+// below the floor, it wakes the disk loop, which looks again when the clock has reached the floor. mu is held.
+func (n *Node) serveOrRefuse() (may bool) {
+	now := n.now()
+	may, refusal := n.mayServe(now)
+	if refusal.Phase == "" || refusal.Phase == n.phase {
+		return may
+	}
+	n.refuseLocked(refusal)
+	if refusal.Phase == Waiting {
+		n.say(n.log.Info, "waiting for the clock to reach the floor", "wait_ms", n.tenure.floor-now)
+		wake(n.wakeDisk)
+	}
+	return may
+}
+
+// mayServe reports whether the tenure waits to serve, and may at now, Unix ms. If it waits and must not serve, mayServe
+// returns the refusal, or the zero Refusal if the present one stays. It changes nothing. mu is held.
+func (n *Node) mayServe(now int64) (may bool, refusal Refusal) {
+	t, claim := n.tenure, n.view.Load().Claim
+	switch {
+	case t == nil || n.serving.Load() == t || n.phase == Stopping:
+		return false, Refusal{}
+	// Only under a lease that was confirmed (C10). The wall clock is enough here, because the IDs carry it:
+	// coordinator.Claim.Leased also asks the boot clock. A lease that expired while the node was disconnected counts
+	// again once the slot is confirmed again.
+	case !claim.EverConfirmed || now >= claim.LeaseUntil:
+		return false, Refusal{Phase: Confirming, Cause: CauseConfirming}
+	// judgeClock or closeIfExpired has set the refusal. The latter stays until the next tenure has begun.
+	case n.skew.wrong || t.expired:
+		return false, Refusal{}
+	case now < t.floor: // an earlier holder may have used the time before (C2)
+		return false, Refusal{Phase: Waiting, Cause: CauseBelowFloor}
+	}
+	return true, Refusal{}
+}
+
+// applyBounds lets the generator use the whole ticks below both the reserved bound and the lease bound. mu is held.
+func (n *Node) applyBounds() {
+	if n.tenure == nil {
+		return
+	}
+	//mutant:c1-no-reserved-bound by sim -> bound := n.view.Load().Claim.LeaseUntil
+	bound := min(n.reservedUntil, n.view.Load().Claim.LeaseUntil) // a node issues below both bounds only (C1)
+	// The tick of the bound is the next holder's: bounds are rounded down, floors up.
+	limit := n.layout.FloorTick(bound)
+	if limit > n.tenure.gen.Limit() {
+		n.cfg.Trace.Step("bound", "worker", n.tenure.Worker, "limit", n.layout.Start(limit))
+	}
+	//mutant:c1-no-lease-bound -> _ = limit; n.tenure.gen.Extend(n.layout.FloorTick(n.reservedUntil))
+	n.tenure.gen.Extend(limit)
+}
