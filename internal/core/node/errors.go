@@ -9,28 +9,6 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Setting names a setting of a node or of its cluster. The flags of the command line have these names.
-type Setting string
-
-const (
-	SettingLayout        = "layout"
-	SettingDatacenter    = "datacenter"
-	SettingLease         = "lease"
-	SettingConfirmTime   = "confirm-time"
-	SettingOnRollback    = "on-rollback"
-	SettingBorrow        = "borrow"
-	SettingSequenceStart = "sequence-start"
-	SettingSegmentStart  = "segment-start"
-
-	SettingCluster      = "cluster"
-	SettingHeartbeat    = "heartbeat"
-	SettingReserve      = "reserve"
-	SettingStartTimeout = "start-timeout"
-	SettingName         = "name"
-	SettingAddress      = "address"
-	SettingAdmin        = "admin"
-)
-
 // settingError is an error about a setting.
 type settingError interface {
 	error
