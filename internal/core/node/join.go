@@ -1,0 +1,126 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// joinCluster reads the cluster record, or creates it if Config.Bootstrap allows that. It checks the record against
+// the cluster of the state directory and this node's settings, and makes the cluster this node's own. lost reports that
+// ZooKeeper has lost the cluster of the claim, or that this is another ZooKeeper (a.otherZK).
+func (k *keeper) joinCluster(ctx context.Context, a *attempt) (lost bool, err error) {
+	mine := k.peek().cluster
+	cl, err := coordinator.ReadCluster(ctx, k.cfg.Store)
+	if !errors.Is(err, store.ErrUnreachable) {
+		k.answered = k.monotonic()
+	}
+	if errors.Is(err, coordinator.ErrNoCluster) {
+		if err := k.mayMakeCluster(err, mine, a); err != nil {
+			return false, err
+		}
+		if a.cached && k.leased() {
+			return true, nil
+		}
+		cl, err = k.makeCluster(ctx, mine)
+	}
+	if err != nil {
+		return false, err
+	}
+	_, ours := k.Cluster()
+	finding := coordinator.ClusterFinding(&cl, mine.UUID, k.coord.Claim().Incarnation)
+	switch {
+	//mutant:c32-any-cluster by TestRunningNodeJoinsNoOtherCluster -> case false:
+	case !a.usable && ours != "" && ours != cl.UUID: // clients do not look again which cluster answers (C32)
+		return false, &coordinator.OtherClusterError{Found: cl.UUID, Ours: ours}
+	case !a.usable: // a new node joins the cluster that it finds
+	case finding == coordinator.FoundLost && (a.otherZK || a.cached):
+		return true, nil
+	case finding != coordinator.FoundOurs && cl.UUID != mine.UUID:
+		k.unconfirm() // the lease counts in its own cluster only (C16)
+		a.cached = false
+		return false, &StateOfOtherClusterError{Ours: mine.UUID, Found: cl.UUID}
+	}
+	r, err := k.cfg.fittingRules(cl)
+	if err != nil {
+		return false, err
+	}
+	if time.Until(r.layout.Expires()) < 5*365*24*time.Hour {
+		k.log.Warn("the layout's time field runs out within five years", "at", r.layout.Expires())
+	}
+	k.adopt(cl, r)
+	return false, nil
+}
+
+// mayMakeCluster returns nil if this node may create the cluster record, or put it back, in a
+// ZooKeeper that has none. why is the error of the read that did not find it.
+func (k *keeper) mayMakeCluster(why error, mine coordinator.Cluster, a *attempt) error {
+	switch {
+	case a.otherZK:
+		return k.otherZooKeeper()
+	case !k.cfg.Bootstrap && mine.UUID != "":
+		return &LostClusterError{k.cfg.Cluster, why}
+	case !k.cfg.Bootstrap:
+		return fmt.Errorf("%w (name %q)", why, k.cfg.Cluster)
+	case mine.UUID != "":
+		return k.cfg.Settings.Agree(mine)
+	}
+	return nil
+}
+
+// makeCluster creates the cluster record in a ZooKeeper that has none. If the state directory
+// names a cluster, ZooKeeper has lost that cluster, and its nodes may still hold leases. Then
+// makeCluster puts it back, with registration frozen until all those leases have ended.
+func (k *keeper) makeCluster(ctx context.Context, mine coordinator.Cluster) (coordinator.Cluster, error) {
+	if mine.UUID != "" { // put back only where the directory names it (C22)
+		cl, err := k.coord.PutClusterBack(ctx)
+		if err == nil {
+			k.log.Error(
+				"restored the cluster record that ZooKeeper lost and froze registration until all leases have expired",
+				"cluster", cl.UUID, "until", time.UnixMilli(cl.FrozenUntil).UTC())
+		}
+		return cl, err
+	}
+	want, err := k.cfg.Settings.Record(k.cfg.Identity(), k.cfg.Heartbeat)
+	if err == nil {
+		_, err = k.cfg.fittingRules(want) // no node could join a cluster that this one does not fit, and its settings stay
+	}
+	if err != nil {
+		return coordinator.Cluster{}, err
+	}
+	return coordinator.CreateCluster(ctx, k.cfg.Store, want, k.now())
+}
+
+func (k *keeper) otherZooKeeper() error {
+	return &OtherZooKeeperError{State: k.peek().store.address, Given: k.cfg.ZooKeeper}
+}
+
+// unconfirm changes the local record so that the node no longer starts without ZooKeeper. Another cluster has taken the
+// place of the node's own. If it is in use, it ends the leases of the node's own cluster. Otherwise this node has never
+// confirmed a worker. The local record still names the node's own cluster. So the next start refuses too, and does not
+// join the other cluster unasked. If the node finds its own cluster again, it resumes.
+func (k *keeper) unconfirm() {
+	if err := k.coord.Unconfirm(); err != nil {
+		k.log.Error("could not write the state directory, which still has a lease that is no longer valid",
+			"error", err)
+	}
+}
+
+// adopt makes a cluster the node's own, with the rules given.
+func (k *keeper) adopt(cl coordinator.Cluster, r rules) {
+	k.coord.Join(cl)
+	cl.HighestSlot = k.coord.HighestSlot()
+	if notice, err := limits.NoticeWithin(ms(cl.ConfirmMs), k.cfg.Heartbeat); err == nil {
+		//mutant:c12-slow-reconnect by sim -> _ = notice
+		k.cfg.Store.Hurry(notice) // a loss is noticed within the confirming time (C12)
+	}
+	k.clock.SetCoast(r.onRollback.Coast())
+	k.mu.Lock()
+	k.cluster, k.rules = cl, r
+	k.mu.Unlock()
+}
