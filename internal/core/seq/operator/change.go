@@ -6,23 +6,7 @@ import (
 	"fmt"
 
 	"github.com/flaked/flaked/internal/core/seq/record"
-	"github.com/flaked/flaked/internal/core/store"
 )
-
-// mapKeyFor returns a new record with the fingerprint of its map key, and the operation that writes that key. old is
-// the record whose place it takes, or nil.
-func (s Sequences) mapKeyFor(ctx context.Context, r record.Record, old *record.Record) (record.Record, []store.Op, error) {
-	if r.KeyCheck == "" {
-		r, ops := r.WithMapKey()
-		return r, ops, nil
-	}
-	k, err := s.Key(ctx, *old)
-	if errors.Is(err, ErrNoKey) {
-		err = refused("start must be above %d, because the key with which the name could go on is missing in ZooKeeper",
-			r.Highest(0))
-	}
-	return r, []store.Op{record.WriteMapKey(r.ID, k)}, err
-}
 
 // Change has the settings that an operator changes in a sequence that is in use. nil leaves a value as it is. It has no
 // map, which never changes but for a higher max (S20).
@@ -146,19 +130,6 @@ func (c Change) position(r record.Record) (p int64, err error) {
 			"Give a higher max too, or a lower next value", *c.Next, r.Max)
 	}
 	return p, nil
-}
-
-// writes has the records that an operator writes in one transaction: that of a name, and of a family those of its
-// sections. before are the operations that come before these writes.
-type writes struct {
-	before   []store.Op
-	own      record.Record
-	sections []sectionWrite
-}
-
-type sectionWrite struct {
-	entry
-	after record.Record
 }
 
 // ApplyTo returns a sequence after the change, with all sections of a family.
