@@ -21,7 +21,8 @@ type alarms struct {
 
 	mu  sync.Mutex
 	all []*series // those that have an alarm
-	// armed is the earliest of them when Run last began to wait, math.MaxInt64 before.
+	// armed is the time until which Run last began to wait: the earliest of them, or the next heartbeat. It is
+	// math.MaxInt64 before.
 	armed int64
 }
 

@@ -274,7 +274,8 @@ func (fo *follower) raiseTime(ctx context.Context, v view) error {
 	return fo.writeTimes(ctx, v, next, true, slot.check())
 }
 
-// writeTimes writes a state that is as it was read, but for times. If another write was faster, the next round sees it.
+// writeTimes writes a state that is as it was read, but for times and for the records that this node has put back: they
+// count as changes. If another write was faster, the next round sees it.
 // sure: see seqRead.
 func (fo *follower) writeTimes(ctx context.Context, v view, next record.State, sure bool, checks ...store.Op) error {
 	sent := fo.issuer.cfg.Elapsed.Now()

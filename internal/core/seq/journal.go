@@ -245,8 +245,8 @@ type planned struct {
 	bound int64
 }
 
-// saveJournal writes the journal if a bound must move. again: it should be called again in a second. Only one goroutine
-// may call it.
+// saveJournal writes the journal if what it must have has changed, and then moves the bounds. again: saveJournal should
+// be called again in a second. Only one goroutine may call it.
 func (i *Issuer) saveJournal() (again bool) {
 	j := i.journal
 	knewAllAt := i.progress.Load().knewAllAt // first: a later change may drop what the plan has
@@ -324,8 +324,8 @@ func (i *Issuer) planBounds(some []*series) (changes entries, bounds []planned, 
 	return changes, bounds, again
 }
 
-// writeJournal writes the changes, all entries if the log is blank. Without ZooKeeper the next process counts the hold
-// from knewAllAt, so that of the file is never much older.
+// writeJournal writes the changes, unless the file has all that it needs. If the log is blank, changes must have all
+// entries. Without ZooKeeper the next process counts the hold from knewAllAt, so that of the file is never much older.
 func (i *Issuer) writeJournal(changes entries, node string, knewAllAt int64) error {
 	j := i.journal
 	if !j.log.differs(changes) && (j.missing || !j.log.isBlank() && node == j.writtenBy &&

@@ -93,7 +93,7 @@ func recalled(w Witness, atLeast int64) knowledge {
 	return k
 }
 
-// owes reports whether the node has not compared /seq in this incarnation.
+// owes reports whether the node knows /seq of an earlier incarnation, and has not compared it in this one.
 func (k knowledge) owes() bool {
 	switch k.phase.(type) {
 	case behind, puttingBack:

@@ -22,7 +22,7 @@ func tooManyNames() *record.Refusal {
 	return record.Refuse(record.TooManyNames, time.Second, "too many unknown sequences are asked for. Retry later")
 }
 
-// The texts of noBlock say why the node has no positions.
+// Texts for mode.NoBlock: why the node gives no values.
 const (
 	textUnreachable = "this node holds no values of the sequence, and ZooKeeper cannot be reached. " +
 		"Retry, or try another node"

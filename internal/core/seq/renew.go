@@ -12,8 +12,9 @@ import (
 // renewalsInOne is the most records that one transaction renews.
 const renewalsInOne = 100
 
-// renewTogether makes the writes of the sections among due that this node owns, many in one transaction. It returns the
-// series that need a round of their own: a record has changed, or a request waits.
+// renewTogether makes the writes of the sections among due that this node owns, many in one transaction. It returns
+// those that are left: all other series, sections that must be read first, and those for which requests wait. With an
+// error it returns all of due.
 func (rs *Rounds) renewTogether(ctx context.Context, due []*series) (rest []*series, err error) {
 	var leased []*series
 	for _, s := range due {

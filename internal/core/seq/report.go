@@ -17,7 +17,7 @@ type Report struct {
 	Sequences []mode.Use
 	// FrozenTemplates is the number of templates that create nothing until an operator confirms them.
 	FrozenTemplates int
-	// State is /seq as it was when the node last knew all changes.
+	// State is that of Issuer.State.
 	State record.State
 	// Changes is the number of changes that the node has followed: see State. It is 0 if the node has not read /seq in
 	// this session.
@@ -25,7 +25,7 @@ type Report struct {
 	// ReadAgo is the time since the node last knew all changes. It is negative if it never did.
 	ReadAgo time.Duration
 	// Issued is the number of values that the process has issued, Blocks that of the blocks that it has taken, and
-	// Waits that of the requests that waited for ZooKeeper.
+	// Waits that of the requests that waited.
 	Issued, Blocks, Waits int64
 	// Refused is the number of requests that this node refused, by reason. It has all reasons. Requests that were
 	// passed on and that the owner refused are not among them.
@@ -60,8 +60,8 @@ func (i *Issuer) Report() Report {
 	return r
 }
 
-// State returns the state of all sequences that the node has read last, the zero State before it has read any. It may
-// be called by any goroutine.
+// State returns /seq as it was when the node last knew all changes and its witness file had them. If the disk hangs,
+// that is older than what the node knows. State returns the zero State before. It may be called by any goroutine.
 func (i *Issuer) State() (st record.State) {
 	if p := i.progress.Load(); p.saved != nil {
 		st = p.saved.state

@@ -44,7 +44,7 @@ const (
 	takeStep             // takes positions, renews the record, or gives positions back
 )
 
-// stepOf returns the step that writes t over what was read. Keys are written together with the positions (S16).
+// stepOf returns the step that writes w over what was read. Keys are written together with the positions (S16).
 func stepOf(w mode.Write, name string, v mode.View, nonce, by string) step {
 	w.Record = w.Record.Written(nonce, by)
 	st := step{kind: takeStep, Write: w}

@@ -131,7 +131,8 @@ type batch struct {
 	withKeys int
 }
 
-// add reports whether a write of most positions can have one more request, and all its keys are remembered.
+// add adds a request, if a write of most positions can have it too and all its keys are remembered. It reports whether
+// that is so.
 func (b *batch) add(r mode.Request, most int64) bool {
 	withKeys := b.withKeys
 	if r.Wait.Key != "" {

@@ -55,7 +55,7 @@ type ClusterInfo struct {
 	ConfirmTime time.Duration
 	// Nodes is the number of nodes of the cluster that are connected, as far as the node knows.
 	Nodes int
-	// Self is the identity of the node. Resumed: this process has resumed the worker of its state directory, where it
+	// Self is the identity of the node. Resumed: this process goes on with the identity of its state directory, where it
 	// found Journal as the last count of the journal.
 	Self    string
 	Resumed bool

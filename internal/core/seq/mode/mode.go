@@ -73,7 +73,7 @@ type Sequence interface {
 	WakeAt(at int64)
 }
 
-// Series is what rounds and the mode share of one sequence. Package seq adds what only rounds use.
+// Series is what rounds and every mode share of one sequence. Package seq adds what only rounds and its own modes use.
 type Series struct {
 	// These never change. Trace may be nil.
 	Name  string

@@ -13,7 +13,7 @@ import (
 // Queue is the requests of a sequence that wait, and why the last try to get positions failed.
 type Queue struct {
 	// Waiting are the requests that wait. If a function takes requests out, they are woken when Mu is released, or when
-	// the write has ended that answers them: see WakeAll.
+	// the write has ended that answers them: see WakeAll. Only a node that stops drops them, because they have ended.
 	Waiting []Request
 	// refusal says why the last try to get positions failed, nil if it succeeded. It was noted at refusedAt. Until
 	// noTryUntil no round tries again, and new requests get the refusal at once. Both times are ns of AtMost.

@@ -13,8 +13,9 @@ type Write struct {
 	record.Write
 	Requests    []Request           // those of a strict sequence
 	RequestKeys *record.RequestKeys // as the write leaves them, nil if it does not write them
-	// Renews: this node owns the ordered sequence, and the write keeps or ends that. It may be made before the node may
-	// take positions. Session is the session in which any write of an ordered sequence is made.
+	// Renews: this node owns the ordered sequence, and the write keeps or ends that. If it keeps that and takes no block,
+	// it may be made before the node may take positions. Session is the session in which any write of an ordered
+	// sequence is made.
 	Renews  bool
 	Session int64
 }

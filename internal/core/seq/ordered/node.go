@@ -8,7 +8,8 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// Requests for ordered sequences are passed on to the owner. All that wait for one lane share one request to it.
+// Requests for ordered sequences are passed on to the owner. Those that wait for one lane share a request to it, unless
+// they ask for too many values together.
 
 // Node has the parts that the sections of a node share: how to ask other nodes, and which node should own a section.
 // Its methods may be called by any goroutine.
@@ -26,7 +27,7 @@ type Node struct {
 	senders senders
 	cluster atomic.Pointer[string] // UUID, nil before the node has joined it
 
-	inUse atomic.Bool // the node knows an ordered sequence
+	inUse atomic.Bool // the node has known an ordered sequence since it started
 	// nodes are the addresses of the nodes that may own sections: see place.
 	nodes   atomic.Pointer[[]string]
 	leaving atomic.Bool  // the node gives its sections to others
@@ -97,5 +98,5 @@ func (n *Node) IsLeaving() bool { return n.leaving.Load() }
 // GiveAll makes this node give all its sections back, also if there is no other one.
 func (n *Node) GiveAll() { n.ending.Store(true) }
 
-// Used reports whether the node knows an ordered sequence.
+// Used reports whether the node has known an ordered sequence since it started.
 func (n *Node) Used() bool { return n.inUse.Load() }

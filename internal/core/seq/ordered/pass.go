@@ -87,7 +87,7 @@ func (p *passes) slowAt() int64 {
 	return p.flight.slowAt
 }
 
-// slow reports whether a node does not answer in time. It is true once for each flight.
+// slow reports whether a node does not answer in time, and is not doubted yet.
 func (s *Section) slow(now int64) bool {
 	at := s.passes.slowAt()
 	return at != 0 && now >= at
@@ -111,7 +111,8 @@ func (s *Section) ownedByAnother() bool {
 	return s.Known().Owner != "" && s.Known().Owner != s.lease.owner && s.Known().Owner != s.lastEnded
 }
 
-// target returns the address of the node that should answer requests, "" if this node should.
+// target returns the address of the node that should answer requests. It is "" if this node should, or if it can ask
+// none: the owner is suspect or has no address, or this node has not joined a cluster.
 func (s *Section) target(now int64) string {
 	p, address := &s.passes, s.Known().Address
 	switch {

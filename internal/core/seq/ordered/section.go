@@ -159,7 +159,8 @@ func (s *Section) renewalDue(now int64) bool {
 	return s.lease.ending || s.node.leaves() || s.counters.low() || s.lease.mayRenew(now, s.Known().Hold())
 }
 
-// Saw is that of mode.Issuing.
+// Saw is that of mode.Issuing. It ends the ownership if the lease has ended, or if the record does not show that
+// ownership any more. If the record has changed, its owner is no suspect.
 func (s *Section) Saw(v mode.View, before *record.Record, sit mode.Situation) {
 	s.watch.see(v, sit.Session)
 	switch {

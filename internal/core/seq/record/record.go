@@ -58,7 +58,7 @@ func (r *Record) Kind() Kind {
 // Exists reports whether the record is one that was not deleted.
 func (r *Record) Exists() bool { return r != nil && r.DeletedAt == 0 }
 
-// Record is a sequence in ZooKeeper. Every write raises Gen by one and has a fresh Nonce.
+// Record is a sequence in ZooKeeper. Every write raises Gen and has a fresh Nonce.
 type Record struct {
 	// ID is random, and new each time a sequence with this name is created.
 	ID string `json:"id"`
@@ -81,11 +81,11 @@ type Record struct {
 	// is lost may have begun with a copy from before this one (S13).
 	PeakFrom int64 `json:"peak_from"`
 	PeakAt   int64 `json:"peak_at"`
-	// Gen counts the writes. It goes on when the name is created again. Together with Incarnation it orders the copies
-	// of a record: see Newer.
+	// Gen counts the writes. It goes on when the name is created again, and above both copies when a node puts the
+	// record back. Together with Incarnation it orders the copies of a record: see Newer.
 	Gen   int64  `json:"gen"`
 	Nonce string `json:"nonce"`
-	// By names the node that wrote the record last.
+	// By names the node or the operator that wrote the record last.
 	By string `json:"by,omitempty"`
 	// Incarnation is that of /cluster when the sequence was created, when it took its first block after a loss of data,
 	// or when an operator vouched for its next value, whichever was last.

@@ -14,7 +14,8 @@ type Reason string
 const (
 	// NoSequence: no sequence has this name.
 	NoSequence Reason = "no-sequence"
-	// NoBlock: the node cannot reach ZooKeeper, and has no positions left or has held them for as long as it may.
+	// NoBlock: the node has no positions that it may issue, because ZooKeeper or the node's disk does not answer, or a
+	// quota is reached.
 	NoBlock Reason = "no-block"
 	// CeilingReached: the nodes have taken as many positions as the ceiling allows.
 	CeilingReached Reason = "ceiling"
@@ -32,7 +33,8 @@ const (
 	TooManyNames Reason = "too-many-names"
 	// NotOwner: another node has passed the request on, and this one does not have the ownership that it names.
 	NotOwner Reason = "not-owner"
-	// NoOwner: the owner of the ordered sequence does not answer, and its lease has not ended.
+	// NoOwner: the owner of the ordered sequence gives this node no values: it does not answer, has no address, or
+	// refuses this node's token.
 	NoOwner Reason = "no-owner"
 	// TooMany: one request asks for more than the sequence can ever give at once.
 	TooMany Reason = "too-many"

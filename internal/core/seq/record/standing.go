@@ -9,7 +9,8 @@ type Standing struct {
 	Skip int64
 }
 
-// Standing decides for a block of one position as a node does that has just read the state.
+// Standing returns what a node that has just read st would decide about a block of one position. It is empty for a
+// family.
 func (r Record) Standing(st State) Standing {
 	var c Write
 	var refusal *Refusal
