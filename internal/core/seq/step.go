@@ -21,7 +21,7 @@ type view struct {
 }
 
 // What follows decides which step of a round is due for one series. It does no I/O. Methods of series are called with
-// Mu held, but for wants, urgency, isStale, change, wakeWaiting and decide.
+// Mu held, but for wants, urgency and decide.
 
 // step is the write that is due for a series, if any.
 type step struct {
@@ -110,24 +110,6 @@ func (s *series) unsure() bool {
 	m := s.stocked() // the other modes give such writes up (S27, O3)
 	return m != nil && len(m.attempts) > 0
 }
-
-func (s *series) isStale() bool {
-	s.Mu.Lock()
-	defer s.Mu.Unlock()
-	return s.Stale
-}
-
-// change calls f while it holds Mu, and wakes the requests that wait. They look at the series again.
-func (s *series) change(f func()) {
-	s.Mu.Lock()
-	f()
-	waiting := s.TakeWaiting()
-	s.Mu.Unlock()
-	mode.WakeAll(waiting)
-}
-
-// wakeWaiting makes the requests that wait look at the series again.
-func (s *series) wakeWaiting() { s.change(func() {}) }
 
 // decide takes over what was read, and returns the step that is due. It does no I/O. It returns a *lostError if the
 // record shows that ZooKeeper has lost data.
@@ -219,59 +201,5 @@ func (s *series) takeOver(v view, sit mode.Situation, refusal *record.Refusal) {
 	s.learnMapKey(v, sit.AtMost)
 	if s.known.Kind() == record.Tombstone {
 		s.drop()
-	}
-}
-
-// drop drops the positions that the node holds, if any.
-func (s *series) drop() {
-	s.Last = nil
-	if s.mode != nil {
-		s.mode.Drop()
-	}
-}
-
-// freeze notes that the record cannot be used. Until it can, the node issues no value of this sequence. news
-// means that the series was not frozen before.
-func (s *series) freeze(r *record.Refusal, at int64) (news bool) {
-	news = s.Refusal().Why() != record.Frozen
-	s.Stale = false
-	s.drop()
-	s.Refuse(r, at)
-	return news
-}
-
-// vanish notes that the sequence does not exist.
-func (s *series) vanish(at int64) {
-	if s.known != nil || s.kept != nil { // not for each name that somebody asks for
-		//mutant:s30-keeps-what-was-forgotten by TestWhatIsGivenUpLeavesTheJournal ->
-		s.journal.wake(s, false)
-	}
-	s.known, s.mapKey, s.requestKeys, s.mode, s.kept, s.journaled = nil, nil, nil, nil, nil, nil
-	s.Last, s.foundAbsentAt = nil, at
-	s.families.know(s.Name, nil)
-}
-
-// know takes over a record. Another node may have written it, or an operator.
-func (s *series) know(r record.Record) {
-	if s.known == nil || s.known.ID != r.ID { // its positions have nothing to do with the old ones
-		s.highest, s.mapKey, s.requestKeys, s.mode = 0, nil, nil, s.start(r.Mode)
-		//mutant:s30-keeps-another-life by TestWhatIsGivenUpLeavesTheJournal ->
-		s.journal.wake(s, false)
-	}
-	s.Last = nil
-	s.values = s.mapKey.valuesOf(r)
-	s.known, s.highest = &r, max(s.highest, r.Next)
-	s.families.know(s.Name, &r)
-	s.restock()
-}
-
-// KnowWritten takes over the record of a write that was acknowledged. The mode takes over the block.
-func (s *series) KnowWritten(w mode.Write, ackedAt int64) {
-	s.traceBlock(w)
-	s.know(w.Record)
-	if w.Block.Len() > 0 {
-		s.Refuse(nil, ackedAt)
-		s.Conflicts = 0
-		s.Blocks++
 	}
 }
