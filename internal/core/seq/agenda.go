@@ -156,9 +156,10 @@ func (ag *agenda) bound(leases bool, lost int, confirm time.Duration) {
 	}
 }
 
-// due returns the series that need work, those first that requests wait for. It looks at all series after /seq was
-// read, and if the last round has left some. Otherwise it looks at those whose alarms have rung.
-func (rs *Rounds) due(read bool) (due []*series) {
+// popDue returns the series that need work, those first that requests wait for. It looks at all series after /seq was
+// read, and if the last round has left some. Then it also sets follower.spread. Otherwise it looks at those whose alarms
+// have rung. It sets the alarms of those that need no work.
+func (rs *Rounds) popDue(read bool) (due []*series) {
 	all := rs.agenda.popRung()
 	nodes := int64(rs.follower.cluster.Nodes)
 	if read || rs.agenda.unfinished {

@@ -46,7 +46,7 @@ type follower struct {
 	// if this node has written /seq since, the next renewal fails once, and reads both again. All else goes by
 	// losses.seq().
 	seen record.Found
-	// unmarked are the buckets of records whose names are not marked for reading yet: see markAllNames.
+	// unmarked are the buckets of records whose names are not marked for reading yet: see settle.
 	unmarked []string
 	spread   time.Duration // see the function spread
 	// restored has the records that this node has put back, and that the others have not heard of yet: see tellInTime.
@@ -139,10 +139,10 @@ func (fo *follower) following() *following {
 	return &following{change, fo.session, known.state}
 }
 
-// markAllNames makes the next rounds mark each name in ZooKeeper for reading, also names that the node does not know.
-// So the node reads each record. An operator may have raised its next value, or created it again, and after a loss of
-// data this node may be the only one left that could know.
-func (fo *follower) markAllNames(ctx context.Context) (err error) {
+// settle makes the next rounds mark each name in ZooKeeper for reading, also names that the node does not know. So the
+// node reads each record, and has settled (S36). An operator may have raised its next value, or created it again, and
+// after a loss of data this node may be the only one left that could know.
+func (fo *follower) settle(ctx context.Context) (err error) {
 	fo.unmarked, err = fo.issuer.cfg.Store.Children(ctx, record.RecordsDir)
 	if err != nil && !errors.Is(err, store.ErrNoNode) {
 		return err
@@ -152,7 +152,7 @@ func (fo *follower) markAllNames(ctx context.Context) (err error) {
 	return nil
 }
 
-// markBuckets marks the names in the buckets that markAllNames has found, and reports whether all are marked. After
+// markBuckets marks the names in the buckets that settle has found, and reports whether all are marked. After
 // most it begins no more buckets, because requests must not wait long. The next round goes on.
 func (fo *follower) markBuckets(ctx context.Context, most time.Duration) (all bool, err error) {
 	for began := fo.issuer.now(); len(fo.unmarked) > 0 && fo.issuer.now()-began < int64(most); {

@@ -204,7 +204,7 @@ func TestRenewalsAreSpread(t *testing.T) {
 		s.now++
 	}
 	a.is.follower.losses.seq().state.Time += time.Hour.Milliseconds()
-	if due := a.is.due(true); len(due) != 750 { // of 1,000, at a heartbeat of 3 s
+	if due := a.is.popDue(true); len(due) != 750 { // of 1,000, at a heartbeat of 3 s
 		t.Errorf("%d records are written again in one round", len(due))
 	}
 }

@@ -167,7 +167,7 @@ func (rs *Rounds) Round(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	due, err := rs.renewTogether(ctx, rs.due(followed))
+	due, err := rs.renewTogether(ctx, rs.popDue(followed))
 	complete := false
 	if err != nil {
 		rs.agenda.unfinished = true // the next round must find what this one has not come to
@@ -184,7 +184,7 @@ func (rs *Rounds) Round(ctx context.Context) (err error) {
 		rs.issuer.Wake()
 	}
 	if allMarked && complete && !slices.ContainsFunc(rs.issuer.series.list(), (*series).isStale) {
-		rs.hasFollowed(sent)
+		rs.noteFollowed(sent)
 	}
 	return rs.follower.raiseTime(ctx, v)
 }
@@ -248,7 +248,7 @@ func (rs *Rounds) tellAndSettle(ctx context.Context, v view) (told bool, err err
 	rs.agenda.bound(rs.issuer.owners.Used(), lost, rs.follower.cluster.ConfirmTime)
 	told, err = rs.follower.tellInTime(ctx, v, lost)
 	if err == nil && rs.follower.losses.maySettle(rs.issuer.cfg.Elapsed.Now(), rs.follower.cluster.ConfirmTime) {
-		err = rs.follower.markAllNames(ctx)
+		err = rs.follower.settle(ctx)
 	}
 	return told, err
 }
@@ -256,9 +256,9 @@ func (rs *Rounds) tellAndSettle(ctx context.Context, v view) (told bool, err err
 // StartsIn is the shortest time after its start at which a node may have a confirmed worker.
 const StartsIn = 100 * time.Millisecond
 
-// hasFollowed notes that the node knows all changes that /seq had when it was read. That read was sent at sent, ns of
+// noteFollowed notes that the node knows all changes that /seq had when it was read. That read was sent at sent, ns of
 // AtMost. No sync came before, so the server may have lagged behind.
-func (rs *Rounds) hasFollowed(sent int64) {
+func (rs *Rounds) noteFollowed(sent int64) {
 	f := rs.follower.following()
 	//mutant:s36-follows-before by TestFollowedCountsForOneSession -> settled := true
 	settled := rs.follower.losses.hasSettled() // else it has not read all records again since the loss (S36)

@@ -170,7 +170,7 @@ func (s *segment) accept(w mode.Write, ackedAt int64) {
 func (s *segment) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 	want := s.needs()
 	if want.lacking || s.Used() && (s.short() || s.wantsMore(sit.SeqTime)) {
-		c, refusal := s.known.Plan(v.Incarnation(), s.demand(sit, want.all).Size(), want.least, sit.SeqTime)
+		c, refusal := s.known.Plan(v.Incarnation(), s.noteDemand(sit, want.all).Size(), want.least, sit.SeqTime)
 		if refusal != nil {
 			s.Refuse(refusal, sit.AtMost)
 			return nil
@@ -183,8 +183,9 @@ func (s *segment) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 	return nil
 }
 
-// demand returns what the size of the next block depends on.
-func (s *segment) demand(sit mode.Situation, need int64) positions.Demand {
+// noteDemand returns what the size of the next block depends on. It sets target, and begins the next window if that is
+// due.
+func (s *segment) noteDemand(sit mode.Situation, need int64) positions.Demand {
 	budget := s.known.CeilingInForce().At(s.known.Budget(), sit.SeqTime)
 	d := positions.Demand{
 		Rate: s.window.rate(s.Issued, sit.AtMost), Need: need,
