@@ -53,7 +53,7 @@ func (s *strict) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker.
 	return got.Block.AppendRuns(to, &got.Values), false, nil
 }
 
-func (s *strict) TooMany(n int64) *record.Refusal {
+func (s *strict) Oversized(n int64) *record.Refusal {
 	if n > maxCommit {
 		return mode.TooMany(maxCommit, "")
 	}

@@ -29,8 +29,8 @@ type Issuing interface {
 	// Serve appends the values of a request to to, refuses the request, or makes it wait. low means that a round should
 	// come soon. knewAllAt is the time at which the node last knew all changes of operators, ns of AtMost.
 	Serve(r Request, now, knewAllAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error)
-	// TooMany returns the refusal of a request for n values if no request ever gets so many, else nil.
-	TooMany(n int64) *record.Refusal
+	// Oversized returns the refusal of a request for n values if no request ever gets so many, else nil.
+	Oversized(n int64) *record.Refusal
 	// Lacks reports whether requests wait that the node cannot answer without a write.
 	Lacks() bool
 	// Used reports whether the node takes blocks of the sequence also when nobody waits.

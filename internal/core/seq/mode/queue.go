@@ -26,7 +26,7 @@ type Queue struct {
 // come.
 func (s *Series) WaitOrRefuse(r Request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
 	if m := s.Mode(); m != nil {
-		if refusal := m.TooMany(r.N); refusal != nil {
+		if refusal := m.Oversized(r.N); refusal != nil {
 			return to, false, refusal
 		}
 	}
@@ -38,8 +38,8 @@ func (s *Series) WaitOrRefuse(r Request, now int64, to []worker.Run) ([]worker.R
 	return to, err == sequence.ErrPending, err
 }
 
-// TooMany is Issuing.TooMany of all modes but strict: no block is larger than the burst.
-func (s *Series) TooMany(n int64) *record.Refusal {
+// Oversized is Issuing.Oversized of all modes but strict: no block is larger than the burst.
+func (s *Series) Oversized(n int64) *record.Refusal {
 	if most := s.Known().CeilingInForce().Burst(); n > most {
 		return TooMany(most, ", or raise its ceiling")
 	}

@@ -134,7 +134,7 @@ func (s *Section) target(now int64) string {
 
 // pass makes a request wait until the owner has answered it.
 func (s *Section) pass(r mode.Request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
-	if refusal := s.TooMany(r.N); refusal != nil {
+	if refusal := s.Oversized(r.N); refusal != nil {
 		return to, false, refusal
 	}
 	if r.Wait.Since == 0 {
