@@ -275,7 +275,7 @@ func (s *Section) take(v mode.View, sit mode.Situation) *mode.Write {
 			s.refusePassed(nil)
 		}
 		// A request that comes meanwhile waits until then, so that is soon, also with a long lease.
-		s.DueAt = sit.AtMost + int64(min(max(wait, leavesFor), s.Known().Hold()/6, time.Second))
+		s.DueAt = sit.AtMost + int64(min(max(wait, lookAgain), s.Known().Hold()/6, time.Second))
 		s.PausedUntil = s.DueAt
 		return nil
 	}
@@ -296,8 +296,8 @@ func (s *Section) take(v mode.View, sit mode.Situation) *mode.Write {
 	return &mode.Write{Write: w, Session: sit.Session}
 }
 
-// leavesFor is the time after which a node that leaves looks again whether others can answer what it cannot.
-const leavesFor = 50 * time.Millisecond
+// lookAgain is the pause after which a node that leaves looks again whether others can answer what it cannot.
+const lookAgain = 50 * time.Millisecond
 
 // refusePassed refuses requests that other nodes have passed on to this one, which is not the owner: those that which
 // chooses. nil: all.
