@@ -89,7 +89,7 @@ func (fo *follower) follow(ctx context.Context) (v view, followed bool, err erro
 		if v, err = fo.snapshot().look(ctx, nil, false); err != nil {
 			return view{}, false, err
 		}
-		if err := v.Belongs(fo.cluster.UUID); err != nil {
+		if err := v.CheckUUID(fo.cluster.UUID); err != nil {
 			return view{}, false, err
 		}
 		followed, again, err := fo.compare(ctx, v, sent, slot)
@@ -241,9 +241,9 @@ func (r *restored) drop(n int) {
 
 // writeState writes /seq, or creates it, unless another write was faster.
 func (fo *follower) writeState(ctx context.Context, v view, st record.State) error {
-	ops := []store.Op{v.CheckCluster(), store.CreateOp{Path: record.StatePath, Data: st.Marshal()}}
+	ops := []store.Op{v.CheckClusterOp(), store.CreateOp{Path: record.StatePath, Data: st.Marshal()}}
 	if v.State != nil {
-		ops = append(ops[:1], v.SetState(st)...)
+		ops = append(ops[:1], v.SetStateOps(st)...)
 	}
 	err := fo.issuer.cfg.Store.Multi(store.OnSession(ctx, fo.session), ops...)
 	if store.Outpaced(err) {
@@ -279,7 +279,7 @@ func (fo *follower) raiseTime(ctx context.Context, v view) error {
 // sure: see seqRead.
 func (fo *follower) writeTimes(ctx context.Context, v view, next record.State, sure bool, checks ...store.Op) error {
 	sent := fo.issuer.cfg.Elapsed.Now()
-	ops := append(append(v.SetState(next), v.CheckCluster()), checks...)
+	ops := append(append(v.SetStateOps(next), v.CheckClusterOp()), checks...)
 	err := fo.issuer.cfg.Store.Multi(store.OnSession(ctx, fo.session), ops...)
 	if err == nil {
 		read := reading{next.Time, sent, v.leader}

@@ -58,7 +58,7 @@ func (rs *Rounds) renew(ctx context.Context, some []*series) (failed []*series, 
 		if len(all) == 0 {
 			return nil, nil
 		}
-		if err := sn.commitTogether(ctx, rs.follower.seen.Checks(), all); !mode.NotMade(err) {
+		if err := sn.commitTogether(ctx, rs.follower.seen.CheckOps(), all); !mode.NotMade(err) {
 			return nil, err
 		}
 		v, err := sn.look(ctx, nil, false)

@@ -114,7 +114,7 @@ func TestNodeReadsAgainWhatIsPutBackLate(t *testing.T) {
 	v := s.view("order")
 	late := v.Record.Deleted(*v.State, 1).Written("late", "another node")
 	v.State.PutAt = new(v.State.Time)
-	if err := s.Mem.Session().Multi(t.Context(), v.SetState(*v.State)...); err != nil {
+	if err := s.Mem.Session().Multi(t.Context(), v.SetStateOps(*v.State)...); err != nil {
 		t.Fatal(err)
 	}
 	s.run(5 * time.Second)

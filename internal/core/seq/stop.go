@@ -219,7 +219,7 @@ func (sn snapshot) makeReturns(ctx context.Context, some []*rest) error {
 		for _, r := range some {
 			parts = append(parts, *r.write)
 		}
-		err := sn.commitTogether(ctx, parts[0].v.Checks(), parts)
+		err := sn.commitTogether(ctx, parts[0].v.CheckOps(), parts)
 		switch {
 		case mode.NotMade(err):
 			err = sn.planReturns(ctx, some)

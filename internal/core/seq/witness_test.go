@@ -168,7 +168,7 @@ func TestJumpOfTheTimeIsKeptAtOnce(t *testing.T) {
 	st := *v.State
 	st.Time += 40_000
 	st.Jumped = st.Time
-	if err := s.Mem.Session().Multi(context.Background(), v.SetState(st)...); err != nil {
+	if err := s.Mem.Session().Multi(context.Background(), v.SetStateOps(st)...); err != nil {
 		t.Fatal(err)
 	}
 	s.run(4 * time.Second)

@@ -224,8 +224,8 @@ func (sn snapshot) look(ctx context.Context, s *series, synced bool) (view, erro
 // commit makes the write of a step, in the session in which v was read. again means that it was not made, because
 // another one was faster or the node may not take positions now, or that the series needs another step.
 func (sn snapshot) commit(ctx context.Context, s *series, v view, st step) (again bool, err error) {
-	begun, ops, slot := sn.issuer.now(), v.Checks(), sn.issuer.cfg.Tenure.Slot(sn.session)
-	// A transaction that takes positions needs four records unchanged (S10): two that v.Checks names, the
+	begun, ops, slot := sn.issuer.now(), v.CheckOps(), sn.issuer.cfg.Tenure.Slot(sn.session)
+	// A transaction that takes positions needs four records unchanged (S10): two that v.CheckOps names, the
 	// node's slot, and the sequence's own record, which st.ops write at the version that was read.
 	if st.kind != putBackStep {
 		//mutant:s10-slot by TestTakingNeedsTheSlotUnchanged ->

@@ -104,7 +104,7 @@ func (f familyHouse) passes(ms int64) {
 	f.Helper()
 	v := f.read("x")
 	v.State.Time += ms
-	if err := f.admin.Multi(f.Context(), v.SetState(*v.State)...); err != nil {
+	if err := f.admin.Multi(f.Context(), v.SetStateOps(*v.State)...); err != nil {
 		f.Fatal(err)
 	}
 }

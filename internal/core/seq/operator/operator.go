@@ -95,7 +95,7 @@ func (s Sequences) Purge(ctx context.Context, name string) error {
 				removed = append(removed, store.DeleteOp{Path: record.Path(e.name), Version: e.version})
 			}
 		}
-		ops := append(v.SetState(next), v.CheckCluster())
+		ops := append(v.SetStateOps(next), v.CheckClusterOp())
 		if err = s.Store.Multi(ctx, append(ops, removed...)...); !store.Outpaced(err) {
 			if err == nil {
 				s.forgetKeys(ctx, *v.Record)

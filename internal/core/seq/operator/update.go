@@ -83,7 +83,7 @@ type sectionWrite struct {
 func (s Sequences) commit(
 	ctx context.Context, name string, v seen, after writes, also []store.Op,
 ) (r record.Record, err error) {
-	ops, nonce := append(v.SetState(v.State.After(name)), v.CheckCluster()), record.NewNonce("")
+	ops, nonce := append(v.SetStateOps(v.State.After(name)), v.CheckClusterOp()), record.NewNonce("")
 	ops = append(append(ops, after.before...), also...)
 	if v.Record == nil || after.own.Keyed() {
 		if err := s.Store.EnsureRoot(ctx, after.own.Dirs(name)...); err != nil {

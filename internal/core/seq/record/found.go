@@ -34,19 +34,19 @@ func (v Found) Incarnation() int64 {
 	return v.Cluster.Incarnation
 }
 
-// Checks returns the operations without which nothing is written: /cluster and /seq must be as they were read (S10). So
+// CheckOps returns the operations without which nothing is written: /cluster and /seq must be as they were read (S10). So
 // a node or an operator who does not know of a loss of data writes nothing.
-func (v Found) Checks() []store.Op {
-	return []store.Op{v.CheckCluster(), store.CheckOp{Path: StatePath, Version: v.StateVersion}}
+func (v Found) CheckOps() []store.Op {
+	return []store.Op{v.CheckClusterOp(), store.CheckOp{Path: StatePath, Version: v.StateVersion}}
 }
 
-// SetState returns the operations that write /seq, if it is as it was read.
-func (v Found) SetState(st State) []store.Op {
+// SetStateOps returns the operations that write /seq, if it is as it was read.
+func (v Found) SetStateOps(st State) []store.Op {
 	return setVersion(store.SetOp{Path: StatePath, Data: st.Marshal(), Version: v.StateVersion})
 }
 
-// CheckCluster returns the operation that fails if /cluster is not as it was read.
-func (v Found) CheckCluster() store.Op {
+// CheckClusterOp returns the operation that fails if /cluster is not as it was read.
+func (v Found) CheckClusterOp() store.Op {
 	//mutant:s10-cluster by internal/core/seq:TestNoBlockIsTakenInAnEarlierIncarnation -> version := int32(store.AnyVersion)
 	version := v.ClusterVersion
 	return store.CheckOp{Path: ClusterPath, Version: version}
@@ -78,8 +78,8 @@ func ParseFound(read []store.Record) (v Found, err error) {
 	return v, nil
 }
 
-// Belongs returns an error if what was read is another cluster's.
-func (v Found) Belongs(uuid string) error {
+// CheckUUID returns an error if what was read is another cluster's.
+func (v Found) CheckUUID(uuid string) error {
 	path, of := ClusterPath, uuid
 	if v.Cluster != nil {
 		of = v.Cluster.UUID
