@@ -160,7 +160,7 @@ func (s *series) know(r record.Record) {
 	s.restock()
 }
 
-// KnowWritten takes over the record of a write that was acknowledged. The mode takes over the block.
+// KnowWritten takes over the record of a write that was made. The mode takes over the block.
 func (s *series) KnowWritten(w mode.Write, ackedAt int64) {
 	s.traceBlock(w)
 	s.know(w.Record)
