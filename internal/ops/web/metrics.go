@@ -227,7 +227,7 @@ func (out sink) sequences(r seq.Report, found []view.SequenceReport) {
 	}
 	out.counter("named_sequence_values_total", "Values of named sequences that the node has issued.", r.Issued)
 	out.counter("named_sequence_blocks_total", "Blocks of values that the node has taken from ZooKeeper.", r.Blocks)
-	out.counter("named_sequence_waits_total", "Requests for values that waited for ZooKeeper.", r.Waits)
+	out.counter("named_sequence_waits_total", "Requests for values that waited, mostly for ZooKeeper.", r.Waits)
 	for reason, n := range r.Refused {
 		out.counter("named_sequence_refusals_total", "Requests for values that were refused, by reason.", n,
 			"reason", string(reason))
