@@ -11,9 +11,10 @@ import (
 type Severity string
 
 const (
-	// Critical: a node refuses to serve, is down, or will soon refuse.
+	// Critical: a node gives no IDs or no values of a sequence, or soon will not. Two others are critical: IDs may
+	// repeat (Development), and ZooKeeper cannot show which nodes are connected (ZooKeeperLocal).
 	Critical Severity = "critical"
-	// Warning: IDs are served, and something needs attention.
+	// Warning: something else needs attention.
 	Warning Severity = "warning"
 )
 
@@ -67,7 +68,7 @@ const (
 
 //go:generate go test . -run TestGuideHasTheTables -args -write
 
-// refusals are the rows of node.Causes: why a node refuses.
+// refusals are the rows of node.Causes: why a node is not ready.
 var refusals = []Problem{
 	refusal(node.CauseNoWorkerYet, "Starting: no worker acquired yet", "Wait. If this lasts, the node's log says why.", ""),
 	refusal(node.CauseZooKeeperUnreachable, "ZooKeeper does not answer%s, and the node cannot start without it",
@@ -251,7 +252,8 @@ func row(word string) int {
 	return slices.IndexFunc(Causes, func(p Problem) bool { return p.Cause == word })
 }
 
-// isRefusal reports whether a node with this problem refuses: it is a row of refusals, or a cause of another release.
+// isRefusal reports whether a node with this problem is not ready: the problem is a row of refusals, or a cause of
+// another release.
 func (p Problem) isRefusal() bool {
 	return !Known(p.Cause) || slices.ContainsFunc(refusals, func(r Problem) bool { return r.Cause == p.Cause })
 }

@@ -20,10 +20,11 @@ func (w OwnWorker) HeartbeatLate() bool {
 const overdue = 500
 
 // HeartbeatLate reports whether a heartbeat of this age is overdue. every is the time between two
-// heartbeats. Both are in milliseconds. ReportPatience is longer: until then it may come.
+// heartbeats. Both are in milliseconds. For the reports of other nodes, ReportPatience allows more.
 func HeartbeatLate(age, every int64) bool { return every > 0 && age > every+overdue }
 
-// CutOff reports whether ZooKeeper does not extend the worker's lease.
+// CutOff reports whether the worker's last heartbeat failed or is late, ZooKeeper refused its live lock, or ZooKeeper
+// has no record of this start yet.
 func (w OwnWorker) CutOff() bool {
 	return w.HeartbeatLate() || w.FromCache || node.OfZooKeeper(w.Degraded) != ""
 }
@@ -64,7 +65,8 @@ func (w OwnWorker) Problems() (out []Problem) {
 	return out
 }
 
-// zooKeeperRefusesWrites reports whether heartbeats fail although ZooKeeper answers.
+// zooKeeperRefusesWrites reports whether ZooKeeper answers, and one of these is in the way: a quota, local sessions, or
+// a damaged record of the cluster.
 func zooKeeperRefusesWrites(troubles []string) bool {
 	word := node.OfZooKeeper(troubles)
 	return word != "" && word != node.TroubleZooKeeper

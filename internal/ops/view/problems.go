@@ -54,7 +54,7 @@ func subject(p Problem, workers []WorkerReport) string {
 
 // problemsOf returns the problems of one worker, as an operator sees it from outside: its record in ZooKeeper, and what
 // its node says, if it was asked. Beside it, OwnWorker.Problems is for a node that looks at itself, and knows details.
-// The problems are equal for all workers that have them.
+// problems names the workers together whose problem has the same text.
 func (r Report) problemsOf(w WorkerReport) (out []Problem) {
 	add := func(p Problem, is bool) {
 		if is {
@@ -123,7 +123,7 @@ func (w WorkerReport) inBrackets() string {
 	return " (" + w.Why + ")"
 }
 
-// zooKeeperRefuses reports whether the node says that ZooKeeper refuses its writes.
+// zooKeeperRefuses returns zooKeeperRefusesWrites for what the node says.
 func (w WorkerReport) zooKeeperRefuses() bool {
 	return w.Says != nil && zooKeeperRefusesWrites(w.Says.Degraded)
 }

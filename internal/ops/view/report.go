@@ -3,7 +3,7 @@
 //
 // Read or AssessNodes makes a Report, causes.go has all problems, and problems.go decides which of them a cluster has.
 // standing.go decides whether a node serves, and words.go has the texts. OwnWorker is the worker of this process, which
-// knows more of it. The files with sequences in their names do the same for named sequences.
+// knows more of it. sequences.go, sequence_report.go and families.go do the same for named sequences.
 package view
 
 import (

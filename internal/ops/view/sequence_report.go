@@ -44,8 +44,8 @@ type SequenceReport struct {
 	HoldMs  int64 `json:"hold_ms,omitempty"`
 	LeaseMs int64 `json:"lease_ms,omitempty"`
 
-	// By wrote the record last, at WrittenMs by the clock of ZooKeeper's leader: for a block, or to renew it. A node
-	// does not know WrittenMs.
+	// By is the node or the operator that wrote the record last, at WrittenMs by the clock of ZooKeeper's leader. A
+	// node does not know WrittenMs.
 	By        string `json:"by"`
 	WrittenMs int64  `json:"written_ms,omitempty"`
 	// DeletedMs and PurgeableInMs are null if the sequence is not deleted. PurgeableInMs is the time for which

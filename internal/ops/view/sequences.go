@@ -139,7 +139,8 @@ type WrongSequence struct {
 // firstSequences is the number of sequences that SomeSequences has at most.
 const firstSequences = 20
 
-// CountSequences returns nil if there are no sequences.
+// CountSequences counts sequences, and lists those that have a problem. It returns nil if there are none but deleted
+// ones.
 func CountSequences(all []SequenceReport) *Sequences {
 	s := &Sequences{Wrong: map[string]SomeSequences{}}
 	for k := range all {
@@ -227,7 +228,7 @@ func (s *Sequences) find(name, cause string) *WrongSequence {
 	return nil
 }
 
-// Problems returns the problems of sequences. Clients get no values of them, or soon none. now is Unix ms.
+// Problems returns the problems of sequences, the worst first. now is Unix ms.
 func (s *Sequences) Problems(now int64) (out []Problem) {
 	if s == nil {
 		return nil

@@ -88,7 +88,8 @@ func (r Report) countServing() (n, start, of int) {
 	return n, start, of
 }
 
-// Starting reports whether a cause is normal after a start and passes by itself.
+// Starting reports whether the cause is that a node acquires or confirms a worker, waits for its floor, or takes no
+// values of sequences yet. All of these usually pass by themselves.
 func Starting(cause node.Cause) bool {
 	switch cause {
 	case node.CauseNoWorkerYet, node.CauseConfirming, node.CauseLeaseExpiredAway, node.CauseBelowFloor,

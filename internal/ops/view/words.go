@@ -355,7 +355,7 @@ func fastOrSlow(ms *float64) string {
 	return ": " + OffsetSize(*ms) + way
 }
 
-// rounded formats a duration in ms, rounded to seconds, so that the text changes seldom.
+// rounded formats a duration in ms, from 1 s on rounded to seconds, so that the text changes seldom.
 func rounded(ms int64) string {
 	if ms >= 1000 {
 		ms = (ms + 500) / 1000 * 1000
