@@ -86,6 +86,9 @@ func (r *Report) Complete() {
 		read := r.Source == SourceZooKeeper && r.SequencesError == ""
 		r.Sequences.addAnswer(Whom([]WorkerReport{w}), w.Says.Ready, read, *w.Says.Sequences)
 	}
+	if r.Sequences != nil {
+		r.Sequences.shorten()
+	}
 	r.Summary.Problems = problems(*r)
 	r.Summary.Degraded = len(r.Summary.Problems) > 0
 }

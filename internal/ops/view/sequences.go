@@ -156,14 +156,19 @@ func CountSequences(all []SequenceReport) *Sequences {
 			s.add(p.Cause, q.wrong())
 		}
 	}
-	for cause, some := range s.Wrong {
-		slices.SortFunc(some.First, func(a, b WrongSequence) int { return cmp.Compare(a.Name, b.Name) })
-		s.Wrong[cause] = SomeSequences{some.Count, some.First[:min(firstSequences, len(some.First))]}
-	}
+	s.shorten()
 	if s.Count+s.Templates+len(s.Wrong) == 0 {
 		return nil
 	}
 	return s
+}
+
+// shorten sorts the sequences of each problem, and leaves as many of them as SomeSequences has at most.
+func (s *Sequences) shorten() {
+	for cause, some := range s.Wrong {
+		slices.SortFunc(some.First, func(a, b WrongSequence) int { return cmp.Compare(a.Name, b.Name) })
+		s.Wrong[cause] = SomeSequences{some.Count, some.First[:min(firstSequences, len(some.First))]}
+	}
 }
 
 func (r *SequenceReport) wrong() WrongSequence {
@@ -190,7 +195,7 @@ func (s *Sequences) add(cause string, q WrongSequence) {
 
 // addAnswer adds what a node says of sequences: their rates, and the problems that ZooKeeper's records do not show. who
 // names the node, and ready says whether it is. read: the records were read. They decide then what is used up, because
-// a node may not have followed a change yet.
+// a node may not have followed a change yet. The caller must call shorten after the last node.
 func (s *Sequences) addAnswer(who string, ready, read bool, said Sequences) {
 	for cause, some := range said.Wrong {
 		for _, q := range some.First {

@@ -142,3 +142,23 @@ func TestNodesSayWhatRecordsOfSequencesDoNot(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// Several nodes say together more of one problem than a report lists.
+func TestSequencesThatNodesReportAreSortedAndBounded(t *testing.T) {
+	says := func(from, to int) *Answer {
+		var all []SequenceReport
+		for n := from; n < to; n++ {
+			all = append(all, SequenceReport{Name: fmt.Sprintf("order-%02d", n), State: SeqFrozen})
+		}
+		return &Answer{Ready: true, Sequences: CountSequences(all)}
+	}
+	r := Assess("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0)}, local(t0))
+	r.Workers[0].Says, r.Workers[1].Says = says(15, 30), says(0, 15)
+	r.SequencesError = "timed out"
+	r.Complete()
+	frozen := r.Sequences.Wrong[sequencesFrozen.Cause]
+	if frozen.Count != 30 || len(frozen.First) != firstSequences || frozen.First[0].Name != "order-00" ||
+		frozen.First[firstSequences-1].Name != "order-19" {
+		t.Errorf("%+v", frozen)
+	}
+}
