@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// stateName is the record file's name in the state directory.
+// stateName is the name of the state file in its directory.
 const stateName = "flaked.state"
 
 // Dir is an open state directory. Every file of it is opened, replaced and removed through this handle. So all of them
@@ -80,8 +80,8 @@ func (d *Dir) Replace(name string, write func(to io.WriterAt) error) error {
 	return d.self.Sync()
 }
 
-// beginningApart is a new file whose beginning is written by itself. Linux counts, and may write, what was written at
-// once as one piece when a part of it changes, and Dir.WriteAt changes the beginning often.
+// beginningApart is a new file. It writes the first 4 KiB with a call of their own, because Dir.WriteAt changes them
+// often. When a part of what one call wrote changes, Linux may write all of it to the disk again.
 type beginningApart struct{ *os.File }
 
 func (f beginningApart) WriteAt(data []byte, at int64) (n int, err error) {

@@ -1,4 +1,4 @@
-// Package localcache keeps a node's state directory: one small record file, locked against
+// Package localcache keeps a node's state directory: one small state file, locked against
 // a second process. After a power cut, a torn write, a full disk or damage, it returns a
 // record that is safe to go on from, or none. It makes no decisions about slots or clocks.
 //

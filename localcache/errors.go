@@ -5,8 +5,8 @@ import "errors"
 var (
 	// ErrLocked: another process has the state directory open.
 	ErrLocked = errors.New("state directory is in use")
-	// ErrUnsafeDir: the state directory is a symbolic link, is not a directory, belongs to
-	// another user, or is open to other users.
+	// ErrUnsafeDir: the path is empty, a symbolic link or not a directory, or was replaced while it was being opened.
+	// Or the directory belongs to another user, or is open to other users and Open could not or must not change that.
 	ErrUnsafeDir = errors.New("state directory refused")
 	// ErrUnsafeFile: the state file is not a regular file, belongs to another user, has
 	// several names, or was replaced while it was open.

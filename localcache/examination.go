@@ -7,8 +7,9 @@ type Examination struct {
 	// directory above it that exists. Otherwise Place is the directory itself.
 	Missing bool
 	Place   string
-	// Refused is the error with which Open would refuse the directory, nil if there is none. The state file itself is
-	// not checked. Owner is the user id of the directory's owner.
+	// Refused is the error with which Open would refuse the directory, nil if none was found. The state file itself is
+	// not checked, nor whether Open could take away the rights of other users. Owner is the user id of the directory's
+	// owner.
 	Refused error
 	Owner   int
 	// Filesystem is the name of the directory's filesystem, such as ext4 or tmpfs.
@@ -19,7 +20,8 @@ type Examination struct {
 	// 0 if the filesystem does not count inodes.
 	FreeBytes          uint64
 	FreeInodes, Inodes uint64
-	// Locked reports whether a running node uses the directory. LockedBy is its process id, 0 if that is not visible.
+	// Locked: a running node is seen to use the directory. It is always false on macOS, and before Linux 5.14. LockedBy
+	// is the node's process id, 0 if that is not visible.
 	Locked   bool
 	LockedBy int
 

@@ -15,7 +15,7 @@ import (
 // Inspect reads the state file of a directory without locking or changing it, even while a node uses it. Examine looks
 // at the directory itself.
 //
-// The error is fs.ErrNotExist if nothing has been written yet, and otherwise as for Open.
+// The error is fs.ErrNotExist if there is no state file, and otherwise as for Open.
 func Inspect(dir string) (l Loaded, err error) {
 	d, err := openByName(filepath.Clean(dir))
 	if err != nil {
