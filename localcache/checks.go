@@ -13,29 +13,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// makeDir creates the state directory, durably, if nothing exists under that name.
-func makeDir(dir string) error {
+// makeDir creates a directory, and those above it that do not exist, unless something exists under its name. It calls
+// sync for the parent of each, so that a power cut does not lose them.
+func makeDir(dir string, mode fs.FileMode, sync func(dir string) error) error {
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return nil // openDir checks it
 	}
 	parent := filepath.Dir(dir)
-	if err := os.MkdirAll(parent, 0o755); err != nil {
-		return fmt.Errorf("create the state directory: %w", err)
+	if err := makeDir(parent, 0o755, sync); err != nil {
+		return err
 	}
-	if err := os.Mkdir(dir, 0o700); errors.Is(err, fs.ErrExist) {
+	if err := os.Mkdir(dir, mode); errors.Is(err, fs.ErrExist) {
 		return nil // another process was faster
 	} else if err != nil {
 		return fmt.Errorf("create the state directory: %w", err)
 	}
-	p, err := os.Open(parent)
-	if err != nil {
-		return fmt.Errorf("sync the parent of the state directory: %w", err)
-	}
-	defer p.Close()
-	if err := p.Sync(); err != nil {
+	if err := sync(parent); err != nil {
 		return fmt.Errorf("sync the parent of the state directory: %w", err)
 	}
 	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
 }
 
 // openDir opens the state directory and checks that it is safe to use. It checks the

@@ -22,7 +22,7 @@ func Open(dir string) (_ *Cache, err error) {
 		return nil, fmt.Errorf("%w: no path given", ErrUnsafeDir)
 	}
 	dir = filepath.Clean(dir)
-	if err := makeDir(dir); err != nil {
+	if err := makeDir(dir, 0o700, syncDir); err != nil {
 		return nil, err
 	}
 	d, err := openDir(dir)

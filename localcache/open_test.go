@@ -144,6 +144,27 @@ func TestOpenRefusesDirectories(t *testing.T) {
 	}
 }
 
+// A power cut could otherwise lose a directory above the state directory, and all that is in it.
+func TestEachDirectoryThatOpenCreatesIsSynced(t *testing.T) {
+	base := t.TempDir()
+	dir := filepath.Join(base, "a", "b", "state")
+	var synced []string
+	create := func() {
+		t.Helper()
+		do(t, makeDir(dir, 0o700, func(dir string) error { synced = append(synced, dir); return syncDir(dir) }))
+	}
+	create()
+	if want := []string{base, filepath.Join(base, "a"), filepath.Join(base, "a", "b")}; !slices.Equal(synced, want) {
+		t.Errorf("synced %v, want %v", synced, want)
+	}
+	synced = nil
+	create()
+	if len(synced) != 0 {
+		t.Errorf("synced %v of a directory that exists", synced)
+	}
+	mustOpen(t, dir)
+}
+
 // A kubelet that sets fsGroup opens a volume to the group, at each start of a pod.
 func TestOpenTakesAwayTheRightsOfOthers(t *testing.T) {
 	for _, mode := range []fs.FileMode{0o701, 0o750, 0o755, 0o770 | fs.ModeSetgid, 0o777} {
