@@ -1,17 +1,12 @@
 package view
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
-
-	"github.com/flaked/flaked/internal/core/node"
 )
 
 // TimeFormat formats a time in UTC, to the millisecond.
@@ -93,15 +88,6 @@ func Listed(names []string, all int) string {
 	return text
 }
 
-// OffsetText formats the offset of the worker's clock and its uncertainty, "" if it is not known.
-func (w WorkerReport) OffsetText() string {
-	ms, uncertain, known := w.Offset()
-	if !known {
-		return ""
-	}
-	return OffsetWords(ms, uncertain)
-}
-
 // OffsetWords formats a clock offset and its uncertainty, both in milliseconds: "+1.2ms +/- 0.5ms fast". It has the
 // direction in words only if the offset is larger than its uncertainty.
 func OffsetWords(ms, uncertain float64) string {
@@ -117,116 +103,6 @@ func OffsetWords(ms, uncertain float64) string {
 	}
 	return sign + OffsetSize(ms) + " +/- " + OffsetSize(uncertain) + way
 }
-
-// Verdict returns the report in one line.
-func (r Report) Verdict() string {
-	n, start, of := r.countServing()
-	heading := "healthy"
-	switch all := len(r.Summary.Problems); {
-	case all > 0:
-		heading = Plural(int64(all), "problem")
-	case n == 0 && start > 0:
-		heading = "starting"
-	}
-	facts := []string{fmt.Sprintf("%d of %d nodes serve", n, of)}
-	switch {
-	case len(r.Workers) == 0:
-		facts[0] = "no node has registered yet"
-	case n == 0 && r.Source == SourceNodes:
-		facts[0] = "no node says that it serves"
-	case n == 0:
-		facts[0] = "no node serves"
-	case n == 1 && of == 1:
-		facts[0] = "1 node serves"
-	case n == of:
-		facts[0] = fmt.Sprintf("%d nodes serve", n)
-	}
-	if start > 0 {
-		facts = append(facts, fmt.Sprintf("%d starting", start))
-	}
-	if s := r.Sequences; s != nil && s.Count > 0 {
-		facts = append(facts, Plural(int64(s.Count), "sequence"))
-	}
-	if left := r.Summary.ShortestLeaseMs; left != nil && *left > 0 {
-		switch {
-		case slices.ContainsFunc(r.Summary.Problems, func(p Problem) bool { return p.Clients == untilLease }):
-			facts = append(facts, "the first lease expires in "+Brief(*left))
-		case heading == "healthy":
-			facts = append(facts, "ZooKeeper could fail for "+Brief(*left))
-		}
-	}
-	return heading + ": " + strings.Join(facts, ", ")
-}
-
-// HeldLine counts the workers in each state.
-func (s Summary) HeldLine() string {
-	return fmt.Sprintf("%d of %d workers held: %d live, %d disconnected, %d stopped; %d releasing, %d "+
-		"record-missing, %d free; %d ever used",
-		s.Held, s.Slots, s.Live, s.Disconnected, s.Stopped, s.Releasing, s.RecordMissing, s.Free, s.Used)
-}
-
-// ClocksLine names the clock that is furthest off that of ZooKeeper's leader. It returns "" if no clock was compared.
-func (r Report) ClocksLine() string {
-	compared, worst := 0, WorkerReport{}
-	for _, w := range r.Workers {
-		if w.ClockOffsetMs == nil {
-			continue
-		}
-		compared++
-		if worst.ClockOffsetMs == nil || math.Abs(*w.ClockOffsetMs) > math.Abs(*worst.ClockOffsetMs) {
-			worst = w
-		}
-	}
-	switch compared {
-	case 0:
-		return ""
-	case 1:
-		return "1 clock compared with that of ZooKeeper's leader: " + worst.OffsetText()
-	}
-	return fmt.Sprintf("%d clocks compared with that of ZooKeeper's leader, furthest off: %s, %s", compared,
-		Whom([]WorkerReport{worst}), worst.OffsetText())
-}
-
-// Whom names one worker, or counts several and lists at most five of them.
-func Whom(workers []WorkerReport) string {
-	var numbers []string
-	for _, w := range workers {
-		numbers = append(numbers, strconv.Itoa(w.Worker))
-	}
-	switch {
-	case len(workers) > 1:
-		return fmt.Sprintf("%d workers (%s)", len(workers), Listed(numbers, len(numbers)))
-	case workers[0].Worker < 0:
-		return "node " + Clean(workers[0].Name)
-	case workers[0].Name != "":
-		return fmt.Sprintf("worker %d (%s)", workers[0].Worker, Clean(workers[0].Name))
-	}
-	return "worker " + numbers[0]
-}
-
-// SaysText returns a node's own state in a few words.
-func (w WorkerReport) SaysText() string {
-	switch {
-	case w.Says == nil:
-		return w.Asked
-	case !w.Says.Ready:
-		return "not ready: " + string(w.Says.Cause)
-	}
-	// Other parts of the report cover clock offsets and freezes.
-	troubles := slices.DeleteFunc(slices.Clone(w.Says.Degraded), func(trouble string) bool {
-		return trouble == node.TroubleOffset || trouble == node.TroubleFrozen
-	})
-	if len(troubles) > 0 {
-		for i, trouble := range troubles {
-			troubles[i] = cmp.Or(shortTroubles[trouble], trouble)
-		}
-		return "ready, but " + strings.Join(troubles, ", ")
-	}
-	return "ready"
-}
-
-// shortTroubles are the words of node.Troubles that do not say by themselves what is missing.
-var shortTroubles = map[string]string{node.TroubleZooKeeper: "no ZooKeeper", node.TroubleDisk: "no writes to disk"}
 
 // Short returns a text of a node or a record for people: without control characters, and not too long.
 func Short(s string) string {
@@ -326,23 +202,6 @@ func usedUpText(left int64, perSecond float64, now int64) string {
 	return "in less than 2 minutes"
 }
 
-// shortReason returns an error in a few words, like " (connection refused)", for readers who do
-// not know Go. It returns "" for an error that it does not know. The page shows the whole
-// error further below, and the log has it.
-func shortReason(err string) string {
-	for _, words := range []string{
-		"connection refused", "no route to host", "network is unreachable", "no such host", "no space left",
-		"read-only",
-		"permission denied", "operation not permitted", "denied access",
-		"under way for more than 1s", "input/output error",
-	} {
-		if strings.Contains(err, words) {
-			return " (" + words + ")"
-		}
-	}
-	return ""
-}
-
 // fastOrSlow formats a clock offset in ms, like ": 59m59s slow". It returns "" for nil.
 func fastOrSlow(ms *float64) string {
 	if ms == nil {
@@ -361,29 +220,4 @@ func rounded(ms int64) string {
 		ms = (ms + 500) / 1000 * 1000
 	}
 	return Brief(ms)
-}
-
-// internals are the texts of Go's own errors, and what people call them.
-var internals = []struct {
-	text  *regexp.Regexp
-	words string
-}{
-	{regexp.MustCompile(`dial (?:tcp|unix)[46]? (\S+): connect: connection refused`), "connection refused by $1"},
-	{regexp.MustCompile(`dial (?:tcp|unix)[46]? (\S+): connect: no such file or directory`), "socket $1 not found"},
-	{regexp.MustCompile(`dial (?:tcp|unix)[46]? (\S+): (?:connect: )?`), "connecting to $1: "},
-	{regexp.MustCompile(`(?:dial tcp: )?lookup (\S+?)(?: on \S+)?: no such host`), "host $1 not found"},
-	{regexp.MustCompile(`(?:read|write) (?:tcp|unix) \S*->(\S+): (?:read: |write: )?`), "connection to $1: "},
-	{regexp.MustCompile(`listen (?:tcp|unix)[46]?(?: \S+: bind)?: `), ""},
-	{regexp.MustCompile(`open (\S+): no such file or directory`), "file $1 not found"},
-	{regexp.MustCompile(`open (\S+): permission denied`), "no permission to open $1"},
-	{regexp.MustCompile(`i/o timeout|context deadline exceeded`), "timed out"},
-	{regexp.MustCompile(`yaml: unmarshal errors:\n +`), ""},
-}
-
-// InPlainWords returns an error's text in one line, without Go's own words.
-func InPlainWords(text string) string {
-	for _, i := range internals {
-		text = i.text.ReplaceAllString(text, i.words)
-	}
-	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
 }

@@ -1,0 +1,48 @@
+package view
+
+import (
+	"regexp"
+	"strings"
+)
+
+// shortReason returns an error in a few words, like " (connection refused)", for readers who do
+// not know Go. It returns "" for an error that it does not know. The page shows the whole
+// error further below, and the log has it.
+func shortReason(err string) string {
+	for _, words := range []string{
+		"connection refused", "no route to host", "network is unreachable", "no such host", "no space left",
+		"read-only",
+		"permission denied", "operation not permitted", "denied access",
+		"under way for more than 1s", "input/output error",
+	} {
+		if strings.Contains(err, words) {
+			return " (" + words + ")"
+		}
+	}
+	return ""
+}
+
+// internals are the texts of Go's own errors, and what people call them.
+var internals = []struct {
+	text  *regexp.Regexp
+	words string
+}{
+	{regexp.MustCompile(`dial (?:tcp|unix)[46]? (\S+): connect: connection refused`), "connection refused by $1"},
+	{regexp.MustCompile(`dial (?:tcp|unix)[46]? (\S+): connect: no such file or directory`), "socket $1 not found"},
+	{regexp.MustCompile(`dial (?:tcp|unix)[46]? (\S+): (?:connect: )?`), "connecting to $1: "},
+	{regexp.MustCompile(`(?:dial tcp: )?lookup (\S+?)(?: on \S+)?: no such host`), "host $1 not found"},
+	{regexp.MustCompile(`(?:read|write) (?:tcp|unix) \S*->(\S+): (?:read: |write: )?`), "connection to $1: "},
+	{regexp.MustCompile(`listen (?:tcp|unix)[46]?(?: \S+: bind)?: `), ""},
+	{regexp.MustCompile(`open (\S+): no such file or directory`), "file $1 not found"},
+	{regexp.MustCompile(`open (\S+): permission denied`), "no permission to open $1"},
+	{regexp.MustCompile(`i/o timeout|context deadline exceeded`), "timed out"},
+	{regexp.MustCompile(`yaml: unmarshal errors:\n +`), ""},
+}
+
+// InPlainWords returns an error's text in one line, without Go's own words.
+func InPlainWords(text string) string {
+	for _, i := range internals {
+		text = i.text.ReplaceAllString(text, i.words)
+	}
+	return strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; ")
+}

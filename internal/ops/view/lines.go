@@ -1,0 +1,131 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/flaked/flaked/internal/core/node"
+)
+
+// Verdict returns the report in one line.
+func (r Report) Verdict() string {
+	n, start, of := r.countServing()
+	heading := "healthy"
+	switch all := len(r.Summary.Problems); {
+	case all > 0:
+		heading = Plural(int64(all), "problem")
+	case n == 0 && start > 0:
+		heading = "starting"
+	}
+	facts := []string{fmt.Sprintf("%d of %d nodes serve", n, of)}
+	switch {
+	case len(r.Workers) == 0:
+		facts[0] = "no node has registered yet"
+	case n == 0 && r.Source == SourceNodes:
+		facts[0] = "no node says that it serves"
+	case n == 0:
+		facts[0] = "no node serves"
+	case n == 1 && of == 1:
+		facts[0] = "1 node serves"
+	case n == of:
+		facts[0] = fmt.Sprintf("%d nodes serve", n)
+	}
+	if start > 0 {
+		facts = append(facts, fmt.Sprintf("%d starting", start))
+	}
+	if s := r.Sequences; s != nil && s.Count > 0 {
+		facts = append(facts, Plural(int64(s.Count), "sequence"))
+	}
+	if left := r.Summary.ShortestLeaseMs; left != nil && *left > 0 {
+		switch {
+		case slices.ContainsFunc(r.Summary.Problems, func(p Problem) bool { return p.Clients == untilLease }):
+			facts = append(facts, "the first lease expires in "+Brief(*left))
+		case heading == "healthy":
+			facts = append(facts, "ZooKeeper could fail for "+Brief(*left))
+		}
+	}
+	return heading + ": " + strings.Join(facts, ", ")
+}
+
+// HeldLine counts the workers in each state.
+func (s Summary) HeldLine() string {
+	return fmt.Sprintf("%d of %d workers held: %d live, %d disconnected, %d stopped; %d releasing, %d "+
+		"record-missing, %d free; %d ever used",
+		s.Held, s.Slots, s.Live, s.Disconnected, s.Stopped, s.Releasing, s.RecordMissing, s.Free, s.Used)
+}
+
+// ClocksLine names the clock that is furthest off that of ZooKeeper's leader. It returns "" if no clock was compared.
+func (r Report) ClocksLine() string {
+	compared, worst := 0, WorkerReport{}
+	for _, w := range r.Workers {
+		if w.ClockOffsetMs == nil {
+			continue
+		}
+		compared++
+		if worst.ClockOffsetMs == nil || math.Abs(*w.ClockOffsetMs) > math.Abs(*worst.ClockOffsetMs) {
+			worst = w
+		}
+	}
+	switch compared {
+	case 0:
+		return ""
+	case 1:
+		return "1 clock compared with that of ZooKeeper's leader: " + worst.OffsetText()
+	}
+	return fmt.Sprintf("%d clocks compared with that of ZooKeeper's leader, furthest off: %s, %s", compared,
+		Whom([]WorkerReport{worst}), worst.OffsetText())
+}
+
+// OffsetText formats the offset of the worker's clock and its uncertainty, "" if it is not known.
+func (w WorkerReport) OffsetText() string {
+	ms, uncertain, known := w.Offset()
+	if !known {
+		return ""
+	}
+	return OffsetWords(ms, uncertain)
+}
+
+// Whom names one worker, or counts several and lists at most five of them.
+func Whom(workers []WorkerReport) string {
+	var numbers []string
+	for _, w := range workers {
+		numbers = append(numbers, strconv.Itoa(w.Worker))
+	}
+	switch {
+	case len(workers) > 1:
+		return fmt.Sprintf("%d workers (%s)", len(workers), Listed(numbers, len(numbers)))
+	case workers[0].Worker < 0:
+		return "node " + Clean(workers[0].Name)
+	case workers[0].Name != "":
+		return fmt.Sprintf("worker %d (%s)", workers[0].Worker, Clean(workers[0].Name))
+	}
+	return "worker " + numbers[0]
+}
+
+// SaysText returns a node's own state in a few words.
+func (w WorkerReport) SaysText() string {
+	switch {
+	case w.Says == nil:
+		return w.Asked
+	case !w.Says.Ready:
+		return "not ready: " + string(w.Says.Cause)
+	}
+	// Other parts of the report cover clock offsets and freezes.
+	troubles := slices.DeleteFunc(slices.Clone(w.Says.Degraded), func(trouble string) bool {
+		return trouble == node.TroubleOffset || trouble == node.TroubleFrozen
+	})
+	if len(troubles) > 0 {
+		for i, trouble := range troubles {
+			troubles[i] = cmp.Or(shortTroubles[trouble], trouble)
+		}
+		return "ready, but " + strings.Join(troubles, ", ")
+	}
+	return "ready"
+}
+
+// shortTroubles are the words of node.Troubles that do not say by themselves what is missing.
+var shortTroubles = map[string]string{node.TroubleZooKeeper: "no ZooKeeper", node.TroubleDisk: "no writes to disk"}
