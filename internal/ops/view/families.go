@@ -42,9 +42,6 @@ func nodeFamily(name string, sections []SequenceReport, st record.State) Sequenc
 	return d
 }
 
-// stateRanks has the states of sections, the worst first.
-var stateRanks = []string{SeqDamaged, SeqFrozen, SeqExhausted, SeqAfterLoss, SeqInUse}
-
 // sortWorstFirst sorts sections, the worst first.
 func sortWorstFirst(sections []SequenceReport) {
 	slices.SortFunc(sections, func(a, b SequenceReport) int {
@@ -65,18 +62,4 @@ func familyState(sections []SequenceReport) (state, why string) {
 		return worst.State, OfSections(same, len(sections))
 	}
 	return worst.State, worst.Why
-}
-
-// oneIf returns 1 for true and 0 for false.
-func oneIf(is bool) int {
-	if is {
-		return 1
-	}
-	return 0
-}
-
-// OwnerGone reports whether an ordered sequence has an owner that has not renewed its lease, so that another node may
-// take its place. now is Unix ms.
-func OwnerGone(n record.Named, now int64) bool {
-	return n.HasOwner() && now-n.Written > 2*n.HoldMs
 }

@@ -196,3 +196,9 @@ func ownershipOf(n record.Named, now int64) Ownership {
 	}
 	return o
 }
+
+// OwnerGone reports whether an ordered sequence has an owner that has not renewed its lease, so that another node may
+// take its place. now is Unix ms.
+func OwnerGone(n record.Named, now int64) bool {
+	return n.HasOwner() && now-n.Written > 2*n.HoldMs
+}

@@ -21,6 +21,9 @@ const (
 	SeqDeleted   = "deleted"
 )
 
+// stateRanks has the states of sections, the worst first.
+var stateRanks = []string{SeqDamaged, SeqFrozen, SeqExhausted, SeqAfterLoss, SeqInUse}
+
 // SequenceState returns the state of a sequence by its record.
 func SequenceState(r record.Record, st record.State) string {
 	s := r.Standing(st)
@@ -82,6 +85,14 @@ func (r *SequenceReport) ownersGone() int {
 		n += oneIf(s.OwnerGone)
 	}
 	return n
+}
+
+// oneIf returns 1 for true and 0 for false.
+func oneIf(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // nearlyUsed is the used part from which a sequence needs attention.
