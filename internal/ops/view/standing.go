@@ -24,7 +24,7 @@ func (w WorkerReport) standing() standing {
 		return serves
 	case Starting(says.Cause):
 		return starts
-	case says.Phase == "refusing", says.Phase == "serving":
+	case node.Phase(says.Phase) == node.Refusing, node.Phase(says.Phase) == node.Serving:
 		return refuses
 	}
 	return servesNot
@@ -33,11 +33,11 @@ func (w WorkerReport) standing() standing {
 // recordedStanding is standing for a node that has not answered.
 func (w WorkerReport) recordedStanding() standing {
 	switch {
-	case w.State == Live && w.Phase == "refusing":
+	case w.State == Live && node.Phase(w.Phase) == node.Refusing:
 		return refuses
 	case w.State == Live && w.unanswered(), w.State == Disconnected && !w.unanswered(), w.State == RecordMissing:
 		return unheard
-	case w.State == Live && w.Phase == "serving":
+	case w.State == Live && node.Phase(w.Phase) == node.Serving:
 		return serves
 	case w.State == Live:
 		return starts
