@@ -3,7 +3,6 @@
 package localcache
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -12,75 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 )
-
-// makeDir creates a directory, and those above it that do not exist, unless something exists under its name. It calls
-// sync for the parent of each, so that a power cut does not lose them.
-func makeDir(dir string, mode fs.FileMode, sync func(dir string) error) error {
-	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-		return nil // openDir checks it
-	}
-	parent := filepath.Dir(dir)
-	if err := makeDir(parent, 0o755, sync); err != nil {
-		return err
-	}
-	if err := os.Mkdir(dir, mode); errors.Is(err, fs.ErrExist) {
-		return nil // another process was faster
-	} else if err != nil {
-		return fmt.Errorf("create the state directory: %w", err)
-	}
-	if err := sync(parent); err != nil {
-		return fmt.Errorf("sync the parent of the state directory: %w", err)
-	}
-	return nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
-}
-
-// openDir opens the state directory and checks that it is safe to use. It checks the
-// directory that it has opened, because the name may lead elsewhere a moment later.
-func openDir(path string) (*Dir, error) {
-	d, err := openByName(path)
-	if err != nil {
-		return nil, err
-	}
-	if err = d.checkSafe(); err == nil {
-		err = d.tighten()
-	}
-	if err != nil {
-		d.Close()
-		return nil, err
-	}
-	return d, nil
-}
-
-// openByName opens the directory with this name, which must not be a symbolic link.
-func openByName(path string) (*Dir, error) {
-	named, err := os.Lstat(path)
-	switch {
-	case err != nil:
-		return nil, fmt.Errorf("state directory: %w", err)
-	case named.Mode()&fs.ModeSymlink != 0:
-		return nil, fmt.Errorf("%w: %s is a symbolic link. Use its target path instead", ErrUnsafeDir, path)
-	case !named.IsDir():
-		return nil, fmt.Errorf("%w: %s is not a directory. Correct the path", ErrUnsafeDir, path)
-	}
-	d, err := openHandle(path)
-	if err != nil {
-		return nil, fmt.Errorf("open the state directory: %w", err)
-	}
-	if opened, err := d.self.Stat(); err != nil || !os.SameFile(named, opened) {
-		d.Close()
-		return nil, fmt.Errorf("%w: %s was replaced while it was being opened", ErrUnsafeDir, path)
-	}
-	return d, nil
-}
 
 // checkSafe returns an error if the owner, the rights or the filesystem of the directory forbid its use.
 func (d *Dir) checkSafe() error {
@@ -144,26 +74,6 @@ func checkOwner(name string, st unix.Stat_t, unsafe error) error {
 			"as that user", unsafe, name, st.Uid, uid)
 	}
 	return nil
-}
-
-// openState opens the state file. With O_RDWR it creates a missing file, and made reports whether it did. It does not
-// wait for the writer of a FIFO.
-func (d *Dir) openState(flag int) (f *os.File, made bool, err error) {
-	if fi, err := d.root.Lstat(stateName); err == nil && fi.Mode()&fs.ModeSymlink != 0 {
-		return nil, false, fmt.Errorf("%w: %s is a symbolic link", ErrUnsafeFile, filepath.Join(d.path, stateName))
-	}
-	open := func(flag int) (*os.File, error) { return d.root.OpenFile(stateName, flag|unix.O_NONBLOCK, 0o600) }
-	f, err = open(flag)
-	if errors.Is(err, fs.ErrNotExist) && flag == os.O_RDWR {
-		f, err = open(flag | os.O_CREATE | os.O_EXCL)
-		if made = err == nil; errors.Is(err, fs.ErrExist) {
-			f, err = open(flag)
-		}
-	}
-	if err != nil {
-		return nil, false, fmt.Errorf("open the state file: %w", d.withPath(err))
-	}
-	return f, made, nil
 }
 
 // checkState checks the type, links, owner and filesystem of f, the open state file. A bind mount can put the file on
