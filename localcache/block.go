@@ -44,6 +44,13 @@ var (
 	errBlank = errors.New("blank")
 )
 
+// block is one half of the file as it was read: its bytes, and its record or an error.
+type block struct {
+	raw []byte
+	rec Record
+	err error
+}
+
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // encodeBody returns the body of r's block, which does not depend on the generation. It

@@ -47,13 +47,6 @@ func (l Loaded) clone() Loaded {
 	return l
 }
 
-// block is one half of the file as it was read: its bytes, and its record or an error.
-type block struct {
-	raw []byte
-	rec Record
-	err error
-}
-
 // image is the file as it was read.
 type image struct {
 	size   int64
