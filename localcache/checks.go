@@ -21,15 +21,15 @@ func (d *Dir) checkSafe() error {
 	if err := checkOwner(d.path, st, ErrUnsafeDir); err != nil {
 		return err
 	}
-	if isOpen(st) && !d.belongsToNode(st) {
+	if openToOthers(st) && !d.belongsToNode(st) {
 		return fmt.Errorf("%w: %s is open to other users (mode %04o), and has files of others. Choose a directory "+
 			"for flaked alone, or run chmod 700 %s", ErrUnsafeDir, d.path, st.Mode&0o777, d.path)
 	}
 	return checkFilesystem(d.self)
 }
 
-// isOpen reports whether other users have rights on a directory.
-func isOpen(st unix.Stat_t) bool { return st.Mode&0o077 != 0 }
+// openToOthers reports whether other users have rights on a directory.
+func openToOthers(st unix.Stat_t) bool { return st.Mode&0o077 != 0 }
 
 // belongsToNode reports whether a directory is a node's own, so that the node may take away the rights of others: it is
 // empty, or has a state file, and all files in it belong to the node's user. /tmp is not such a directory.
@@ -56,14 +56,14 @@ func (d *Dir) belongsToNode(st unix.Stat_t) bool {
 // volume when it sets fsGroup.
 func (d *Dir) tighten() error {
 	st, err := fstat(d.self)
-	if err != nil || !isOpen(st) {
+	if err != nil || !openToOthers(st) {
 		return err
 	}
 	if err := d.self.Chmod(0o700); err != nil {
 		return fmt.Errorf("%w: %s is open to other users (mode %04o), and flaked cannot change that: %w. Run "+
 			"chmod 700 %s", ErrUnsafeDir, d.path, st.Mode&0o777, err, d.path)
 	}
-	d.wasOpen = fs.FileMode(st.Mode & 0o777)
+	d.wasOpenToOthers = fs.FileMode(st.Mode & 0o777)
 	return nil
 }
 

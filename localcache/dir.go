@@ -21,8 +21,8 @@ type Dir struct {
 	root *os.Root
 	self *os.File // the directory itself: for syncs, and for its metadata
 	path string   // under which it was opened. It is for messages only
-	// wasOpen is the mode before Open took away the rights of others, 0 if they had none.
-	wasOpen fs.FileMode
+	// wasOpenToOthers is the mode before Open took away the rights of others, 0 if they had none.
+	wasOpenToOthers fs.FileMode
 }
 
 // openHandle opens a directory, and follows symbolic links.
@@ -39,9 +39,9 @@ func openHandle(path string) (*Dir, error) {
 	return &Dir{root: root, self: self, path: path}, nil
 }
 
-// WasOpen returns the mode that the directory had before Open took away the rights of other users. It is 0 if they had
-// none.
-func (d *Dir) WasOpen() fs.FileMode { return d.wasOpen }
+// WasOpenToOthers returns the mode that the directory had before Open took away the rights of other users. It is 0 if
+// they had none.
+func (d *Dir) WasOpenToOthers() fs.FileMode { return d.wasOpenToOthers }
 
 // Close closes the handle. It does not wait for calls that are under way.
 func (d *Dir) Close() error { return errors.Join(d.root.Close(), d.self.Close()) }

@@ -14,8 +14,8 @@ import (
 
 // Open opens the state directory, creates it if it does not exist, and locks its state file against every other process
 // until Close. Open returns ErrLocked, ErrUnsafeDir, ErrUnsafeFile, ErrFilesystem, ErrOtherFormat or an error of the
-// system. It takes away the rights of other users on the directory if that is a node's own, as Dir.WasOpen tells, and
-// changes nothing of a directory that it refuses.
+// system. It takes away the rights of other users on the directory if that is a node's own, as Dir.WasOpenToOthers
+// tells, and changes nothing of a directory that it refuses.
 //
 // A state file with lost contents is not an error: see Load.
 func Open(dir string) (_ *Cache, err error) {

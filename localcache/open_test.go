@@ -177,13 +177,13 @@ func TestOpenTakesAwayTheRightsOfOthers(t *testing.T) {
 				t.Fatalf("%v, first %v: %v", mode, first, err)
 			}
 			fi, err := os.Stat(dir)
-			if err != nil || fi.Mode().Perm() != 0o700 || c.Dir().WasOpen() != mode.Perm() {
-				t.Errorf("%v: %v, %v, was %v", mode, fi.Mode(), err, c.Dir().WasOpen())
+			if err != nil || fi.Mode().Perm() != 0o700 || c.Dir().WasOpenToOthers() != mode.Perm() {
+				t.Errorf("%v: %v, %v, was %v", mode, fi.Mode(), err, c.Dir().WasOpenToOthers())
 			}
 			c.Close()
 		}
 		c, err := Open(dir)
-		if err != nil || c.Dir().WasOpen() != 0 {
+		if err != nil || c.Dir().WasOpenToOthers() != 0 {
 			t.Fatalf("%v, again: %v", mode, err)
 		}
 		c.Close()

@@ -313,7 +313,7 @@ func (b *backing) open(log hclog.Logger) error {
 		return &StateDirError{b.dir, err}
 	}
 	b.cache.Cache, b.files.Dir = cache, cache.Dir()
-	if mode := cache.Dir().WasOpen(); mode != 0 {
+	if mode := cache.Dir().WasOpenToOthers(); mode != 0 {
 		log.Warn("other users had rights on the state directory. This node has taken them away", "state_dir", b.dir,
 			"mode", fmt.Sprintf("%04o", mode))
 	}
