@@ -29,11 +29,10 @@ workers whose records are missing. Then it sets the next value, 10 % above the h
 and at least ten values. --next gives another one.
 
 It must be confirmed. Without --confirm, it prints the words that it needs, and changes
-nothing. The words name whom nobody could ask. Check three things before. A node that does
-not answer may have issued higher values: look at its log, and stop it. ZooKeeper may have
-lost the record of a node that runs, and no other node may have met it: add its --addr.
-And programs may have stored higher values than the nodes know, if the nodes that issued
-them have ended: look at the highest one.
+nothing. The words name whom nobody could ask. Do three things before. Stop each node that
+does not answer. ZooKeeper may have lost the record of a node that runs, and no other node
+may have met it: add its --addr. And nodes that do not answer, or have ended, may have issued
+higher values: look at the highest value that programs have stored.
 
 Examples:
   flaked seq recover --zk zk1:2181 invoice
