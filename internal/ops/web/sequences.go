@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/http"
@@ -197,5 +198,7 @@ func writeSequenceError(w http.ResponseWriter, err error) {
 func (s *Server) reportsFor(r *http.Request) []view.SequenceReport {
 	report := s.cfg.Issuer.Report()
 	report.Sequences = slices.DeleteFunc(report.Sequences, func(u mode.Use) bool { return mayUse(r, u.Name) != nil })
-	return sequencesOf(report)
+	all := sequencesOf(report)
+	slices.SortFunc(all, func(a, b view.SequenceReport) int { return cmp.Compare(a.Name, b.Name) })
+	return all
 }
