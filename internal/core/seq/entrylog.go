@@ -121,10 +121,15 @@ func (l *entryLog) write(changes entries) (err error) {
 		})
 		l.most = 2*end + looseLen
 	} else {
-		end, err = l.writeFrame(changes, begin, func(piece []byte, at int64) error {
-			//mutant:s30-append-in-memory by TestLongFrameIsWrittenInPieces -> return l.dir.WriteAt(l.name, piece, at, false)
-			return l.dir.WriteAt(l.name, piece, at, at == begin) // the first piece is written last
+		var frame []byte
+		end, _ = l.writeFrame(changes, begin, func(piece []byte, at int64) error {
+			frame = append(frame, make([]byte, max(0, int(at-begin)+len(piece)-len(frame)))...)
+			copy(frame[at-begin:], piece)
+			return nil
 		})
+		// One write, because only the descriptor that has written a page surely hears that the disk did not take it.
+		//mutant:s30-append-in-memory by TestLongFiles -> err = l.dir.WriteAt(l.name, frame, begin, false)
+		err = l.dir.WriteAt(l.name, frame, begin, true)
 		if err == nil {
 			// After kill -9 the head shows if somebody has cut the file. It needs no wait for the disk: with an older
 			// head, the file is only checked less.
@@ -157,9 +162,9 @@ func parseHead(data []byte) (length int64, ok bool) {
 	return length, string(head(length)) == string(data[:headLen])
 }
 
-// writeFrame writes a frame that begins at an offset: with the head of the file if that is 0. end is the offset after
-// it. put writes a piece of the file. So a frame with a hundred thousand entries is never in memory as a whole. The
-// first piece has the heads, and is written last.
+// writeFrame makes a frame that begins at an offset: with the head of the file if that is 0. end is the offset after
+// it. put takes a piece of it. So a file with a hundred thousand entries is never in memory as a whole. The first piece
+// has the heads, and comes last.
 func (l *entryLog) writeFrame(changes entries, begin int64, put func(piece []byte, at int64) error) (end int64, _ error) {
 	heads := frameHeadLen
 	if begin == 0 {

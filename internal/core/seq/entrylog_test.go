@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
+	"slices"
 	"testing"
 
 	"github.com/flaked/flaked/internal/core/store"
@@ -143,37 +145,53 @@ func TestLogIsReplacedAfterAFailure(t *testing.T) {
 	}
 }
 
-// A hundred thousand entries are never in memory as a whole when they are written. Until the last piece of a frame is
-// on the disk, the file has the old entries. Then all pieces are on the disk.
-func TestLongFrameIsWrittenInPieces(t *testing.T) {
-	dir := &pagedDir{}
+// A file with a hundred thousand entries is never in memory as a whole when it is written anew. An append is one write,
+// and is on the disk when it returns.
+func TestLongFiles(t *testing.T) {
+	dir := &notingDir{}
 	l := newLog(dir)
-	write := func(value string) (content string) {
+	for _, row := range []struct {
+		value string
+		fits  func() bool
+	}{
+		{"new", func() bool { return len(dir.sizes) >= 1000*1000/pieceLen && slices.Max(dir.sizes) <= pieceLen+2000 }},
+		{"appended", func() bool { return len(dir.sizes) == 2 && dir.sizes[0] > 1000*1000 && dir.sizes[1] == headLen }},
+	} {
 		all := entries{}
 		for k := range 1000 {
-			all[fmt.Sprint(k)] = store.Marshal(fmt.Sprintf("%s%01000d", value, k))
+			all[fmt.Sprint(k)] = store.Marshal(fmt.Sprintf("%s%01000d", row.value, k))
 		}
-		if err := l.write(all); err != nil {
-			t.Fatal(err)
+		dir.sizes = nil
+		if err := l.write(all); err != nil || !row.fits() {
+			t.Errorf("%s: pieces of %d bytes, %v", row.value, dir.sizes, err)
 		}
-		content, err := contentIn(dir.disk[journalName])
-		if want := all.String(); content != want || err != nil {
-			t.Fatalf("%.80s, not %.80s: %v", content, want, err)
+		if content, err := contentIn(dir.disk[journalName]); content != all.String() || err != nil {
+			t.Errorf("%s: the disk has %.80s, %v", row.value, content, err)
 		}
-		return content
 	}
-	before, pieces := write("first"), 0
-	dir.fails = func(piece []byte) error {
-		if pieces++; len(piece) > pieceLen+2000 {
-			t.Errorf("%d bytes at once", len(piece))
-		}
-		if now, err := contentIn(dir.files[journalName]); len(piece) > headLen && now != before || err != nil {
-			t.Errorf("after %d pieces: %.80s, %v", pieces-1, now, err)
-		}
-		return nil
-	}
-	write("second")
-	if pieces < 1000*1000/pieceLen {
-		t.Errorf("%d pieces", pieces)
-	}
+}
+
+// notingDir notes the sizes of all writes.
+type notingDir struct {
+	pagedDir
+	sizes []int
+}
+
+func (d *notingDir) Replace(name string, write func(to io.WriterAt) error) error {
+	return d.pagedDir.Replace(name, func(to io.WriterAt) error { return write(noting{to, &d.sizes}) })
+}
+
+func (d *notingDir) WriteAt(name string, data []byte, at int64, sync bool) error {
+	d.sizes = append(d.sizes, len(data))
+	return d.pagedDir.WriteAt(name, data, at, sync)
+}
+
+type noting struct {
+	io.WriterAt
+	sizes *[]int
+}
+
+func (n noting) WriteAt(data []byte, at int64) (int, error) {
+	*n.sizes = append(*n.sizes, len(data))
+	return n.WriterAt.WriteAt(data, at)
 }
