@@ -93,11 +93,13 @@ func (sn snapshot) each(some []*rest, f func([]*rest) error) error {
 // remains is what a node that stops holds of all sequences.
 type remains struct {
 	rests []*rest
-	// node is the identity of the node in the journal, "" if nothing must be written there. dropped are the sequences of
-	// which the journal may have an entry, although the node holds nothing of them. The first write removes it: that
-	// write also says that the others are up to date.
-	node    string
+	// node is the identity of the node in the journal, "" if nothing must be written there.
+	node string
+	// The first write also says that all entries of the journal are up to date, so it has these: dropped are the
+	// sequences of which the journal may have an entry, although the node holds nothing of them, and due the rests of
+	// which it may have another one.
 	dropped []*series
+	due     []*rest
 }
 
 // rest has the positions of a sequence that a node holds when it stops.
@@ -126,11 +128,10 @@ func (rs *Rounds) collectRests() (all remains) {
 	if rs.issuer.outlasts() {
 		seconds, values = keepSeconds, keepValues
 	}
-	var known []*series
+	var due []*series // the list lacks those that were forgotten
 	if rs.issuer.journal != nil {
-		known, all.node = rs.issuer.journal.popDue() // the list lacks those that were forgotten
+		due, all.node = rs.issuer.journal.popDue()
 	}
-	known = append(known, rs.issuer.series.list()...)
 	now := rs.issuer.now()
 	for _, s := range rs.issuer.series.list() {
 		s.Mu.Lock()
@@ -156,12 +157,22 @@ func (rs *Rounds) collectRests() (all remains) {
 		}
 		s.Mu.Unlock()
 	}
-	resting := make(map[string]bool, len(all.rests))
-	for _, r := range all.rests {
-		resting[r.s.Name] = true
-	}
-	all.dropped = slices.DeleteFunc(known, func(s *series) bool { return resting[s.Name] })
+	all.sort(due, rs.issuer.series.list())
 	return all
+}
+
+// sort finds what the first write must have, by the sequences that are due in the journal and all others.
+func (all *remains) sort(due, others []*series) {
+	isDue, rests := make(map[string]bool, len(due)), make(map[string]bool, len(all.rests))
+	for _, s := range due {
+		isDue[s.Name] = true
+	}
+	for _, r := range all.rests {
+		if rests[r.s.Name] = true; isDue[r.s.Name] {
+			all.due = append(all.due, r)
+		}
+	}
+	all.dropped = slices.DeleteFunc(slices.Concat(due, others), func(s *series) bool { return rests[s.Name] })
 }
 
 // planReturns reads the records of some rests, and decides which go back.
@@ -253,7 +264,9 @@ func (rs *Rounds) saveRests(all *remains, some []*rest) error {
 			//mutant:s12-dropped-in-the-journal-of-a-stop by TestFirstWriteOfAStopRemovesWhatWasDropped -> _ = s
 			changes[s.Name] = nil
 		}
-		all.dropped = nil
+		//mutant:s12-replaced-in-the-journal-of-a-stop by TestFirstWriteOfAStopRemovesWhatWasDropped -> all.due = nil
+		some = slices.Concat(all.due, some)
+		all.dropped, all.due = nil, nil
 		if j.log.isBlank() {
 			some = all.rests
 		}

@@ -65,19 +65,30 @@ func TestStopGivesRestsBackTogether(t *testing.T) {
 	}
 }
 
-// What a node has dropped, after a rival say, is not in its journal any more when the first rests go back (S12).
+// What a node has dropped, after a rival say, is not in its journal any more when the first rests go back (S12): neither
+// if it holds nothing of that sequence now, nor if it has taken a block that is too small to go back.
 func TestFirstWriteOfAStopRemovesWhatWasDropped(t *testing.T) {
-	_, a, names := newMany(t, 3)
-	has := func(name string) bool { return journalIn(a.dir.files[journalName]).held[name] != nil }
-	a.is.issuer.series.byName[names[0]].change(a.segmentOf(names[0]).Drop)
-	if !has(names[0]) {
-		t.Fatal("the journal has nothing of it")
+	s, a, names := newMany(t, 3)
+	s.create("little", plain(), settings(4))
+	a.ask("little", 1, false).first()
+	s.run(time.Second)
+	entry := func(name string) string { return fmt.Sprint(journalIn(a.dir.files[journalName]).held[name]) }
+	drop := func(name string) { a.is.issuer.series.byName[name].change(a.segmentOf(name).Drop) }
+	drop(names[0])
+	drop("little")
+	little := a.ask("little", 1, false)
+	_ = a.is.Round(context.Background())
+	little.again()
+	none, kept, old := entry("none"), entry(names[1]), entry("little")
+	if entry(names[0]) == none || kept == none || old == none || a.segmentOf("little").stock.Left() == 0 {
+		t.Fatal(entry(names[0]), kept, old)
 	}
 	writes := 0
 	a.calls = func(c memzk.Call) memzk.Fault {
 		if c.Op == "multi" {
-			if writes++; has(names[0]) || !has(names[1]) {
-				t.Errorf("what was dropped is there: %v; what is kept: %v", has(names[0]), has(names[1]))
+			writes++
+			if entry(names[0]) != none || entry(names[1]) == none || entry("little") == old {
+				t.Errorf("dropped: %s, kept: %s, replaced: %s", entry(names[0]), entry(names[1]), entry("little"))
 			}
 		}
 		return memzk.NoFault
