@@ -8,7 +8,7 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// What a node does after it was fenced: it issues nothing more for its worker, and no restart resumes that (C19).
+// A node that was fenced issues nothing more for its worker, and no restart resumes the worker (C19).
 
 // fencesApart: a node that is fenced twice within this time waits for this time before it registers again.
 const fencesApart = 30 * time.Second

@@ -8,8 +8,8 @@
 // Three types to read:
 //
 //   - Issuing is a mode: segment, strict or ordered.
-//   - Series is what rounds and a mode share of one sequence: the record that the node knows, the Queue of requests, and
-//     when a round must work on it.
+//   - Series is the state of one sequence: the record that the node knows, the Queue of requests, and when a round must
+//     work on it.
 //   - Write is a write that a mode wants, over the records that were read: a View.
 package mode
 
@@ -73,7 +73,8 @@ type Sequence interface {
 	WakeAt(at int64)
 }
 
-// Series is what rounds and every mode share of one sequence. Package seq adds what only rounds and its own modes use.
+// Series is the state of one sequence that rounds and all modes use. Package seq adds what only rounds and its own
+// modes use.
 type Series struct {
 	// These never change. Trace may be nil.
 	Name  string

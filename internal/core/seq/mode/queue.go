@@ -72,8 +72,8 @@ func (q *Queue) Refusal() *record.Refusal { return q.refusal }
 // MayTry reports whether a round may try to get positions: it must not soon after a try that failed.
 func (q *Queue) MayTry(now int64) bool { return now >= q.noTryUntil }
 
-// Refuse sets the refusal for requests that wait, and for new ones until the next try. nil: there is no reason to
-// refuse. The caller must wake those that wait.
+// Refuse sets the refusal for requests that wait, and for new ones until the next try. r is nil if there is no reason
+// to refuse. The caller must wake the requests that wait.
 func (q *Queue) Refuse(r *record.Refusal, now int64) {
 	until := q.noTryUntil
 	if r != nil {
@@ -82,7 +82,7 @@ func (q *Queue) Refuse(r *record.Refusal, now int64) {
 	q.RefuseUntil(r, now, until)
 }
 
-// RefuseUntil is Refuse with the time until which no round tries, also if there is no reason to refuse.
+// RefuseUntil does what Refuse does, and sets the time of the next try. Until then no round tries, even if r is nil.
 func (q *Queue) RefuseUntil(r *record.Refusal, now, until int64) {
 	q.refusal, q.refusedAt, q.noTryUntil = r, now, until
 }

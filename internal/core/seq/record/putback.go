@@ -4,7 +4,7 @@ package record
 type Finding int
 
 const (
-	// Absent: there is no record, and the node knows of none.
+	// Absent: ZooKeeper has no record, and the node has seen none.
 	Absent Finding = iota
 	// Good: the record is the known one or a later one.
 	Good
