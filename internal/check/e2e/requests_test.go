@@ -9,15 +9,17 @@ import (
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
-// requests counts the requests that ZooKeeper receives while do runs, and fails the test if there are more than most,
-// besides the pings of some sessions and the question.
-func requests(t *testing.T, ens *zktest.Ensemble, what string, sessions int, do func() (most int)) {
+// requests counts the requests that ZooKeeper receives while do runs, and fails the test if there are more than do
+// returns, besides the heartbeats of some nodes, the pings of their sessions and one other's, and the question.
+// beats returns how many heartbeats these nodes have made since they have their workers.
+func requests(t *testing.T, ens *zktest.Ensemble, what string, nodes int, beats func() int, do func() (most int)) {
 	t.Helper()
-	began, before := time.Now(), ens.Received()
+	beatsBefore, before, began := beats(), ens.Received(), time.Now()
 	most := do()
-	n := ens.Received() - before
-	most += 1 + sessions*(1+int(time.Since(began)/(2*time.Second))) // each session pings every 2 s
-	t.Logf("%s: %d requests in %s, at most %d are promised", what, n, time.Since(began), most)
+	n, elapsed := ens.Received()-before, time.Since(began)
+	most += 3*(beats()-beatsBefore) + 2*nodes                       // three of each heartbeat, and the first two of one that goes on
+	most += 1 + (nodes+1)*(1+int(3*elapsed/harness.SessionTimeout)) // a session pings three times in its timeout
+	t.Logf("%s: %d requests in %s, at most %d are promised", what, n, elapsed, most)
 	if n > most {
 		t.Errorf("%s: %d requests, at most %d are promised", what, n, most)
 	}
@@ -39,7 +41,7 @@ func TestRequestsToZooKeeper(t *testing.T) {
 	for _, n := range nodes {
 		strict.From(n, 1) // its peers have given their word
 	}
-	heartbeats := func() (sum int) {
+	beats := func() (sum int) {
 		for _, n := range nodes {
 			slot, _ := records.Read(harness.SlotPath(n.Worker()), nil)
 			sum += int(slot.Version)
@@ -47,28 +49,23 @@ func TestRequestsToZooKeeper(t *testing.T) {
 		return sum
 	}
 	<-time.After(3 * time.Second) // until all have listed the live workers
-	// beats waits for some time, and returns how many heartbeats the nodes may have made in it.
-	beats := func(d time.Duration) int {
-		before := heartbeats()
-		<-time.After(d)
-		return heartbeats() - before + 2*len(nodes)
-	}
-	requests(t, ens, "heartbeats of three nodes", 4, func() int {
-		return 3*beats(4*time.Second) + 2*2*len(nodes) // three of each, and two of each read of the test
+	requests(t, ens, "heartbeats of three nodes", 3, beats, func() int {
+		<-time.After(4 * time.Second)
+		return 0
 	})
-	requests(t, ens, "values of a strict sequence", 4, func() int {
+	requests(t, ens, "values of a strict sequence", 3, beats, func() int {
 		before := strict.Highest()
 		strict.From(nodes[0], 20)
-		return int(strict.Highest()-before) + 3*len(nodes) + 3 // a request of each, beside the heartbeats
+		return int(strict.Highest()-before) + 3*2 // a request of each, and a part of a round at each node
 	})
-	requests(t, ens, "flaked status", 5, func() int {
+	requests(t, ens, "flaked status", 3, beats, func() int {
 		s.Command("status")
-		return 6 + 3*len(nodes)
+		return 11
 	})
-	requests(t, ens, "a start", 5, func() int {
-		before := heartbeats()
-		s.Node().Start().Ready()
-		// It reports every sixth of a second, and reads its peers' records each time, until they have given their word.
-		return 20 + 5*12 + 3*(heartbeats()-before+len(nodes)) + 2*2*len(nodes)
+	requests(t, ens, "a start", 3, beats, func() int {
+		n := s.Node().Start()
+		n.Ready()
+		nodes = append(nodes, n) // its first heartbeats count as the others'
+		return 20 + 2*12         // it reads its peers' records with each, until they have given their word
 	})
 }

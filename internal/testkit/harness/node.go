@@ -36,7 +36,7 @@ func NewSite(t testing.TB, connect string, flags ...string) *Site {
 		T: t, Connect: connect, IDs: NewHistory(), Values: NewLedger(),
 		Flags: append([]string{
 			"--bootstrap", "--heartbeat", "200ms", "--confirm-time", "800ms", "--reserve", "500ms",
-			"--zk-session-timeout", "2s", "--start-timeout", "30s", "--log-format", "text",
+			"--zk-session-timeout", SessionTimeout.String(), "--start-timeout", "30s", "--log-format", "text",
 		}, flags...),
 	}
 	t.Cleanup(func() { s.IDs.check(t); s.Values.check(t) })

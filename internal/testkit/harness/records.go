@@ -29,9 +29,12 @@ func (s *Site) Records() *Records {
 	return &Records{s.T, zk}
 }
 
+// SessionTimeout is how long ZooKeeper keeps a session of which it hears nothing, for the nodes and for Connect.
+const SessionTimeout = 2 * time.Second
+
 // Connect returns a connection to ZooKeeper, and a function that ends it. auth is user:password, or "".
 func Connect(addr, auth string, timeout time.Duration) (zk *store.ZK, stop func(), err error) {
-	zk, err = store.NewZK(store.ZKConfig{Connect: addr, Cluster: "default", SessionTimeout: 2 * time.Second,
+	zk, err = store.NewZK(store.ZKConfig{Connect: addr, Cluster: "default", SessionTimeout: SessionTimeout,
 		CallTimeout: timeout, DigestAuth: auth})
 	if err != nil {
 		return nil, nil, err
