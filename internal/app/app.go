@@ -24,6 +24,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/entrylog"
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/core/pulse"
@@ -116,7 +117,7 @@ func New(c Config) (*Node, error) {
 		}
 		return creds
 	})
-	var dir seq.Dir
+	var dir entrylog.Dir
 	if c.StateDir != "" {
 		dir = &n.backing.files
 	}
@@ -274,7 +275,7 @@ type backing struct {
 // lateCache and lateFiles are parts of a state directory that is opened later.
 type (
 	lateCache struct{ *localcache.Cache }
-	lateFiles struct{ seq.Dir }
+	lateFiles struct{ entrylog.Dir }
 )
 
 // newBacking returns a backing whose store is not connected yet, and whose state directory is not open.

@@ -42,7 +42,7 @@ func benchmarkTake(b *testing.B, m sequence.Map) {
 // What a write of the journal costs a node that issues from a thousand sequences, without the disk.
 func BenchmarkJournalOfAThousandSequences(b *testing.B) {
 	_, i := New(Config{Store: nil, Elapsed: elapsedOf(new(int64))})
-	i.issuer.journal = newJournal(&memDir{fails: func(data []byte) error {
+	i.issuer.journal = newJournal(&memDir{Fails: func(data []byte) error {
 		b.ReportMetric(float64(len(data)), "bytes")
 		return nil
 	}})

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/flaked/flaked/internal/core/entrylog"
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
@@ -30,12 +31,12 @@ func FuzzFiles(f *testing.F) {
 			t.Skip("no process writes that")
 		}
 		dir := &memDir{}
-		files := map[string]entries{
+		files := map[string]entrylog.Entries{
 			witnessName: {"": head, recordPrefix + "order": entry, requestKeysPrefix + "order": keys},
 			journalName: {"": head, "order": entry},
 		}
 		for name, all := range files {
-			if err := (&entryLog{dir: dir, name: name}).write(all); err != nil {
+			if err := entrylog.New(dir, name).Write(all); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -35,6 +35,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/entrylog"
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/pulse"
 	"github.com/flaked/flaked/internal/core/seq/mode"
@@ -75,7 +76,7 @@ type Config struct {
 	Parallel int
 	// Dir is the directory in which the node keeps its knowledge of the records, and the positions that it holds, for
 	// its next start. nil: none. It is used from Recall on.
-	Dir   Dir
+	Dir   entrylog.Dir
 	Met   func() []coordinator.Peer // see Witness.Met; may be nil
 	Trace coordinator.Trace         // may be nil
 	Log   hclog.Logger              // may be nil

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/entrylog"
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/timeguard"
@@ -24,7 +25,7 @@ import (
 // Until the node has a worker, the file is as the process before left it: found. Then resume takes that over or drops
 // it, and saveJournal writes the file. If a write fails, saveJournal removes the file, and no bound counts.
 type journal struct {
-	log entryLog
+	log *entrylog.Log
 	// woken and hurried have capacity 1: some sequences are due, and requests of one wait for the disk.
 	woken, hurried chan struct{}
 
@@ -45,6 +46,9 @@ type journal struct {
 	failed    bool   // the last write
 }
 
+// The files of sequences in the state directory: see Witness and journal.
+const witnessName, journalName = "sequences.cache", "sequences.journal"
+
 // journalHead is the entry of the file that each write renews. Its key is "".
 type journalHead struct {
 	// Count grows by one with each write.
@@ -61,7 +65,7 @@ type journalHead struct {
 // journalFound is the content of the file: besides its head, an entry of held for each sequence, by its name.
 type journalFound struct {
 	journalHead
-	held content
+	held entrylog.Content
 }
 
 // held has the positions of a sequence that the next process may issue.
@@ -75,9 +79,9 @@ type held struct {
 }
 
 // newJournal returns the journal in a directory. It does no I/O: see find.
-func newJournal(dir Dir) *journal {
+func newJournal(dir entrylog.Dir) *journal {
 	j := &journal{
-		log:   entryLog{dir: dir, name: journalName},
+		log:   entrylog.New(dir, journalName),
 		woken: make(chan struct{}, 1), hurried: make(chan struct{}, 1),
 	}
 	j.knewAllAt.Store(longAgoNs)
@@ -140,7 +144,7 @@ func (i *Issuer) saveJournal() (again bool) {
 	if node == "" {
 		return false
 	}
-	if j.log.isBlank() {
+	if j.log.IsBlank() {
 		due = i.series.list()
 	}
 	changes, bounds, again := i.planBounds(due)
@@ -186,9 +190,9 @@ func (j *journal) popDue() (due []*series, node string) {
 
 // planBounds returns the entries that the journal must have of some sequences, and the bounds that count then. again:
 // some must be looked at again in a second.
-func (i *Issuer) planBounds(some []*series) (changes entries, bounds []planned, again bool) {
+func (i *Issuer) planBounds(some []*series) (changes entrylog.Entries, bounds []planned, again bool) {
 	now, minMargin := i.now(), leastMargin(i.journal.sequences())
-	changes = make(entries, len(some))
+	changes = make(entrylog.Entries, len(some))
 	for _, s := range some {
 		s.due.Store(false) // before anything is looked at: a change from now on makes it due again
 		s.Mu.Lock()
@@ -212,9 +216,9 @@ func (i *Issuer) planBounds(some []*series) (changes entries, bounds []planned, 
 
 // writeJournal writes the changes, unless the file has all that it needs. If the log is blank, changes must have all
 // entries. Without ZooKeeper the next process counts the hold from knewAllAt, so that of the file is never much older.
-func (i *Issuer) writeJournal(changes entries, node string, knewAllAt int64) error {
+func (i *Issuer) writeJournal(changes entrylog.Entries, node string, knewAllAt int64) error {
 	j := i.journal
-	if !j.log.differs(changes) && (j.missing || !j.log.isBlank() && node == j.writtenBy &&
+	if !j.log.Differs(changes) && (j.missing || !j.log.IsBlank() && node == j.writtenBy &&
 		(j.sequences() == 0 || knewAllAt-j.knewAllAt.Load() < int64(saveEvery))) {
 		return nil
 	}
@@ -224,7 +228,7 @@ func (i *Issuer) writeJournal(changes entries, node string, knewAllAt int64) err
 	}
 	changes[""] = store.Marshal(f)
 	j.missing = false
-	if err := j.log.write(changes); err != nil {
+	if err := j.log.Write(changes); err != nil {
 		return err
 	}
 	j.writtenBy = node
@@ -234,11 +238,11 @@ func (i *Issuer) writeJournal(changes entries, node string, knewAllAt int64) err
 }
 
 // sequences returns the number of those of which the file has an entry.
-func (j *journal) sequences() int { return max(0, len(j.log.prints)-1) }
+func (j *journal) sequences() int { return max(0, j.log.Len()-1) }
 
 // remove removes the file durably.
 func (j *journal) remove() error {
-	err := j.log.remove()
+	err := j.log.Remove()
 	j.missing = err == nil
 	return err
 }

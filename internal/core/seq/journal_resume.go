@@ -20,7 +20,7 @@ func (rs *Rounds) findJournal() {
 
 // find reads what the process before left in the directory. A file that cannot be read is as good as none.
 func (j *journal) find() {
-	all, err := j.log.read()
+	all, err := j.log.Read()
 	if j.missing = errors.Is(err, fs.ErrNotExist); err != nil {
 		return
 	}

@@ -1,16 +1,15 @@
 package seq
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/flaked/flaked/internal/testkit/memdir"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
 
@@ -120,7 +119,7 @@ func TestJournalWithoutZooKeeper(t *testing.T) {
 func TestJournalOnABrokenDisk(t *testing.T) {
 	_, a := newJournaled(t)
 	broken := errors.New("input/output error")
-	a.dir.fails = func([]byte) error { return broken }
+	a.dir.Fails = func([]byte) error { return broken }
 	var last int64
 	for range 10 {
 		c := a.ask("order", 1, false).finish()
@@ -245,7 +244,7 @@ func TestGiveBackOnADiskThatHangs(t *testing.T) {
 		_, a := newJournaled(t)
 		hangs := make(chan struct{})
 		defer close(hangs)
-		a.dir.fails = func([]byte) error { <-hangs; return nil }
+		a.dir.Fails = func([]byte) error { <-hangs; return nil }
 		ended := make(chan struct{})
 		go func() {
 			_ = a.is.giveBack(context.Background())
@@ -263,7 +262,7 @@ func TestGiveBackOnADiskThatHangs(t *testing.T) {
 // the journal has what the node holds again, although nobody asks for values.
 func TestJournalOnAFullDisk(t *testing.T) {
 	s, a := newJournaled(t)
-	a.dir.fails = func(data []byte) error {
+	a.dir.Fails = func(data []byte) error {
 		if data == nil {
 			return nil
 		}
@@ -275,8 +274,8 @@ func TestJournalOnAFullDisk(t *testing.T) {
 		again = a.is.issuer.saveJournal()
 		s.now += 1000
 	}
-	if a.dir.fails = nil; len(a.dir.files) > 0 || !again {
-		t.Fatalf("the journal still has positions that were issued: %s, %v", a.dir.files, again)
+	if a.dir.Fails = nil; len(a.dir.Files) > 0 || !again {
+		t.Fatalf("the journal still has positions that were issued: %s, %v", a.dir.Files, again)
 	}
 	for s.now += 2000; again; s.now += 1000 {
 		again = a.is.issuer.saveJournal()
@@ -287,52 +286,11 @@ func TestJournalOnAFullDisk(t *testing.T) {
 	}
 }
 
-// pagedDir is a directory as Linux keeps it: processes read pages that the disk has not taken, and after a sync that
-// fails, no other one writes these pages.
-type pagedDir struct {
-	memDir
-	disk   map[string][]byte
-	dirty  map[int]bool // pages of the journal
-	broken bool         // the next sync fails, and the process is killed before it removes the file
-}
-
-func (d *pagedDir) Replace(name string, write func(to io.WriterAt) error) error {
-	if err := d.memDir.Replace(name, write); err != nil {
-		return err
-	}
-	d.dirty, d.disk = map[int]bool{}, map[string][]byte{name: bytes.Clone(d.files[name])}
-	return nil
-}
-
-func (d *pagedDir) WriteAt(name string, data []byte, at int64, sync bool) error {
-	const page = 4096
-	if err := d.memDir.WriteAt(name, data, at, sync); err != nil {
-		return err
-	}
-	for p := int(at) / page; p <= (int(at)+len(data)-1)/page; p++ {
-		d.dirty[p] = true
-	}
-	if !sync {
-		return nil
-	}
-	now, pages := d.files[name], d.dirty
-	if d.dirty = map[int]bool{}; d.broken {
-		d.fails = func([]byte) error { return errKilled }
-		return errors.New("input/output error")
-	}
-	disk := append(d.disk[name], make([]byte, len(now)-len(d.disk[name]))...)
-	for p := range pages {
-		copy(disk[p*page:], now[p*page:min((p+1)*page, len(now))])
-	}
-	d.disk[name] = disk
-	return nil
-}
-
 // A sync of the journal fails, and the process is killed before it removes the file. The next process reads what the
 // disk has not taken. After a power cut, the one after that must not issue what the process before has issued.
 func TestJournalAfterASyncThatFailedAndAPowerCut(t *testing.T) {
 	s := newStage(t)
-	a, d := s.newNode(), &pagedDir{}
+	a, d := s.newNode(), &memdir.Paged{}
 	a.cluster.Self = a.slot
 	count := uint64(0)
 	next := func() {
@@ -374,12 +332,12 @@ func TestJournalAfterASyncThatFailedAndAPowerCut(t *testing.T) {
 		a.is.issuer.journal.wake(x, false)
 		_, _ = x.segment().stock.Take(x.segment().stock.Free(), nil)
 	}
-	d.broken = true
+	d.Broken = true
 	a.is.issuer.saveJournal()
-	d.broken, d.fails = false, nil
+	d.Broken, d.Fails = false, nil
 	next()
 	ask()
-	d.files = maps.Clone(d.disk) // the power fails
+	d.Files = maps.Clone(d.Disk) // the power fails
 	next()
 	for range 12 {
 		ask()
@@ -423,14 +381,14 @@ func TestWhatIsGivenUpLeavesTheJournal(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, a := newJournaled(t)
-			if len(journalIn(a.dir.files[journalName]).held) != 1 {
+			if len(journalIn(a.dir.Files[journalName]).held) != 1 {
 				t.Fatal("the journal has nothing")
 			}
 			giveUp(s, a)
 			if len(a.is.issuer.journal.woken) > 0 {
 				a.is.issuer.saveJournal()
 			}
-			if held := journalIn(a.dir.files[journalName]).held; len(held) > 0 {
+			if held := journalIn(a.dir.Files[journalName]).held; len(held) > 0 {
 				t.Errorf("the journal still has %s", held)
 			}
 		})

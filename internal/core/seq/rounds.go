@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/entrylog"
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/store"
@@ -33,7 +34,9 @@ func newRounds(of *Issuer) *Rounds {
 	rs := &Rounds{issuer: of, follower: follower{issuer: of}}
 	rs.follower.losses, rs.agenda.roundTime = knowsNothing(), longestRound
 	rs.issuer.progress.Store(new(noProgress()))
-	rs.saver.file.log = entryLog{dir: of.cfg.Dir, name: witnessName}
+	if of.cfg.Dir != nil {
+		rs.saver.file.log = entrylog.New(of.cfg.Dir, witnessName)
+	}
 	rs.saver.write, rs.saver.inBackground = rs.saver.file.save, rs.writing.Go
 	rs.saver.ended = make(chan error, 1)
 	return rs

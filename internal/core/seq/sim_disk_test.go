@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/flaked/flaked/internal/core/entrylog"
 	"github.com/flaked/flaked/localcache"
 )
 
@@ -49,7 +50,7 @@ func (h *history) newDisk(self string) simDisk {
 }
 
 // openDir returns the directory of the node to a new process. That of the process before is closed.
-func (n *simNode) openDir() Dir {
+func (n *simNode) openDir() entrylog.Dir {
 	if n.disk.at == "" {
 		return n.disk.files
 	}
@@ -66,7 +67,7 @@ func (n *simNode) openDir() Dir {
 // journal returns the content of the journal, nil if there is none.
 func (d *simDisk) journal() []byte {
 	if d.at == "" {
-		return d.files.files[journalName]
+		return d.files.Files[journalName]
 	}
 	data, _ := os.ReadFile(filepath.Join(d.at, journalName))
 	return data
@@ -77,7 +78,7 @@ func (d *simDisk) put(data []byte) {
 	switch {
 	case data == nil:
 	case d.at == "":
-		d.files.files = map[string][]byte{journalName: data}
+		d.files.Files = map[string][]byte{journalName: data}
 	default:
 		_ = os.WriteFile(filepath.Join(d.at, journalName), data, 0o600)
 	}

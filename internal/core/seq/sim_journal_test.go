@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/flaked/flaked/internal/core/entrylog"
 	"io"
 )
 
@@ -16,7 +17,7 @@ func (n *simNode) openJournal() *journal {
 
 // simProcessDir is the directory of one process. It fails sometimes, and other things happen meanwhile.
 type simProcessDir struct {
-	Dir
+	entrylog.Dir
 	n *simNode
 	j *journal
 }
@@ -144,7 +145,7 @@ func (n *simNode) askWhileWriting(is *Rounds) {
 
 // journalIn returns the content of a journal.
 func journalIn(data []byte) journalFound {
-	j := newJournal(&memDir{files: map[string][]byte{journalName: data}})
+	j := newJournal(&memDir{Files: map[string][]byte{journalName: data}})
 	j.find()
 	return j.found
 }

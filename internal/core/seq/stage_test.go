@@ -1,24 +1,22 @@
 package seq
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"math"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/entrylog"
 	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memcluster"
+	"github.com/flaked/flaked/internal/testkit/memdir"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/timeguard"
@@ -168,88 +166,15 @@ func (a *actor) restartWith(w Witness) {
 	a.is.remember(w)
 }
 
-func witnessIn(dir Dir) *witnessFile { return &witnessFile{log: entryLog{dir: dir, name: witnessName}} }
+type memDir = memdir.Dir
 
-func saveWitness(dir Dir, w Witness) error { return witnessIn(dir).save(w) }
-
-func loadWitness(dir Dir) (Witness, bool) { return witnessIn(dir).load() }
-
-// memDir is a state directory in memory. fails, if it is not nil, is asked before each change: for the new content, nil
-// to remove the file.
-type memDir struct {
-	mu    sync.Mutex // guards files
-	files map[string][]byte
-	fails func(data []byte) error
+func witnessIn(dir entrylog.Dir) *witnessFile {
+	return &witnessFile{log: entrylog.New(dir, witnessName)}
 }
 
-func (d *memDir) ReadFile(name string) ([]byte, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if data, ok := d.files[name]; ok {
-		return bytes.Clone(data), nil
-	}
-	return nil, fs.ErrNotExist
-}
+func saveWitness(dir entrylog.Dir, w Witness) error { return witnessIn(dir).save(w) }
 
-func (d *memDir) Replace(name string, write func(to io.WriterAt) error) error {
-	var data memFile
-	if err := write(&data); err != nil {
-		return err
-	}
-	if err := d.failed(data); err != nil {
-		return err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.files == nil {
-		d.files = map[string][]byte{}
-	}
-	d.files[name] = data
-	return nil
-}
-
-func (d *memDir) WriteAt(name string, data []byte, at int64, _ bool) error {
-	if err := d.failed(data); err != nil {
-		return err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	was, ok := d.files[name]
-	if !ok {
-		return fs.ErrNotExist
-	}
-	now := memFile(bytes.Clone(was))
-	_, err := now.WriteAt(data, at)
-	d.files[name] = now
-	return err
-}
-
-// memFile is the content of a file.
-type memFile []byte
-
-func (f *memFile) WriteAt(data []byte, at int64) (int, error) {
-	if more := int(at) + len(data) - len(*f); more > 0 {
-		*f = append(*f, make([]byte, more)...)
-	}
-	return copy((*f)[at:], data), nil
-}
-
-func (d *memDir) Remove(name string) error {
-	if err := d.failed(nil); err != nil {
-		return err
-	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.files, name)
-	return nil
-}
-
-func (d *memDir) failed(data []byte) error {
-	if d.fails == nil {
-		return nil
-	}
-	return d.fails(data)
-}
+func loadWitness(dir entrylog.Dir) (Witness, bool) { return witnessIn(dir).load() }
 
 // raise raises the incarnation, unless it is above known.
 func (s *stage) raise(known int64) {

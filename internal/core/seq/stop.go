@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/flaked/flaked/internal/core/entrylog"
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
@@ -259,7 +260,7 @@ func (rs *Rounds) saveRests(all *remains, some []*rest) error {
 		if all.node == "" {
 			return nil
 		}
-		changes := entries{}
+		changes := entrylog.Entries{}
 		for _, s := range all.dropped {
 			//mutant:s12-dropped-in-the-journal-of-a-stop by TestFirstWriteOfAStopRemovesWhatWasDropped -> _ = s
 			changes[s.Name] = nil
@@ -267,7 +268,7 @@ func (rs *Rounds) saveRests(all *remains, some []*rest) error {
 		//mutant:s12-replaced-in-the-journal-of-a-stop by TestFirstWriteOfAStopRemovesWhatWasDropped -> all.due = nil
 		some = slices.Concat(all.due, some)
 		all.dropped, all.due = nil, nil
-		if j.log.isBlank() {
+		if j.log.IsBlank() {
 			some = all.rests
 		}
 		for _, r := range some {

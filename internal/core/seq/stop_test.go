@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/entrylog"
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
@@ -72,7 +73,7 @@ func TestFirstWriteOfAStopRemovesWhatWasDropped(t *testing.T) {
 	s.create("little", plain(), settings(4))
 	a.ask("little", 1, false).first()
 	s.run(time.Second)
-	entry := func(name string) string { return fmt.Sprint(journalIn(a.dir.files[journalName]).held[name]) }
+	entry := func(name string) string { return fmt.Sprint(journalIn(a.dir.Files[journalName]).held[name]) }
 	drop := func(name string) { a.is.issuer.series.byName[name].change(a.segmentOf(name).Drop) }
 	drop(names[0])
 	drop("little")
@@ -144,8 +145,8 @@ func (d *stuckDir) WriteAt(name string, data []byte, at int64, sync bool) error 
 func TestStopOnADiskThatHangsWritesTheJournalOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, a, _ := newMany(t, 3)
-		dir := &stuckDir{goOn: make(chan struct{}), memDir: memDir{files: maps.Clone(a.dir.files)}}
-		a.is.issuer.journal.log.dir = dir
+		dir := &stuckDir{goOn: make(chan struct{}), memDir: memDir{Files: maps.Clone(a.dir.Files)}}
+		a.is.issuer.journal.log = entrylog.New(dir, journalName)
 		began := time.Now()
 		err := a.is.giveBack(context.Background())
 		if took := time.Since(began); took != limits.Round || err == nil {

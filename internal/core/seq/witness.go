@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/entrylog"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/timeguard"
@@ -157,25 +158,25 @@ func (rs *Rounds) remember(w Witness) {
 // witnessFile is the file that has a Witness: its head with the key "", records and keys by the prefixes of their keys.
 // Without a directory it keeps nothing. One goroutine at a time may use it.
 type witnessFile struct {
-	log  entryLog
-	last Witness // that the file has
+	log  *entrylog.Log // nil: none
+	last Witness       // that the file has
 }
 
 const recordPrefix, requestKeysPrefix = "r", "k"
 
 // load reads the witness. A file that is missing or damaged is as good as none: other nodes remember, too.
 func (f *witnessFile) load() (w Witness, ok bool) {
-	if f.log.dir == nil {
+	if f.log == nil {
 		return Witness{}, false
 	}
-	all, err := f.log.read()
+	all, err := f.log.Read()
 	if err == nil {
 		w, err = parseWitness(all)
 	}
 	return w, err == nil
 }
 
-func parseWitness(all content) (w Witness, err error) {
+func parseWitness(all entrylog.Content) (w Witness, err error) {
 	w.Records, w.RequestKeys = make(map[string]*record.Record, len(all)), make(map[string][]byte)
 	for key, value := range all {
 		name, isRecord := strings.CutPrefix(key, recordPrefix)
@@ -188,7 +189,7 @@ func parseWitness(all content) (w Witness, err error) {
 				err = errors.Join(r.Mode.Check(), r.Map.Check(), r.Settings.Check())
 			}
 			if err == nil && (r.Gen < 1 || r.Next < 0) {
-				err = errDamagedFile
+				err = entrylog.ErrDamaged
 			}
 			w.Records[name] = r
 		default:
@@ -203,7 +204,7 @@ func parseWitness(all content) (w Witness, err error) {
 		}
 	}
 	if w.Incarnation < 0 || w.State.Cluster == "" {
-		return Witness{}, errDamagedFile
+		return Witness{}, entrylog.ErrDamaged
 	}
 	return w, nil
 }
@@ -211,12 +212,12 @@ func parseWitness(all content) (w Witness, err error) {
 // save writes what has changed since the last save, and waits for the disk: what a node reports to have followed must
 // not be lost with the power (S25).
 func (f *witnessFile) save(w Witness) error {
-	if f.log.dir == nil {
+	if f.log == nil {
 		return nil
 	}
-	changes := entries{"": store.Marshal(w)}
+	changes := entrylog.Entries{"": store.Marshal(w)}
 	for name, r := range w.Records {
-		if f.log.isBlank() || f.last.Records[name] != r {
+		if f.log.IsBlank() || f.last.Records[name] != r {
 			changes[recordPrefix+name] = r
 		}
 	}
@@ -233,7 +234,7 @@ func (f *witnessFile) save(w Witness) error {
 			changes[requestKeysPrefix+name] = nil
 		}
 	}
-	if err := f.log.write(changes); err != nil {
+	if err := f.log.Write(changes); err != nil {
 		return err
 	}
 	f.last = w

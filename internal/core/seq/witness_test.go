@@ -26,14 +26,14 @@ func TestDamagedWitnessIsIgnored(t *testing.T) {
 	if err := saveWitness(dir, w); err != nil || !ok {
 		t.Fatal(err, ok)
 	}
-	data := dir.files[witnessName]
+	data := dir.Files[witnessName]
 	if got, ok := loadWitness(dir); !ok || !reflect.DeepEqual(got, w) {
 		t.Fatal(got, ok)
 	}
 	for k := range data {
 		damaged := bytes.Clone(data)
 		damaged[k] ^= 1
-		dir.files[witnessName] = damaged
+		dir.Files[witnessName] = damaged
 		if got, ok := loadWitness(dir); ok {
 			t.Fatalf("byte %d is %q instead of %q: %+v", k, damaged[k], data[k], got)
 		}

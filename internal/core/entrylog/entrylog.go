@@ -1,4 +1,18 @@
-package seq
+// Package entrylog has files of the state directory with one JSON value for each key. Package seq keeps in them what a
+// node holds and knows of sequences. A write appends the values that have changed, so one change among a hundred
+// thousand entries costs one short write.
+//
+// The invariant: after Write returns, a process that reads the file finds each value as it was last written, whatever
+// ends this process or the machine, or finds that the file is damaged. It never finds a mixture.
+//
+// The first write of a process replaces the file: an earlier process may have read pages back that its disk never took.
+// So does the next one after a failure, or when the file is more than twice as long as it was then.
+//
+// The file is a head, which says how long the file is at least, and frames. The checksum of a frame goes on from that
+// of the frame before, so that what a deleted file left on the disk is none. A frame that was not written completely at
+// the end of the file does not count: the process has not gone by it. Any other damage, and a file that is too short,
+// make all of the file useless: a part of it may be older than what the process has gone by.
+package entrylog
 
 import (
 	"encoding/binary"
@@ -14,18 +28,8 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// entryLog is a file of the state directory that has one value for each key. A write appends the values that have
-// changed, so one bound of a hundred thousand costs one short write. The first write of a process replaces the file: an
-// earlier process may have read pages back that its disk never took. So does the next one after a failure, or when the
-// file is more than twice as long as it was then.
-//
-// The file is a head, which says how long the file is at least, and frames. The checksum of a frame goes on from that
-// of the frame before, so that what a deleted file left on the disk is none. A frame that was not written completely at
-// the end of the file does not count: the process has not gone by it. Any other damage, and a file that is too short,
-// make all of the file useless: a part of it would have positions that were issued since.
-//
-// One goroutine at a time may use it.
-type entryLog struct {
+// Log is a file with one value for each key. One goroutine at a time may use it.
+type Log struct {
 	dir  Dir
 	name string
 	// end is the offset of the next frame, 0 if the next write replaces the file, and must have all entries.
@@ -37,12 +41,12 @@ type entryLog struct {
 	prints map[string]uint64
 }
 
-// entries are changes of values by their keys. A value is JSON, as []byte, or becomes JSON when it is written: so the
+// Entries are changes of values by their keys. A value is JSON, as []byte, or becomes JSON when it is written: so the
 // JSON of a hundred thousand records is never in memory as a whole. nil removes the key.
-type entries map[string]any
+type Entries map[string]any
 
-// content is the values of a file in JSON, by their keys.
-type content map[string]json.RawMessage
+// Content is the values of a file in JSON, by their keys.
+type Content map[string]json.RawMessage
 
 const (
 	logMagic     = 0xf1a3ed02
@@ -54,13 +58,20 @@ const (
 	pieceLen = 64 << 10
 )
 
-var errDamagedFile = errors.New("damaged")
+// ErrDamaged means that nothing of the file may be used.
+var ErrDamaged = errors.New("damaged")
 
-// isBlank reports whether the next write must have all entries.
-func (l *entryLog) isBlank() bool { return l.end == 0 }
+// New returns the log in a file of a directory. It does no I/O.
+func New(dir Dir, name string) *Log { return &Log{dir: dir, name: name} }
 
-// read returns the content of the file. The error is fs.ErrNotExist if there is no file.
-func (l *entryLog) read() (content, error) {
+// Len returns the number of entries that the file has, 0 before the first write.
+func (l *Log) Len() int { return len(l.prints) }
+
+// IsBlank reports whether the next write must have all entries.
+func (l *Log) IsBlank() bool { return l.end == 0 }
+
+// Read returns the content of the file. The error is fs.ErrNotExist if there is no file.
+func (l *Log) Read() (Content, error) {
 	l.end = 0
 	data, err := l.dir.ReadFile(l.name)
 	if err != nil {
@@ -68,9 +79,9 @@ func (l *entryLog) read() (content, error) {
 	}
 	least, ok := parseHead(data)
 	if !ok {
-		return nil, errDamagedFile
+		return nil, ErrDamaged
 	}
-	all, end, sum := content{}, int64(headLen), uint32(0)
+	all, end, sum := Content{}, int64(headLen), uint32(0)
 	for {
 		body, next, ok := parseFrame(data[end:], sum)
 		if !ok || !all.apply(body) {
@@ -80,15 +91,15 @@ func (l *entryLog) read() (content, error) {
 	}
 	//mutant:s30-cut-file by TestDamagedLogIsUseless -> if end < min(least, 0) || end == headLen {
 	if end < least || end == headLen {
-		return nil, errDamagedFile
+		return nil, ErrDamaged
 	}
 	return all, nil
 }
 
-// differs reports whether the file lacks some of the changes.
-func (l *entryLog) differs(changes entries) bool {
+// Differs reports whether the file lacks some of the changes.
+func (l *Log) Differs(changes Entries) bool {
 	for key, value := range changes {
-		if l.isBlank() && value != nil || !l.isBlank() && fingerprint(marshal(value)) != l.prints[key] {
+		if l.IsBlank() && value != nil || !l.IsBlank() && fingerprint(marshal(value)) != l.prints[key] {
 			return true
 		}
 	}
@@ -105,8 +116,8 @@ func fingerprint(value []byte) uint64 {
 	return maphash.Bytes(fingerprintSeed, value) | 1
 }
 
-// write changes the file durably. It leaves out what the file has already.
-func (l *entryLog) write(changes entries) (err error) {
+// Write changes the file durably. It leaves out what the file has already.
+func (l *Log) Write(changes Entries) (err error) {
 	begin := l.end
 	end := begin
 	l.end = 0 // if this fails, nobody knows what the file has
@@ -142,8 +153,8 @@ func (l *entryLog) write(changes entries) (err error) {
 	return err
 }
 
-// remove removes the file durably.
-func (l *entryLog) remove() error {
+// Remove removes the file durably.
+func (l *Log) Remove() error {
 	l.end = 0
 	return l.dir.Remove(l.name)
 }
@@ -165,7 +176,7 @@ func parseHead(data []byte) (length int64, ok bool) {
 // writeFrame makes a frame that begins at an offset: with the head of the file if that is 0. end is the offset after
 // it. put takes a piece of it. So a file with a hundred thousand entries is never in memory as a whole. The first piece
 // has the heads, and comes last.
-func (l *entryLog) writeFrame(changes entries, begin int64, put func(piece []byte, at int64) error) (end int64, _ error) {
+func (l *Log) writeFrame(changes Entries, begin int64, put func(piece []byte, at int64) error) (end int64, _ error) {
 	heads := frameHeadLen
 	if begin == 0 {
 		heads += headLen
@@ -191,7 +202,7 @@ func (l *entryLog) writeFrame(changes entries, begin int64, put func(piece []byt
 
 // pieces returns the body of a frame with the changes that the file lacks: each key and its value, which is empty if
 // the key is removed. Each piece is used before the next one is made. pieces notes the fingerprints of the values.
-func (l *entryLog) pieces(changes entries) iter.Seq[[]byte] {
+func (l *Log) pieces(changes Entries) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		var piece []byte
 		for _, key := range slices.Sorted(maps.Keys(changes)) {
@@ -230,7 +241,7 @@ func marshal(value any) []byte {
 }
 
 // apply makes the changes of a frame's body. The values are parts of it. ok is false if it is none.
-func (c content) apply(body []byte) (ok bool) {
+func (c Content) apply(body []byte) (ok bool) {
 	for len(body) > 0 {
 		var key, value []byte
 		if key, body, ok = cutBytes(body); !ok {
@@ -285,6 +296,3 @@ type Dir interface {
 	// WriteAt writes into a file that exists. It is durable if sync is set.
 	WriteAt(name string, data []byte, at int64, sync bool) error
 }
-
-// The files of sequences in the state directory: see Witness and journal.
-const witnessName, journalName = "sequences.cache", "sequences.journal"

@@ -1,4 +1,4 @@
-package seq
+package entrylog
 
 import (
 	"bytes"
@@ -11,13 +11,16 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/memdir"
 )
 
-func newLog(dir Dir) *entryLog { return &entryLog{dir: dir, name: journalName} }
+const testName = "some.file"
+
+func newLog(dir Dir) *Log { return New(dir, testName) }
 
 // entriesOf returns entries by pairs of a key and a value, "" for none.
-func entriesOf(words ...string) entries {
-	e := entries{}
+func entriesOf(words ...string) Entries {
+	e := Entries{}
 	for k := 0; k < len(words); k += 2 {
 		e[words[k]] = nil
 		if words[k+1] != "" {
@@ -28,10 +31,10 @@ func entriesOf(words ...string) entries {
 }
 
 // put makes writes of one entry each.
-func (l *entryLog) put(t *testing.T, words ...string) {
+func (l *Log) put(t *testing.T, words ...string) {
 	t.Helper()
 	for k := 0; k < len(words); k += 2 {
-		if err := l.write(entriesOf(words[k : k+2]...)); err != nil {
+		if err := l.Write(entriesOf(words[k : k+2]...)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -39,19 +42,19 @@ func (l *entryLog) put(t *testing.T, words ...string) {
 
 // contentIn returns what a new process reads in a file.
 func contentIn(data []byte) (string, error) {
-	all, err := newLog(&memDir{files: map[string][]byte{journalName: data}}).read()
+	all, err := newLog(&memdir.Dir{Files: map[string][]byte{testName: data}}).Read()
 	return all.String(), err
 }
 
-func (c content) String() string { return fmt.Sprintf("%s", map[string]json.RawMessage(c)) }
+func (c Content) String() string { return fmt.Sprintf("%s", map[string]json.RawMessage(c)) }
 
-func (e entries) String() string { return fmt.Sprintf("%s", map[string]any(e)) }
+func (e Entries) String() string { return fmt.Sprintf("%s", map[string]any(e)) }
 
 // Somebody changes a byte of the file, or cuts it: a part of it would have positions that were issued since.
 func TestDamagedLogIsUseless(t *testing.T) {
-	dir := &memDir{}
+	dir := &memdir.Dir{}
 	newLog(dir).put(t, "a", "first", "b", "second", "a", "third", "c", "fourth", "c", "")
-	data := dir.files[journalName]
+	data := dir.Files[testName]
 	whole, err := contentIn(data)
 	if want := entriesOf("a", "third", "b", "second").String(); whole != want || err != nil {
 		t.Fatal(whole, err)
@@ -71,13 +74,13 @@ func TestDamagedLogIsUseless(t *testing.T) {
 // The power fails, or the process is killed, while it appends. Whichever parts of the write have come to the disk, the
 // file has either the old entries or the new ones.
 func TestTornAppendLeavesTheEntriesOfBefore(t *testing.T) {
-	dir := &memDir{}
+	dir := &memdir.Dir{}
 	l := newLog(dir)
 	l.put(t, "a", "first", "b", "second")
-	data := dir.files[journalName]
+	data := dir.Files[testName]
 	before, _ := contentIn(data)
 	l.put(t, "a", "third")
-	full := dir.files[journalName]
+	full := dir.Files[testName]
 	after, _ := contentIn(full)
 	for from := len(data); from <= len(full); from++ {
 		for end := from; end <= len(full); end++ {
@@ -93,13 +96,13 @@ func TestTornAppendLeavesTheEntriesOfBefore(t *testing.T) {
 
 // A file that was deleted leaves frames on the disk. After a power cut they may stand where an append was to come.
 func TestFramesOfADeletedFileDoNotCount(t *testing.T) {
-	dir := &memDir{}
+	dir := &memdir.Dir{}
 	l := newLog(dir)
 	l.put(t, "a", "first", "a", "old")
-	old := dir.files[journalName]
+	old := dir.Files[testName]
 	l = newLog(dir)
 	l.put(t, "a", "third")
-	data := dir.files[journalName]
+	data := dir.Files[testName]
 	want, _ := contentIn(data)
 	if got, err := contentIn(append(bytes.Clone(data), old[len(data):]...)); got != want || err != nil {
 		t.Errorf("%s, %v", got, err)
@@ -108,39 +111,39 @@ func TestFramesOfADeletedFileDoNotCount(t *testing.T) {
 
 // The file does not grow without bound, and no entry is lost when it becomes shorter.
 func TestLogShrinks(t *testing.T) {
-	dir := &memDir{}
-	l, want, longest := newLog(dir), entries{}, 0
+	dir := &memdir.Dir{}
+	l, want, longest := newLog(dir), Entries{}, 0
 	for k := range 2000 {
 		change := entriesOf(fmt.Sprint(k%7), fmt.Sprintf("%04000d", k))
 		maps.Copy(want, change)
-		if l.isBlank() {
+		if l.IsBlank() {
 			change = want
 		}
-		if err := l.write(change); err != nil {
+		if err := l.Write(change); err != nil {
 			t.Fatal(err)
 		}
-		longest = max(longest, len(dir.files[journalName]))
+		longest = max(longest, len(dir.Files[testName]))
 	}
 	if most := looseLen + 4*7*4000; longest > most || longest < looseLen {
 		t.Errorf("the file has %d bytes, more than %d", longest, most)
 	}
-	if got, err := newLog(dir).read(); err != nil || got.String() != want.String() {
+	if got, err := newLog(dir).Read(); err != nil || got.String() != want.String() {
 		t.Errorf("%v", err)
 	}
 }
 
 // After a write that failed, nobody knows what the file has. The next one replaces it.
 func TestLogIsReplacedAfterAFailure(t *testing.T) {
-	dir := &memDir{}
+	dir := &memdir.Dir{}
 	l := newLog(dir)
 	l.put(t, "a", "first", "b", "second")
-	dir.fails = func([]byte) error { return errors.New("no space left") }
-	if err := l.write(entriesOf("a", "third")); err == nil || !l.isBlank() {
-		t.Fatal(err, l.isBlank())
+	dir.Fails = func([]byte) error { return errors.New("no space left") }
+	if err := l.Write(entriesOf("a", "third")); err == nil || !l.IsBlank() {
+		t.Fatal(err, l.IsBlank())
 	}
-	dir.fails = nil
+	dir.Fails = nil
 	l.put(t, "a", "fourth")
-	if all, err := l.read(); err != nil || all.String() != entriesOf("a", "fourth").String() {
+	if all, err := l.Read(); err != nil || all.String() != entriesOf("a", "fourth").String() {
 		t.Errorf("%s, %v", all, err)
 	}
 }
@@ -157,15 +160,15 @@ func TestLongFiles(t *testing.T) {
 		{"new", func() bool { return len(dir.sizes) >= 1000*1000/pieceLen && slices.Max(dir.sizes) <= pieceLen+2000 }},
 		{"appended", func() bool { return len(dir.sizes) == 2 && dir.sizes[0] > 1000*1000 && dir.sizes[1] == headLen }},
 	} {
-		all := entries{}
+		all := Entries{}
 		for k := range 1000 {
 			all[fmt.Sprint(k)] = store.Marshal(fmt.Sprintf("%s%01000d", row.value, k))
 		}
 		dir.sizes = nil
-		if err := l.write(all); err != nil || !row.fits() {
+		if err := l.Write(all); err != nil || !row.fits() {
 			t.Errorf("%s: pieces of %d bytes, %v", row.value, dir.sizes, err)
 		}
-		if content, err := contentIn(dir.disk[journalName]); content != all.String() || err != nil {
+		if content, err := contentIn(dir.Disk[testName]); content != all.String() || err != nil {
 			t.Errorf("%s: the disk has %.80s, %v", row.value, content, err)
 		}
 	}
@@ -173,17 +176,17 @@ func TestLongFiles(t *testing.T) {
 
 // notingDir notes the sizes of all writes.
 type notingDir struct {
-	pagedDir
+	memdir.Paged
 	sizes []int
 }
 
 func (d *notingDir) Replace(name string, write func(to io.WriterAt) error) error {
-	return d.pagedDir.Replace(name, func(to io.WriterAt) error { return write(noting{to, &d.sizes}) })
+	return d.Paged.Replace(name, func(to io.WriterAt) error { return write(noting{to, &d.sizes}) })
 }
 
 func (d *notingDir) WriteAt(name string, data []byte, at int64, sync bool) error {
 	d.sizes = append(d.sizes, len(data))
-	return d.pagedDir.WriteAt(name, data, at, sync)
+	return d.Paged.WriteAt(name, data, at, sync)
 }
 
 type noting struct {
