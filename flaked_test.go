@@ -72,7 +72,7 @@ func opened(t *testing.T, cfg Config) *Node {
 // create creates sequences in the node's cluster.
 func create(t *testing.T, n *Node, mode record.Mode, names ...string) {
 	t.Helper()
-	o := &operator.Sequences{Store: n.app().Store(), By: t.Name()}
+	o := &operator.Commands{Store: n.app().Store(), By: t.Name()}
 	for _, name := range names {
 		wanted := operator.Definition{Name: name, Map: sequence.Map{Start: 1, Increment: 1, Max: 1 << 40}, Mode: mode,
 			Settings: record.Settings{Block: 1000, SupplyMs: 60_000, HoldMs: 60_000, Ceiling: 1e9, HardCeiling: 1e9}}

@@ -31,9 +31,9 @@ func seqCommand() *cli.Command {
 }
 
 // withSequences calls f with the commands of an operator on the cluster's sequences.
-func withSequences(c *cli.Context, f func(operator.Sequences) error) error {
+func withSequences(c *cli.Context, f func(operator.Commands) error) error {
 	return withStore(c, func(st store.Store) error {
-		err := f(operator.Sequences{Store: st, Clock: seqClock, By: whoami(), Waiting: func() {
+		err := f(operator.Commands{Store: st, Clock: seqClock, By: whoami(), OnWait: func() {
 			fmt.Fprintf(c.App.ErrWriter, "flaked: waiting up to %s until the nodes have followed\n", operator.GuardTime)
 		}})
 		if errors.Is(err, operator.ErrNoState) {
@@ -47,13 +47,13 @@ func withSequences(c *cli.Context, f func(operator.Sequences) error) error {
 
 // ofOne returns the action of a command whose only argument is the name of a sequence or a template. It adds the name
 // to errors about the sequence.
-func ofOne(f func(c *cli.Context, o operator.Sequences, name string) error) cli.ActionFunc {
+func ofOne(f func(c *cli.Context, o operator.Commands, name string) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		name, err := sequenceArgument(c)
 		if err != nil {
 			return err
 		}
-		return withSequences(c, func(o operator.Sequences) error { return ofSequence(name, f(c, o, name)) })
+		return withSequences(c, func(o operator.Commands) error { return ofSequence(name, f(c, o, name)) })
 	}
 }
 
@@ -64,8 +64,8 @@ func sequenceArgument(c *cli.Context) (string, error) {
 	}
 	name := c.Args().First()
 	check := sequence.CheckName[string]
-	if positions.IsTemplate(name) {
-		check = positions.CheckTemplate
+	if positions.IsPattern(name) {
+		check = positions.CheckPattern
 	}
 	if err := check(name); err != nil {
 		return "", usageError("%w", err)

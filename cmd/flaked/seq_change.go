@@ -16,7 +16,7 @@ import (
 // changeSequence changes a sequence that was read, and prints what it has changed.
 // unasked names whom nobody could ask for values that were issued, "" for nobody.
 func changeSequence(
-	c *cli.Context, o operator.Sequences, r record.Named, st record.State, change operator.Change, unasked string,
+	c *cli.Context, o operator.Commands, r record.Named, st record.State, change operator.Change, unasked string,
 ) error {
 	name := r.Name
 	if r.Kind() == record.Tombstone {
@@ -33,14 +33,14 @@ func changeSequence(
 	differs, moved := len(rows) > 1, change.Next != nil || change.NextPosition != nil // a header and one row or more
 	if !differs && change.VouchedIn == 0 {
 		if moved { // the command that has changed it was perhaps ended while it waited
-			if err := o.AllHave(c.Context, r, st); err != nil {
+			if err := o.AwaitFollowed(c.Context, r, st); err != nil {
 				return err
 			}
 		}
 		return say(c, "sequence %s has these settings already. Nothing was changed.\n", name)
 	}
 	var absent []coordinator.Entry
-	if operator.Far(r, after) {
+	if operator.IsFarJump(r, after) {
 		if absent, err = allowAbsent(c, &o); err != nil {
 			return err
 		}
@@ -120,10 +120,10 @@ func confirmChange(
 }
 
 // allowAbsent lets a far jump go on without the nodes that are absent. The caller calls confirmWithout with them.
-func allowAbsent(c *cli.Context, o *operator.Sequences) (absent []coordinator.Entry, err error) {
+func allowAbsent(c *cli.Context, o *operator.Commands) (absent []coordinator.Entry, err error) {
 	absent, err = o.Absent(c.Context)
 	for _, e := range absent {
-		o.Without = append(o.Without, e.Worker)
+		o.IgnoredWorkers = append(o.IgnoredWorkers, e.Worker)
 	}
 	return absent, err
 }

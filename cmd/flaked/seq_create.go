@@ -93,7 +93,7 @@ func createFlags() []cli.Flag {
 		maxNamesFlag("10000"))
 }
 
-func createSequence(c *cli.Context, o operator.Sequences, name string) error {
+func createSequence(c *cli.Context, o operator.Commands, name string) error {
 	d, err := definition(c, name)
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func createSequence(c *cli.Context, o operator.Sequences, name string) error {
 }
 
 // createWithout creates a name again while nodes are absent, if --confirm names them.
-func createWithout(c *cli.Context, o operator.Sequences, d operator.Definition) (r record.Record, err error) {
+func createWithout(c *cli.Context, o operator.Commands, d operator.Definition) (r record.Record, err error) {
 	absent, err := allowAbsent(c, &o)
 	if err == nil {
 		err = confirmWithout(c, absent, d.Name+" was used before", "create "+d.Name+" again")
@@ -138,17 +138,17 @@ func createWithout(c *cli.Context, o operator.Sequences, d operator.Definition) 
 // plain sequence.
 func namesAndSections(c *cli.Context, name string, m record.Mode) (most int64, sections int, err error) {
 	switch {
-	case c.IsSet("max-names") && !positions.IsTemplate(name):
+	case c.IsSet("max-names") && !positions.IsPattern(name):
 		return 0, 0, usageError("--max-names is for templates, whose names end with *, as in order:*")
 	case c.IsSet("sections") && c.Int("sections") == 0:
 		return 0, 0, usageError("--sections must be 1 to %d, not 0", positions.MaxSections)
 	case c.IsSet("max-names"), c.IsSet("sections"):
 		return c.Int64("max-names"), c.Int("sections"), nil
-	case positions.IsTemplate(name) && m.Owned():
+	case positions.IsPattern(name) && m.Owned():
 		return 0, 0, usageError("with --mode ordered, %s is a family or a template. --sections N makes a family: its "+
 			"names are created nowhere, and share N sections. --max-names N makes a template: it creates up to N "+
 			"sequences, each with an owner of its own", name)
-	case positions.IsTemplate(name):
+	case positions.IsPattern(name):
 		return defaultMaxNames, 0, nil
 	}
 	return 0, 0, nil
@@ -206,7 +206,7 @@ func definition(c *cli.Context, name string) (d operator.Definition, err error) 
 // means that the name was deleted before.
 func createdText(name string, r record.Record, again bool) string {
 	what, ask, template := "sequence "+name, name, r.Kind() == record.Template
-	if positions.IsTemplate(name) {
+	if positions.IsPattern(name) {
 		ask = strings.TrimSuffix(name, "*") + "1"
 	}
 	if template {
@@ -215,7 +215,7 @@ func createdText(name string, r record.Record, again bool) string {
 	switch {
 	case r.Kind() == record.Family:
 		what = fmt.Sprintf("family %s with %s. Each name with its prefix has rising values from %d on", name,
-			view.Plural(int64(r.Sections), "section"), r.Value(r.Next))
+			view.Plural(int64(r.SectionCount), "section"), r.Value(r.Next))
 	case r.Keyed() && template:
 		what += ", with a key of its own"
 	case r.Keyed():

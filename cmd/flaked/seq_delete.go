@@ -31,7 +31,7 @@ Examples:
 	}
 }
 
-func deleteSequence(c *cli.Context, o operator.Sequences, name string) error {
+func deleteSequence(c *cli.Context, o operator.Commands, name string) error {
 	n, st, err := o.Find(c.Context, name)
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ Examples:
 	}
 }
 
-func purgeSequence(c *cli.Context, o operator.Sequences, name string) error {
+func purgeSequence(c *cli.Context, o operator.Commands, name string) error {
 	r, st, err := o.Find(c.Context, name)
 	switch {
 	case err != nil:

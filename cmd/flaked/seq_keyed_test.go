@@ -11,7 +11,7 @@ func TestSeqShowPrintsTheKey(t *testing.T) {
 	w.call("create", "ticket", "--scatter", "34", "--start", "1000000000", "--max", "9999999999").wants(t, exitOK,
 		"created sequence ticket. Its map is scatter-34, and its key is in ZooKeeper.\n", "")
 	r, _ := w.show("ticket")
-	want, err := w.operator().Key(t.Context(), r)
+	want, err := w.operator().MapKey(t.Context(), r)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ Examples:
 }
 
 func listSequences(c *cli.Context) error {
-	return withSequences(c, func(o operator.Sequences) error {
+	return withSequences(c, func(o operator.Commands) error {
 		found, st, err := o.List(c.Context, "")
 		if err != nil {
 			return err
@@ -109,7 +109,7 @@ Examples:
 	}
 }
 
-func showSequence(c *cli.Context, o operator.Sequences, name string) error {
+func showSequence(c *cli.Context, o operator.Commands, name string) error {
 	r, st, err := o.Find(c.Context, name)
 	if errors.Is(err, operator.ErrNotFound) {
 		r, st, err = o.FindInFamily(c.Context, name)
@@ -130,10 +130,10 @@ func showSequence(c *cli.Context, o operator.Sequences, name string) error {
 		view.SequenceReport
 		Key *string `json:"key"`
 	}{SequenceReport: d}
-	switch k, err := o.Key(c.Context, r.Record); {
+	switch k, err := o.MapKey(c.Context, r.Record); {
 	case err == nil && r.MaxNames == 0:
 		doc.Key = new(k.Hex())
-	case err != nil && !errors.Is(err, operator.ErrNoKey) && !errors.Is(err, store.ErrDenied):
+	case err != nil && !errors.Is(err, operator.ErrNoMapKey) && !errors.Is(err, store.ErrDenied):
 		return err
 	}
 	return printJSON(c.App.Writer, doc)

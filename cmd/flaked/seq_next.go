@@ -33,7 +33,7 @@ func nextValues(c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if positions.IsTemplate(name) {
+	if positions.IsPattern(name) {
 		return usageError("%s is a template or a family, and has no values itself. Ask for a name that it matches, "+
 			"as in `%s %s1`", name, c.Command.HelpName, strings.TrimSuffix(name, "*"))
 	}

@@ -47,7 +47,7 @@ Examples:
 	}
 }
 
-func recoverSequence(c *cli.Context, o operator.Sequences, name string) error {
+func recoverSequence(c *cli.Context, o operator.Commands, name string) error {
 	nodes, err := givenAsker(c)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func recoverSequence(c *cli.Context, o operator.Sequences, name string) error {
 // recoverer finds out where a strict sequence goes on.
 type recoverer struct {
 	c     *cli.Context
-	o     operator.Sequences
+	o     operator.Commands
 	name  string
 	nodes *poll.Asker
 	named []string

@@ -15,14 +15,14 @@ func TestSequencesGolden(t *testing.T) {
 	const now = 1_800_000_000_000
 	order := record.Record{ID: "id1", Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript},
 		Settings: record.Settings{Block: 32, SupplyMs: 900_000, HoldMs: 86_400_000, Ceiling: 1_000_000,
-			HardCeiling: 1_000_000}, Next: 1_048_576, Gen: 17, By: "ids-1"}
+			HardCeiling: 1_000_000}, Next: 1_048_576, WriteCount: 17, WrittenBy: "ids-1"}
 	used, gone := order, order
-	used.Max, used.Next, used.By = 100, 100, "me@host"
-	gone.DeletedAt, gone.By = now-3_600_000, ""
+	used.Max, used.Next, used.WrittenBy = 100, 100, "me@host"
+	gone.DeletedAt, gone.WrittenBy = now-3_600_000, ""
 	var reports []view.SequenceReport
 	for _, n := range []record.Named{
-		{Name: "broken", Written: now - 5000, Err: record.ErrDamaged}, {Name: "gone", Record: gone},
-		{Name: "order", Record: order, Written: now - 4000}, {Name: "used", Record: used, Written: now - 90_000},
+		{Name: "broken", WrittenAt: now - 5000, Err: record.ErrDamaged}, {Name: "gone", Record: gone},
+		{Name: "order", Record: order, WrittenAt: now - 4000}, {Name: "used", Record: used, WrittenAt: now - 90_000},
 	} {
 		reports = append(reports, view.RecordedReport(n, record.State{Cluster: "c"}, now))
 	}

@@ -47,7 +47,7 @@ Examples:
 	}
 }
 
-func setSequence(c *cli.Context, o operator.Sequences, name string) error {
+func setSequence(c *cli.Context, o operator.Commands, name string) error {
 	change, err := changeGiven(c)
 	if err != nil {
 		return err

@@ -54,8 +54,8 @@ func (w *seqWorld) losesData() {
 	put(w.t, w.store, "/cluster", cl, false)
 }
 
-func (w *seqWorld) operator() operator.Sequences {
-	return operator.Sequences{Store: w.store, By: "test"}
+func (w *seqWorld) operator() operator.Commands {
+	return operator.Commands{Store: w.store, By: "test"}
 }
 
 func (w *seqWorld) show(name string) (record.Record, record.State) {

@@ -73,7 +73,7 @@ func (w *seqWorld) owns(name, next string) {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	r.Owner, r.Address, r.Term, r.By = "n1", "10.0.0.1:7609", r.Term+1, "ids-1"
+	r.Owner, r.Address, r.Term, r.WrittenBy = "n1", "10.0.0.1:7609", r.Term+1, "ids-1"
 	r.OwnedAt, r.Next = time.Now().Add(-2*time.Hour).UnixMilli(), r.PositionAtOrAbove(v)
 	put(w.t, w.store, path, r, false)
 }

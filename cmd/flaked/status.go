@@ -112,7 +112,7 @@ const sequencesTime = 2 * time.Second
 func readSequences(ctx context.Context, zk store.Store, r *view.Report) {
 	ctx, cancel := context.WithTimeout(ctx, sequencesTime)
 	defer cancel()
-	found, st, err := operator.Sequences{Store: zk}.List(ctx, "")
+	found, st, err := operator.Commands{Store: zk}.List(ctx, "")
 	switch {
 	case errors.Is(err, operator.ErrNoState):
 	case errors.Is(err, record.ErrDamaged): // the record that all need

@@ -75,7 +75,7 @@ func (w *clusterWorld) happens(event string) {
 	case "a node has served sequences":
 		put(w.t, st, "/seq", record.State{Cluster: cl.UUID}, true)
 	case "nodes take near below 801":
-		_, err = operator.Sequences{Store: st}.Set(w.t.Context(), "near", operator.Change{Next: new(int64(801))})
+		_, err = operator.Commands{Store: st}.Set(w.t.Context(), "near", operator.Change{Next: new(int64(801))})
 	case "somebody writes over the record of near":
 		put(w.t, st, fmt.Sprintf("/seq/s/%03x/near", positions.Bucket("near")), []byte("{"), false)
 	case "a later release makes order sorted":

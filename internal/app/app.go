@@ -123,7 +123,7 @@ func New(c Config) (*Node, error) {
 	}
 	n.issuer, n.rounds = seq.New(seq.Config{
 		Store: n.backing.store, Tenure: n.node.Tenure(), Elapsed: n.node.Elapsed(), Boot: cfg.BootID,
-		By: cfg.Labels.Name, Address: dialog.PeerAddress(cfg.Labels.Address), Pass: n.peers.Pass,
+		By: cfg.Labels.Name, Address: dialog.PeerAddress(cfg.Labels.Address), Forward: n.peers.Forward,
 		Follow: cfg.Heartbeat, Pulse: cfg.Pulse,
 		Dir: dir, Met: n.node.Met, Trace: cfg.Trace, Log: n.log.Named("sequences"),
 	})
@@ -473,7 +473,7 @@ func (n *Node) Leave(ctx context.Context) {
 	n.issuer.Leave()
 	look := time.NewTicker(time.Millisecond)
 	defer look.Stop()
-	for !n.issuer.Left() {
+	for !n.issuer.HasGivenAll() {
 		select {
 		case <-ctx.Done():
 			return

@@ -93,7 +93,7 @@ func (c *campaign) vouch() error {
 	var frozen bool
 	var incarnation int64
 	err := c.withZooKeeper(func(ctx context.Context, zk *store.ZK) error {
-		r, st, err := operator.Sequences{Store: zk}.Find(ctx, name)
+		r, st, err := operator.Commands{Store: zk}.Find(ctx, name)
 		frozen, incarnation = r.Incarnation < st.Incarnation, st.Incarnation
 		return err
 	})
@@ -167,7 +167,7 @@ const absentFor = 2*time.Second + slowest
 
 func (c *campaign) nextOf(name string) (next int64, err error) {
 	err = c.withZooKeeper(func(ctx context.Context, zk *store.ZK) error {
-		r, _, err := operator.Sequences{Store: zk}.Find(ctx, name)
+		r, _, err := operator.Commands{Store: zk}.Find(ctx, name)
 		if err == nil && r.DeletedAt != 0 {
 			err = operator.ErrNotFound
 		}
@@ -182,7 +182,7 @@ func (c *campaign) awaitFollowers() {
 	var last error
 	ok := harness.Waits(c.t.Context(), healthyWithin(), func() bool {
 		last = c.withZooKeeper(func(ctx context.Context, zk *store.ZK) error {
-			_, st, err := operator.Sequences{Store: zk}.Find(ctx, "none")
+			_, st, err := operator.Commands{Store: zk}.Find(ctx, "none")
 			if err != nil && !errors.Is(err, operator.ErrNotFound) {
 				return err
 			}

@@ -52,7 +52,7 @@ func (t seqTenure) Cluster() (seq.ClusterInfo, bool) {
 }
 
 // Leaves is part of seq.Tenure.
-func (t seqTenure) Leaves() bool { return t.n.releasesAtStop() }
+func (t seqTenure) ReleasesAtStop() bool { return t.n.releasesAtStop() }
 
 // waitsForSequences reports whether the node has started a short time ago, and waits with Ready until it takes values
 // of named sequences.

@@ -16,9 +16,9 @@ func FuzzNames(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		name, prefix := sequence.CheckName(text) == nil, sequence.CheckPrefix(text) == nil
-		template := CheckTemplate(text) == nil
+		template := CheckPattern(text) == nil
 		if name != (sequence.CheckName([]byte(text)) == nil) || name && !prefix ||
-			template && (prefix || !IsTemplate(text)) {
+			template && (prefix || !IsPattern(text)) {
 			t.Fatalf("%q: name %v, prefix %v, template %v", text, name, prefix, template)
 		}
 		evil := func(r rune) bool { return r <= ' ' || r > '~' || strings.ContainsRune("%*,=\"\\", r) }
@@ -27,8 +27,8 @@ func FuzzNames(f *testing.F) {
 			t.Fatalf("%q is a name or a key", text)
 		}
 		if name {
-			for _, of := range Templates(text) {
-				if CheckTemplate(of) != nil || !strings.HasPrefix(text, strings.TrimSuffix(of, "*")) {
+			for _, of := range Patterns(text) {
+				if CheckPattern(of) != nil || !strings.HasPrefix(text, strings.TrimSuffix(of, "*")) {
 					t.Fatalf("%q belongs to %q", text, of)
 				}
 			}

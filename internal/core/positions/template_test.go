@@ -11,7 +11,7 @@ func TestCheckTemplate(t *testing.T) {
 		"_*": true, "2026:*": true, "{app}:*": true,
 		"*": false, "order*": false, ":*": false, "order:*:*": false, "order:**": false, "order": false, "order:": false,
 	} {
-		if err := CheckTemplate(name); (err == nil) != ok {
+		if err := CheckPattern(name); (err == nil) != ok {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
@@ -26,7 +26,7 @@ func TestTemplates(t *testing.T) {
 		"{app}:2026:1":    {"{app}:2026:*", "{app}:*"},
 		"order:eu-2026.1": {"order:eu-2026.*", "order:eu-*", "order:*"},
 	} {
-		if got := Templates(name); !slices.Equal(got, want) {
+		if got := Patterns(name); !slices.Equal(got, want) {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}

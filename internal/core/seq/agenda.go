@@ -89,7 +89,7 @@ func (a *alarms) arm(now int64, most time.Duration) time.Duration {
 }
 
 // nextAlarm makes Round look at a series when it must. now is the present time, ns of AtMost.
-func (sn snapshot) nextAlarm(s *series, now int64) {
+func (rw roundWorker) nextAlarm(s *series, now int64) {
 	s.Mu.Lock()
 	next := alarm{s.DueAt, s.DueAt}
 	switch {
@@ -107,7 +107,7 @@ func (sn snapshot) nextAlarm(s *series, now int64) {
 	// One of them may be 0 or past, and does not count. Of two that do, set keeps the earlier one.
 	for _, one := range []alarm{next, {slowAt, slowAt}} {
 		if one.at > now {
-			sn.issuer.alarms.set(s, one)
+			rw.issuer.alarms.set(s, one)
 		}
 	}
 }
@@ -157,8 +157,8 @@ func (ag *agenda) bound(leases bool, lost int, confirm time.Duration) {
 }
 
 // popDue returns the series that need work, those first that requests wait for. It looks at all series after /seq was
-// read, and if the last round has left some. Then it also sets follower.spread. Otherwise it looks at those whose alarms
-// have rung. It sets the alarms of those that need no work.
+// read, and if the last round has left some. Then it also sets follower.spread. Otherwise it looks at those whose
+// alarms have rung. It sets the alarms of those that need no work.
 func (rs *Rounds) popDue(read bool) (due []*series) {
 	all := rs.agenda.popRung()
 	nodes := int64(rs.follower.cluster.Nodes)
@@ -167,21 +167,21 @@ func (rs *Rounds) popDue(read bool) (due []*series) {
 		var used int64
 		for _, s := range all {
 			s.Mu.Lock()
-			if s.mode != nil && s.mode.Used() {
+			if s.mode != nil && s.mode.TakesAhead() {
 				used++
 			}
 			s.Mu.Unlock()
 		}
 		rs.follower.spread = spread(used, nodes)
 	}
-	sn := rs.follower.snapshot()
-	sit := sn.situation(rs.issuer.cfg.Elapsed.Now())
+	rw := rs.follower.roundWorker()
+	sit := rw.situation(rs.issuer.cfg.Elapsed.Now())
 	var by [mode.Awaited + 1][]*series
 	for _, s := range all {
 		if u := s.urgency(sit); u != mode.Idle {
 			by[u] = append(by[u], s)
 		} else {
-			sn.nextAlarm(s, sit.AtMost) // the clocks are not read for each of 100,000 series
+			rw.nextAlarm(s, sit.AtMost) // the clocks are not read for each of 100,000 series
 		}
 	}
 	// Those that are cut off here are due again at the next heartbeat.

@@ -23,7 +23,7 @@ func benchmarkTake(b *testing.B, m sequence.Map) {
 	_, i := New(Config{Elapsed: timeguard.NewElapsed(timeguard.System())})
 	now := i.issuer.now()
 	s := i.issuer.series.named("order")
-	s.know(record.Record{Map: m, Settings: record.Settings{HoldMs: 1e9}})
+	s.setRecord(record.Record{Map: m, Settings: record.Settings{HoldMs: 1e9}})
 	s.segment().accept(mode.Write{Write: record.Write{Record: *s.known, Block: positions.Block{First: 0, End: 1 << 40}}}, now)
 	s.mapKey = &mapKey{key: sequence.NewKey()}
 	s.values = s.mapKey.valuesOf(*s.known)
@@ -50,7 +50,7 @@ func BenchmarkJournalOfAThousandSequences(b *testing.B) {
 	var all []*segment
 	for k := range 1000 {
 		s := i.issuer.series.named(fmt.Sprint("sequence-", k))
-		s.know(record.Record{ID: "0123456789abcdef", Map: sequence.Map{Start: 1, Increment: 1, Max: 1 << 50}})
+		s.setRecord(record.Record{ID: "0123456789abcdef", Map: sequence.Map{Start: 1, Increment: 1, Max: 1 << 50}})
 		m := s.stocked()
 		m.lastBlock = positions.Block{First: 0, End: 1 << 40}
 		m.stock.Add(m.lastBlock)

@@ -43,7 +43,7 @@ func (c *catalog) serving(name []byte) (s *series, lane int, err error) {
 	}
 	c.mu.RLock()
 	// The catalog has templates, too, which give no values.
-	if s = c.byName[string(name)]; s != nil && !positions.IsTemplate(s.Name) {
+	if s = c.byName[string(name)]; s != nil && !positions.IsPattern(s.Name) {
 		c.last.Store(s) // remove cannot run meanwhile
 		c.mu.RUnlock()
 		return s, 0, nil
@@ -72,7 +72,7 @@ func (c *catalog) named(name string) *series {
 	s := c.byName[name]
 	if s == nil {
 		s = &series{shares: c.shares, recordReadAt: longAgoNs, foundAbsentAt: longAgoNs}
-		s.Series = mode.Series{Name: name, Trace: c.trace, Sequence: s}
+		s.Series = mode.Series{Name: name, Trace: c.trace, Host: s}
 		if c.byName == nil {
 			c.byName = make(map[string]*series)
 		}
@@ -188,6 +188,6 @@ func (c *catalog) section(f *family, name []byte) (s *series, lane int) {
 		return s, lane
 	}
 	s = c.named(f.section(k))
-	f.note(k, s)
+	f.setSeries(k, s)
 	return s, lane
 }

@@ -30,15 +30,15 @@ type families struct {
 	changed []string
 }
 
-// know takes over the record of a name that ends with *, nil for none. It is one of these:
+// update takes over the record of a name that ends with *, nil for none. It is one of these:
 //
 //   - A family. Its sections answer the names.
 //   - The tombstone of a family, or a template if the node missed the purge between the two. No name belongs to it. Its
 //     sections, also those of earlier lives, are read when this record has changed: they have tombstones of their own.
 //   - A template or its tombstone, and the name was never a family: nothing is noted.
 //   - None. The name was purged, and its sections with it: they are read once more.
-func (f *families) know(name string, r *record.Record) {
-	if f == nil || !positions.IsTemplate(name) {
+func (f *families) update(name string, r *record.Record) {
+	if f == nil || !positions.IsPattern(name) {
 		return
 	}
 	f.mu.Lock()
@@ -53,7 +53,7 @@ func (f *families) know(name string, r *record.Record) {
 	}
 	now := &family{name: name, prefix: strings.TrimSuffix(name, "*")}
 	if r != nil {
-		now.most, now.gen = max(r.Sections, was.most), r.Gen
+		now.most, now.gen = max(r.SectionCount, was.most), r.WriteCount
 	}
 	if now.most != was.most || now.gen != was.gen {
 		for k := range max(was.most, now.most) {
@@ -61,8 +61,8 @@ func (f *families) know(name string, r *record.Record) {
 		}
 	}
 	if r.Kind() == record.Family {
-		if now.sections = was.sections; len(now.sections) != r.Sections {
-			now.sections = make([]atomic.Pointer[series], r.Sections)
+		if now.sections = was.sections; len(now.sections) != r.SectionCount {
+			now.sections = make([]atomic.Pointer[series], r.SectionCount)
 		}
 	}
 	if now.most > 0 {
@@ -111,4 +111,4 @@ func (f *family) section(k int) string { return record.SectionName(f.name, k) }
 func (f *family) series(k int) *series { return f.sections[k].Load() }
 
 // note notes the sequence that a section is.
-func (f *family) note(k int, s *series) { f.sections[k].Store(s) }
+func (f *family) setSeries(k int, s *series) { f.sections[k].Store(s) }

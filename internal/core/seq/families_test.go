@@ -56,7 +56,7 @@ func TestNothingIsCreatedInTheNamesOfAFamily(t *testing.T) {
 	}
 	one := func(name string) operator.Definition {
 		d := operator.Definition{Name: name, Map: plain(), Settings: settings(1000)}
-		if positions.IsTemplate(name) {
+		if positions.IsPattern(name) {
 			d.MaxNames = 9
 		}
 		return d
@@ -124,7 +124,9 @@ func TestFamilyIsNotCreatedAroundANewSequence(t *testing.T) {
 // names.
 func TestFamiliesFollowTheirRecords(t *testing.T) {
 	var all families
-	life := func(gen int64, sections int) *record.Record { return &record.Record{Gen: gen, Sections: sections} }
+	life := func(gen int64, sections int) *record.Record {
+		return &record.Record{WriteCount: gen, SectionCount: sections}
+	}
 	deleted := life(3, 2)
 	deleted.DeletedAt = 1
 	three := []string{"m:*0", "m:*1", "m:*2"}
@@ -134,7 +136,7 @@ func TestFamiliesFollowTheirRecords(t *testing.T) {
 		changed  []string
 		sections int // of the family of m:a, 0 for none
 	}{
-		{"m:*", &record.Record{Gen: 1, MaxNames: 5}, nil, 0}, // a template
+		{"m:*", &record.Record{WriteCount: 1, MaxNames: 5}, nil, 0}, // a template
 		{"m:*", life(2, 2), three[:2], 2},
 		{"m:*", life(2, 2), nil, 2},
 		{"m:a", life(9, 0), nil, 2}, // no name of a family
@@ -144,7 +146,7 @@ func TestFamiliesFollowTheirRecords(t *testing.T) {
 		{"m:*", nil, three, 0},        // purged
 		{"m:*", nil, nil, 0},
 	} {
-		all.know(step.name, step.r)
+		all.update(step.name, step.r)
 		sections, f := 0, all.of([]byte("m:a"))
 		if f != nil {
 			sections = f.count()
@@ -153,14 +155,14 @@ func TestFamiliesFollowTheirRecords(t *testing.T) {
 			t.Errorf("%+v: %q and %d sections", step, changed, sections)
 		}
 	}
-	all.know("m:*", life(6, 2))
+	all.update("m:*", life(6, 2))
 	if all.of([]byte("m:")) != nil || all.of([]byte("n:a")) != nil {
 		t.Error("a name without the prefix, or without more, belongs to the family")
 	}
 	f := all.of([]byte("m:a"))
 	k, _ := f.place([]byte("m:a"))
 	one := new(series)
-	if f.note(k, one); f.series(k) != one || f.series(1-k) != nil {
+	if f.setSeries(k, one); f.series(k) != one || f.series(1-k) != nil {
 		t.Error("a section is not what was noted of it")
 	}
 }

@@ -19,11 +19,11 @@ import (
 //
 //  1. A read shows that /cluster, /seq or a record is missing, or older than before: see Compare. The node reports it,
 //     and package coordinator raises the incarnation (S7).
-//  2. The node reads the later incarnation, and is behind: see knowledge. When a heartbeat has followed, it fixes the
+//  2. The node reads the later incarnation, and is behind: see lossState. When a heartbeat has followed, it fixes the
 //     sequence time that it puts back, by what has passed since the last read that it was sure of (S24).
 //  3. One node puts /seq back: State.PutIn. Its time has jumped: State.Jumped. Waits for deleted lives begin anew
 //     (S18).
-//  4. Each node compares the records that it knows, and puts back what it knows better (S8): it is counting. While that
+//  4. Each node compares the records that it knows, and puts back what it knows better (S8). While that
 //     lasts, it tells so at each heartbeat: State.PutAt. The others note when they have read that.
 //  5. When the confirming time has passed since (S9), the node reads all records again, and has settled. Then it takes
 //     positions, and has followed all changes (S36).
@@ -32,7 +32,7 @@ import (
 // sequences of the cluster share.
 type follower struct {
 	issuer *Issuer
-	losses knowledge
+	losses lossState
 	// cluster is the one that the node has joined, at the begin of the present round. joined is false before.
 	cluster ClusterInfo
 	joined  bool
@@ -45,7 +45,7 @@ type follower struct {
 	// seen has /cluster and /seq with their versions, as a round or a renewal last read them. Only renewals go by seen:
 	// if this node has written /seq since, the next renewal fails once, and reads both again. All else goes by
 	// losses.seq().
-	seen record.Found
+	seen record.Snapshot
 	// unmarked are the buckets of records whose names are not marked for reading yet: see settle.
 	unmarked []string
 	spread   time.Duration // see the function spread
@@ -84,9 +84,9 @@ func (fo *follower) follow(ctx context.Context) (v view, followed bool, err erro
 	if fo.current && young && !fo.losses.maySettle(fo.issuer.cfg.Elapsed.Now(), fo.cluster.ConfirmTime) {
 		return view{}, false, nil
 	}
-	for range maxConflicts {
+	for range maxTries {
 		slot, sent := fo.issuer.cfg.Tenure.Slot(fo.session), fo.issuer.cfg.Elapsed.Now()
-		if v, err = fo.snapshot().look(ctx, nil, false); err != nil {
+		if v, err = fo.roundWorker().look(ctx, nil, false); err != nil {
 			return view{}, false, err
 		}
 		if err := v.CheckUUID(fo.cluster.UUID); err != nil {
@@ -121,7 +121,7 @@ func (fo *follower) compare(
 		return false, true, fo.writeState(ctx, v, r.write)
 	case follows:
 		fo.issuer.series.mark(r.changed)
-		fo.seen = v.Found
+		fo.seen = v.Snapshot
 		fo.issuer.publish((*progress).knowState)
 		fo.current, fo.stateReadAt = true, now.Most
 	}
@@ -182,8 +182,8 @@ func (fo *follower) markBuckets(ctx context.Context, most time.Duration) (all bo
 	return len(fo.unmarked) == 0, nil
 }
 
-// toPutBack returns the number of records that the node knows, or of which it has blocks in its journal, and that it has
-// not read in this incarnation. Damaged ones that it has read do not count.
+// toPutBack returns the number of records that the node knows, or of which it has blocks in its journal, and that it
+// has not read in this incarnation. Damaged ones that it has read do not count.
 func (fo *follower) toPutBack() (n int) {
 	if fo.losses.hasSettled() {
 		return 0
@@ -199,7 +199,7 @@ func (fo *follower) toPutBack() (n int) {
 }
 
 // tellInTime tells at each heartbeat that the node still puts records back, and which it has put back: see
-// knowledge.tells. Nobody takes positions before the confirming time has passed since the last time: with many records
+// lossState.tells. Nobody takes positions before the confirming time has passed since the last time: with many records
 // it takes longer than that to put them back, and the node may be the only one that knows a raised next value.
 func (fo *follower) tellInTime(ctx context.Context, v view, lost int) (told bool, err error) {
 	names := fo.restored.all()
@@ -255,10 +255,10 @@ func (fo *follower) writeState(ctx context.Context, v view, st record.State) err
 // forgetCluster drops all that the node knows, because it has joined another cluster.
 func (fo *follower) forgetCluster() {
 	fo.issuer.series.remove(func(s *series) bool {
-		s.change(func() { s.vanish(longAgoNs); s.forgotten.Store(true) })
+		s.change(func() { s.clearRecord(longAgoNs); s.forgotten.Store(true) })
 		return true
 	})
-	fo.losses, fo.unmarked, fo.current, fo.seen = knowsNothing(), nil, false, record.Found{}
+	fo.losses, fo.unmarked, fo.current, fo.seen = knowsNothing(), nil, false, record.Snapshot{}
 	fo.restored.drop(len(fo.restored.all()))
 	fo.issuer.publish((*progress).leaveCluster)
 }
@@ -268,7 +268,7 @@ func (fo *follower) forgetCluster() {
 func (fo *follower) raiseTime(ctx context.Context, v view) error {
 	next, due := fo.losses.raisedTime(fo.issuer.cfg.Elapsed.Now())
 	slot := fo.issuer.cfg.Tenure.Slot(fo.session)
-	if !due || !slot.mayTake() || fo.snapshot().putBackLeft() > 0 {
+	if !due || !slot.mayTake() || fo.roundWorker().putBackLeft() > 0 {
 		return nil
 	}
 	return fo.writeTimes(ctx, v, next, true, slot.check())

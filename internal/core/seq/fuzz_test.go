@@ -15,7 +15,7 @@ import (
 
 // goodRecord returns the record of a new sequence.
 func goodRecord(m sequence.Map) record.Record {
-	return record.Record{ID: "i", Map: m, Settings: settings(1000), Gen: 1, Nonce: "n", KeyCheck: "k", Above: -1}
+	return record.Record{ID: "i", Map: m, Settings: settings(1000), WriteCount: 1, Nonce: "n", KeyCheck: "k", Above: -1}
 }
 
 // FuzzFiles: sequences.cache is of no use, or the next process writes what it read. From sequences.journal, the next
@@ -48,12 +48,12 @@ func FuzzFiles(f *testing.F) {
 				t.Fatalf("%+v became %+v", w, again)
 			}
 			_, i := New(Config{Elapsed: elapsedOf(new(int64))})
-			i.remember(w)
+			i.restoreWitness(w)
 			return
 		}
 		_, i := New(Config{Elapsed: elapsedOf(new(int64)), Boot: "b", Dir: dir})
 		i.Recall()
-		i.issuer.series.named("order").know(goodRecord(plain()))
+		i.issuer.series.named("order").setRecord(goodRecord(plain()))
 		i.resume(ClusterInfo{Self: "me", Resumed: true})
 		m, ok := i.issuer.series.named("order").mode.(*segment)
 		if !ok {

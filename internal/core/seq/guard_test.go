@@ -74,7 +74,7 @@ func TestJumpsWaitForConnectedNodes(t *testing.T) {
 	s.node()
 	f := s.followingNode()
 	o, ctx, said, asleep := s.operator(), context.Background(), 0, func() {}
-	o.Clock, o.Waiting = simClock{&s.now, func() { asleep() }}, func() { said++ }
+	o.Clock, o.OnWait = simClock{&s.now, func() { asleep() }}, func() { said++ }
 	create := func(name string) error {
 		_, err := o.Create(ctx, operator.Definition{Name: name, Map: plain(), Settings: settings(1000)})
 		return err
@@ -134,7 +134,7 @@ func TestJumpsWaitInThePresentIncarnation(t *testing.T) {
 		t.Error(err)
 	}
 	admin := s.Mem.Session()
-	o := operator.Sequences{Store: admin, Clock: simClock{&s.now, func() { admin.SetFault(nil) }}}
+	o := operator.Commands{Store: admin, Clock: simClock{&s.now, func() { admin.SetFault(nil) }}}
 	admin.SetFault(func(c memzk.Call) memzk.Fault {
 		if c.Path == "/live" {
 			return memzk.FailBefore
@@ -157,7 +157,7 @@ func TestFarJumpsNeedAllNodes(t *testing.T) {
 	o := s.operator()
 	create := func(name string, m record.Mode) error {
 		d := operator.Definition{Name: name, Map: plain(), Settings: settings(1000), Mode: m}
-		if positions.IsTemplate(name) {
+		if positions.IsPattern(name) {
 			d.MaxNames = 5
 		}
 		_, err := o.Create(t.Context(), d)
@@ -195,9 +195,9 @@ func TestFarJumpsNeedAllNodes(t *testing.T) {
 			t.Errorf("step %d: %v", k, err)
 		}
 		if step.needs {
-			o.Without = []int{0}
+			o.IgnoredWorkers = []int{0}
 			err := step.do()
-			if o.Without = nil; err != nil {
+			if o.IgnoredWorkers = nil; err != nil {
 				t.Errorf("step %d without the node: %v", k, err)
 			}
 		}
@@ -327,11 +327,11 @@ func TestFarJumpThatIsInterrupted(t *testing.T) {
 	}
 	o.Clock = simClock{&s.now, func() {}}
 	var late *operator.NotFollowedError
-	if err := o.AllHave(t.Context(), n, st); !errors.As(err, &late) || !late.Made || len(late.Behind) != 1 {
+	if err := o.AwaitFollowed(t.Context(), n, st); !errors.As(err, &late) || !late.Made || len(late.Behind) != 1 {
 		t.Error(err)
 	}
 	f.follow(2, 0)
-	if err := o.AllHave(t.Context(), n, st); err != nil {
+	if err := o.AwaitFollowed(t.Context(), n, st); err != nil {
 		t.Error(err)
 	}
 }

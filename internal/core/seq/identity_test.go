@@ -87,7 +87,7 @@ func TestAnswerOfAnotherOwnerIsNotUsed(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
 	for _, owner := range []string{"other", ""} {
-		b.is.issuer.owners.Pass = func(context.Context, ordered.Ask) (ordered.Answer, error) {
+		b.is.issuer.ordered.Forward = func(context.Context, ordered.Ask) (ordered.Answer, error) {
 			return ordered.Answer{First: 5, Owner: owner}, nil
 		}
 		c := b.ask("ticks", 1, true)
@@ -95,7 +95,7 @@ func TestAnswerOfAnotherOwnerIsNotUsed(t *testing.T) {
 		if r := c.reason(); r != record.Unknown {
 			t.Errorf("an answer of %q: %s", owner, r)
 		}
-		b.is.issuer.owners.Pass = b.passTo
+		b.is.issuer.ordered.Forward = b.passTo
 		s.pass(4 * time.Second) // until it trusts the owner again
 		next := b.ask("ticks", 1, true)
 		s.pass(10 * time.Millisecond)
@@ -112,7 +112,7 @@ func TestAnotherNodeAtTheAddressOfTheOwner(t *testing.T) {
 	before := s.named("ticks")
 	a.gone()
 	var asked []ordered.Ask
-	b.is.issuer.owners.Pass = func(_ context.Context, ask ordered.Ask) (ordered.Answer, error) {
+	b.is.issuer.ordered.Forward = func(_ context.Context, ask ordered.Ask) (ordered.Answer, error) {
 		asked = append(asked, ask)
 		return ordered.Answer{}, replies.NotInCluster("B", "another", ask.Cluster)
 	}
@@ -135,7 +135,7 @@ func TestWrongNodeIsAskedAgainElsewhere(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 3)
 	a, b := s.owned(nodes[0], nodes[1])
 	asked := 0
-	b.is.issuer.owners.Pass = func(ctx context.Context, ask ordered.Ask) (ordered.Answer, error) {
+	b.is.issuer.ordered.Forward = func(ctx context.Context, ask ordered.Ask) (ordered.Answer, error) {
 		if asked++; asked == 1 { // the owner has renewed meanwhile, and so the record shows that it lives
 			s.now += 1500
 			_ = a.round()

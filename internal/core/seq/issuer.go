@@ -9,12 +9,12 @@
 // Three types to read:
 //
 //   - Issuer is all sequences of a node. Take issues values, or makes a request wait. Rounds keep it: all I/O of
-//     ZooKeeper happens in Rounds.Round, and at the end in Rounds.giveBack. For each series, snapshot.work reads what a
+//     ZooKeeper happens in Rounds.Round, and at the end in Rounds.giveBack. For each series, roundWorker.work reads what a
 //     decision needs, decides, and makes one write.
 //   - series is one sequence on the node: its record as last known, and the requests that wait. Its mode issues the
 //     values: segment from a stock of positions, strict after each write, ordered while this node is the owner. decide
 //     returns the step that is due, without I/O.
-//   - knowledge is what the node knows of losses of data, as named phases, and progress how far it has followed the
+//   - lossState is what the node knows of losses of data, as named phases, and progress how far it has followed the
 //     changes of operators, and what of that its disk has.
 //
 // What stands in ZooKeeper, and the decisions that need nothing else, are in package record. Package ordered says who
@@ -58,10 +58,10 @@ type Config struct {
 	By string
 	// Address is the address at which other nodes reach the line protocol of this one: HOST:PORT, "" for none.
 	Address string
-	// Pass asks another node for values of an ordered sequence. It returns an *ids.ReplyError if that node refuses, an
-	// error that wraps ErrNotAsked if the request was certainly not sent, and another one if the outcome is not known.
-	// nil: this node asks no others.
-	Pass func(ctx context.Context, ask ordered.Ask) (ordered.Answer, error)
+	// Forward asks another node for values of an ordered sequence. It returns an *ids.ReplyError if that node refuses,
+	// an error that wraps ordered.ErrNothingIssued if that node has certainly issued nothing, and another one if the
+	// outcome is not known. nil: this node asks no others.
+	Forward func(ctx context.Context, ask ordered.Ask) (ordered.Answer, error)
 	// Nonce returns a new nonce for each write. All of a process have one record.WriterOf. nil: that of
 	// record.NewNonce.
 	Nonce func() string
@@ -101,8 +101,8 @@ type Issuer struct {
 
 // shares has the parts that the Issuer and all its series use. None of them is replaced.
 type shares struct {
-	journal  *journal      // keeps what the series hold over a restart, nil: nothing does
-	owners   *ordered.Node // what ordered sequences share
+	journal  *journal        // keeps what the series hold over a restart, nil: nothing does
+	ordered  *ordered.Shared // what ordered sequences share
 	families *families
 	alarms   *alarms
 	trace    coordinator.Trace // may be nil
@@ -128,7 +128,7 @@ func New(cfg Config) (*Issuer, *Rounds) {
 		//mutant:s5-at-least by TestHoldWithASlowBootClock -> quick: cfg.Elapsed.AtLeast,
 		quick: cfg.Elapsed.ByMono().AtMost,
 		shares: &shares{
-			owners: ordered.NewNode(cfg.Pass, cfg.Address, cfg.Elapsed), families: &families{}, alarms: newAlarms(),
+			ordered: ordered.NewShared(cfg.Forward, cfg.Address, cfg.Elapsed), families: &families{}, alarms: newAlarms(),
 			trace: cfg.Trace,
 		},
 	}

@@ -29,7 +29,7 @@ func (s *series) putAboveJournal(v view, nonce, by string) (step, error) {
 	if v.Incarnation() <= max(h.Incarnation, s.incarnation) {
 		return step{}, &lostError{reason: "the record of sequence " + s.Name + " is older than the journal"}
 	}
-	r := v.Record.Raised(h.Last.End).Written(nonce, by)
+	r := v.Record.Raised(h.Last.End).Stamped(nonce, by)
 	return step{kind: putBackStep, ops: record.SetOps(s.Name, r, v.Stat.Version), done: func(log hclog.Logger) {
 		log.Warn("ZooKeeper has lost blocks of a sequence that are in this node's journal. This node has put the next "+
 			"position above them", "sequence", s.Name, "next_position", r.Next)
@@ -47,7 +47,7 @@ func (fo *follower) putAllAboveJournal(ctx context.Context, v view, most time.Du
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(fo.issuer.cfg.Parallel)
-	sn, began, left := fo.snapshot(), fo.issuer.now(), false
+	rw, began, left := fo.roundWorker(), fo.issuer.now(), false
 	for _, s := range fo.issuer.series.list() {
 		if v.State == nil || !s.comparesJournal(fo.losses.incarnation) {
 			continue
@@ -58,7 +58,7 @@ func (fo *follower) putAllAboveJournal(ctx context.Context, v view, most time.Du
 				fo.issuer.Wake()
 				return nil
 			}
-			return sn.putOneAboveJournal(ctx, s)
+			return rw.putOneAboveJournal(ctx, s)
 		})
 	}
 	fo.issuer.publish(func(p *progress) { p.compareJournal(left) })
@@ -77,26 +77,26 @@ func (s *series) comparesJournal(incarnation int64) bool {
 	return s.journaled != nil && s.known == nil && s.incarnation < incarnation
 }
 
-func (sn snapshot) putOneAboveJournal(ctx context.Context, s *series) error {
-	v, err := sn.look(ctx, s, true)
+func (rw roundWorker) putOneAboveJournal(ctx context.Context, s *series) error {
+	v, err := rw.look(ctx, s, true)
 	//mutant:s35-damaged by TestJournalRaisesBesideADamagedRecord -> if false {
 	if errors.Is(err, record.ErrDamaged) || errors.Is(err, record.ErrUnknownMode) { // nobody takes positions of it
 		s.Mu.Lock()
-		s.incarnation = sn.losses.incarnation
+		s.incarnation = rw.losses.incarnation
 		s.Mu.Unlock()
 		return nil
 	}
-	if err != nil || v.State == nil || sn.losses.finding(v) != record.Good { // the next round sees it
+	if err != nil || v.State == nil || rw.losses.finding(v) != record.Good { // the next round sees it
 		return err
 	}
 	s.Mu.Lock()
-	st, err := s.putAboveJournal(v, sn.issuer.cfg.Nonce(), sn.issuer.cfg.By)
+	st, err := s.putAboveJournal(v, rw.issuer.cfg.Nonce(), rw.issuer.cfg.By)
 	if err == nil && st.kind == noStep {
 		s.incarnation = v.Incarnation()
 	}
 	s.Mu.Unlock()
 	if err == nil && st.kind != noStep {
-		_, err = sn.commit(ctx, s, v, st) // the next round sees whether it was made
+		_, err = rw.commit(ctx, s, v, st) // the next round sees whether it was made
 	}
 	return err
 }

@@ -46,7 +46,7 @@ func (rs *Rounds) resume(cluster ClusterInfo) (dropped bool) {
 		return false
 	}
 	if before == "" {
-		dropped = rs.takeOverJournal(cluster)
+		dropped = rs.adoptJournal(cluster)
 	}
 	j.mu.Lock()
 	j.node = cluster.Self
@@ -55,8 +55,8 @@ func (rs *Rounds) resume(cluster ClusterInfo) (dropped bool) {
 	return dropped
 }
 
-// takeOverJournal takes over what the process before left in the journal, or drops it.
-func (rs *Rounds) takeOverJournal(cluster ClusterInfo) (dropped bool) {
+// adoptJournal takes over what the process before left in the journal, or drops it.
+func (rs *Rounds) adoptJournal(cluster ClusterInfo) (dropped bool) {
 	j := rs.issuer.journal
 	found := j.found
 	j.found = journalFound{}
@@ -117,5 +117,5 @@ func (s *segment) restock(h held) {
 	for _, b := range h.Blocks {
 		s.stock.Add(b)
 	}
-	s.stock.SkipTo(s.known.From) // the state directory may know what an operator has raised since
+	s.stock.SkipTo(s.known.RaisedTo) // the state directory may know what an operator has raised since
 }

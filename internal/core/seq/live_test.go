@@ -71,7 +71,7 @@ func (liveNode) Slot(int64) Slot {
 	return Slot{Path: record.ClusterPath, Version: store.AnyVersion, Incarnation: anyIncarnation}
 }
 
-func (liveNode) Leaves() bool { return false }
+func (liveNode) ReleasesAtStop() bool { return false }
 
 func (liveNode) ReportLoss(int64, string) {}
 
@@ -137,7 +137,7 @@ func strictOrder(t *testing.T, open func() store.Store) {
 	admin := open()
 	createCluster(admin, 0)
 	nodes := []liveNode{startLive(t, open()), startLive(t, open()), startLive(t, open())}
-	op := operator.Sequences{Store: admin}
+	op := operator.Commands{Store: admin}
 	d := operator.Definition{Name: "invoice", Mode: record.Strict, Map: plain(), Settings: settings(1000), StartGiven: true}
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
 		if _, err := op.Create(t.Context(), d); err == nil {
@@ -183,7 +183,7 @@ func strictOrder(t *testing.T, open func() store.Store) {
 		t.Errorf("%d positions are taken, %d answered and %d counted as not answered: %v", r.Next, total.Load(),
 			unanswered, err)
 	}
-	t.Log(fmt.Sprint(r.Gen), "writes for", total.Load(), "values,", unanswered, "unanswered")
+	t.Log(fmt.Sprint(r.WriteCount), "writes for", total.Load(), "values,", unanswered, "unanswered")
 }
 
 // liveNode is a node that runs by the clock of the machine, and is confirmed at once.

@@ -6,8 +6,8 @@ import (
 	"github.com/flaked/flaked/sequence"
 )
 
-// mapKey is the map key of a sequence as a node knows it: see record.MapKeyPath. checkedAt is when the node last found it
-// in ZooKeeper, ns of AtMost.
+// mapKey is the map key of a sequence as a node knows it: see record.MapKeyPath. checkedAt is when the node last found
+// it in ZooKeeper, ns of AtMost.
 type mapKey struct {
 	key       sequence.Key
 	checkedAt int64
@@ -24,7 +24,7 @@ func (k *mapKey) valuesOf(r record.Record) sequence.Values {
 // mapKeyDue reports whether the node must look for the map key of r in ZooKeeper. Mu is held.
 func (s *series) mapKeyDue(r record.Record, now int64) bool {
 	learned := s.known != nil && s.known.ID == r.ID && s.mapKey != nil
-	return !learned || s.Stale || now-s.mapKey.checkedAt >= int64(renewAfter)
+	return !learned || s.Stale || now-s.mapKey.checkedAt >= int64(minRenewAge)
 }
 
 // putBackMapKey returns the operation that puts back the map key of r, if ZooKeeper has lost it and the node knows

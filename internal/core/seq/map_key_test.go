@@ -25,7 +25,7 @@ func scattered() sequence.Map {
 // valuesOf returns the map of a sequence, with the key that is in ZooKeeper.
 func (s *stage) valuesOf(r record.Record) sequence.Values {
 	s.t.Helper()
-	k, err := s.operator().Key(context.Background(), r)
+	k, err := s.operator().MapKey(context.Background(), r)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestNobodyKnowsTheKey(t *testing.T) {
 		if next := s.view("ticket").Record.Next; next != before {
 			t.Errorf("%s: the next position is %d, not %d", name, next, before)
 		}
-		if _, err := s.operator().Key(context.Background(), r); !errors.Is(err, operator.ErrNoKey) {
+		if _, err := s.operator().MapKey(context.Background(), r); !errors.Is(err, operator.ErrNoMapKey) {
 			t.Error(name, err)
 		}
 		s.remove("ticket")
@@ -143,7 +143,7 @@ func TestDamagedKeyIsPutBack(t *testing.T) {
 	v := s.valuesOf(r)
 	a.ask("ticket", 1, false).first()
 	s.write(record.MapKeyPath(r.ID), []byte("x"))
-	s.run(2 * renewAfter)
+	s.run(2 * minRenewAge)
 	if s.valuesOf(r) != v {
 		t.Error("there is another key")
 	}
@@ -241,7 +241,7 @@ func TestNoRecordAndNoWitnessHasAKey(t *testing.T) {
 	a := s.node()
 	r := s.create("ticket", scattered(), settings(1000))
 	a.ask("ticket", 1, false).first()
-	k, err := s.operator().Key(context.Background(), r)
+	k, err := s.operator().MapKey(context.Background(), r)
 	w, ok := a.is.witness()
 	text, _ := json.Marshal(w)
 	if err != nil || !ok || strings.Contains(string(r.Marshal()), k.Hex()) || strings.Contains(string(text), k.Hex()) {

@@ -111,7 +111,7 @@ func (c *contest) ask(a *actor) {
 
 // sentAt returns when the owner's last renewal was sent, ns of AtMost.
 func sentAt(m *ordered.Section) int64 {
-	d := m.Known().Hold()
+	d := m.Host.Known().Hold()
 	return m.Until() - int64(d-d/10)
 }
 

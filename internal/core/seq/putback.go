@@ -27,11 +27,11 @@ func (s *series) putBack(v view, sit mode.Situation) step {
 		case !due:
 			ops = s.putBackRequestKeys(v)
 		case v.Record == nil:
-			next.Gen = max(next.Gen, v.State.Purged)
-			r = new(next.Written(sit.Nonce, sit.By))
+			next.WriteCount = max(next.WriteCount, v.State.Purged)
+			r = new(next.Stamped(sit.Nonce, sit.By))
 			ops = []store.Op{record.CreateOp(s.Name, *r)}
 		default:
-			r = new(next.Written(sit.Nonce, sit.By))
+			r = new(next.Stamped(sit.Nonce, sit.By))
 			ops = record.SetOps(s.Name, *r, v.Stat.Version)
 		}
 	}

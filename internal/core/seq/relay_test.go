@@ -42,7 +42,7 @@ func (a *actor) passTo(_ context.Context, ask ordered.Ask) (got ordered.Answer, 
 			}
 		}
 	}
-	return got, ordered.ErrNotAsked
+	return got, ordered.ErrNothingIssued
 }
 
 // owned makes one of two nodes the owner of ticks, and returns it first.
@@ -64,7 +64,7 @@ func TestUnknownOutcomeIsNotRepeated(t *testing.T) {
 	a, b := s.owned(nodes[0], nodes[1])
 	m := a.is.issuer.series.find("ticks")
 	issued := m.Issued
-	b.is.issuer.owners.Pass = func(ctx context.Context, ask ordered.Ask) (got ordered.Answer, err error) {
+	b.is.issuer.ordered.Forward = func(ctx context.Context, ask ordered.Ask) (got ordered.Answer, err error) {
 		_, _ = b.passTo(ctx, ask)
 		return got, errors.New("the connection has ended")
 	}
@@ -96,10 +96,10 @@ func TestRequestsGoToTheNextOwner(t *testing.T) {
 	c := nodes[2]
 	a.gone()
 	began := s.now
-	b.is.issuer.owners.Pass = func(context.Context, ordered.Ask) (_ ordered.Answer, err error) {
-		return ordered.Answer{}, ordered.ErrNotAsked
+	b.is.issuer.ordered.Forward = func(context.Context, ordered.Ask) (_ ordered.Answer, err error) {
+		return ordered.Answer{}, ordered.ErrNothingIssued
 	}
-	c.is.issuer.owners.Pass = func(ctx context.Context, ask ordered.Ask) (got ordered.Answer, err error) {
+	c.is.issuer.ordered.Forward = func(ctx context.Context, ask ordered.Ask) (got ordered.Answer, err error) {
 		if ask.Address != a.address {
 			return c.passTo(ctx, ask)
 		}
@@ -123,7 +123,7 @@ func TestCeilingIsNotAskedForByEach(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
 	asked := 0
-	b.is.issuer.owners.Pass = func(context.Context, ordered.Ask) (ordered.Answer, error) {
+	b.is.issuer.ordered.Forward = func(context.Context, ordered.Ask) (ordered.Answer, error) {
 		asked++
 		return ordered.Answer{}, replies.New(ids.NOTREADY, "reason=ceiling retry_after_ms=10 too much")
 	}
@@ -147,7 +147,7 @@ func TestRequestsThatAreTooLargeTogether(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
 	asked, next := 0, int64(1001)
-	b.is.issuer.owners.Pass = func(_ context.Context, ask ordered.Ask) (ordered.Answer, error) {
+	b.is.issuer.ordered.Forward = func(_ context.Context, ask ordered.Ask) (ordered.Answer, error) {
 		if asked++; ask.N > 5 {
 			return ordered.Answer{}, replies.New(ids.NOTREADY, "reason=ceiling retry_after_ms=10 too much")
 		}
@@ -173,7 +173,7 @@ func TestSilentOwnerIsReplacedInTime(t *testing.T) {
 	s.pass(100 * time.Millisecond)
 	a.gone()
 	began := s.now
-	b.is.issuer.owners.Pass = func(ctx context.Context, _ ordered.Ask) (ordered.Answer, error) {
+	b.is.issuer.ordered.Forward = func(ctx context.Context, _ ordered.Ask) (ordered.Answer, error) {
 		for ctx.Err() == nil && s.now < began+5000 {
 			s.pass(10 * time.Millisecond)
 		}
@@ -241,7 +241,7 @@ func TestSilentOwnerIsDoubtedInTime(t *testing.T) {
 		}
 		began, doubted := s.now, false
 		m := b.is.issuer.series.find("ticks").mode.(*ordered.Section)
-		b.is.issuer.owners.Pass = func(context.Context, ordered.Ask) (ordered.Answer, error) {
+		b.is.issuer.ordered.Forward = func(context.Context, ordered.Ask) (ordered.Answer, error) {
 			for s.now < began+1000 && !doubted {
 				s.pass(10 * time.Millisecond)
 				doubted = m.SlowAt() == 0

@@ -53,27 +53,27 @@ type part struct {
 // /cluster and /seq and tries again, and then returns the sections.
 func (rs *Rounds) renew(ctx context.Context, some []*series) (failed []*series, err error) {
 	for range 2 {
-		sn := rs.follower.snapshot()
-		all := rs.planRenewals(sn, some)
+		rw := rs.follower.roundWorker()
+		all := rs.planRenewals(rw, some)
 		if len(all) == 0 {
 			return nil, nil
 		}
-		if err := sn.commitTogether(ctx, rs.follower.seen.CheckOps(), all); !mode.NotMade(err) {
+		if err := rw.commitTogether(ctx, rs.follower.seen.CheckOps(), all); !mode.NotMade(err) {
 			return nil, err
 		}
-		v, err := sn.look(ctx, nil, false)
-		if err != nil || sn.losses.finding(v) != record.Good || v.State == nil {
+		v, err := rw.look(ctx, nil, false)
+		if err != nil || rw.losses.finding(v) != record.Good || v.State == nil {
 			return some, err
 		}
-		rs.follower.seen = v.Found
+		rs.follower.seen = v.Snapshot
 	}
 	return some, nil
 }
 
 // commitTogether makes the writes of many series in one transaction, which needs what checks name unchanged, and the
 // node's slot.
-func (sn snapshot) commitTogether(ctx context.Context, checks []store.Op, all []part) (err error) {
-	slot, sent := sn.issuer.cfg.Tenure.Slot(sn.session), sn.issuer.now()
+func (rw roundWorker) commitTogether(ctx context.Context, checks []store.Op, all []part) (err error) {
+	slot, sent := rw.issuer.cfg.Tenure.Slot(rw.session), rw.issuer.now()
 	ops := append(checks, slot.check())
 	for _, p := range all {
 		ops = append(ops, p.t.ops...)
@@ -83,19 +83,19 @@ func (sn snapshot) commitTogether(ctx context.Context, checks []store.Op, all []
 	}
 	if err == nil {
 		for _, p := range all {
-			sn.traceWrite(p.s, p.v, p.t.Write, slot)
+			rw.traceWrite(p.s, p.v, p.t.Write, slot)
 		}
-		err = sn.issuer.cfg.Store.Multi(store.OnSession(ctx, sn.session), ops...)
+		err = rw.issuer.cfg.Store.Multi(store.OnSession(ctx, rw.session), ops...)
 	}
 	for _, p := range all {
-		sn.wrote(p.s, p.v, p.t.Write, sent, err)
+		rw.wrote(p.s, p.v, p.t.Write, sent, err)
 	}
 	return err
 }
 
 // planRenewals returns the writes that are due.
-func (rs *Rounds) planRenewals(sn snapshot, some []*series) (all []part) {
-	sit := sn.situation(rs.issuer.cfg.Elapsed.Now())
+func (rs *Rounds) planRenewals(rw roundWorker, some []*series) (all []part) {
+	sit := rw.situation(rs.issuer.cfg.Elapsed.Now())
 	seen := rs.follower.seen
 	sit.SeqTime = max(sit.SeqTime, seen.State.Time)
 	for _, s := range some {
@@ -119,7 +119,7 @@ func (rs *Rounds) planRenewals(sn snapshot, some []*series) (all []part) {
 
 // endOwnerships gives back all sections that this node owns.
 func (rs *Rounds) endOwnerships(ctx context.Context) error {
-	rs.issuer.owners.GiveAll()
+	rs.issuer.ordered.GiveAll()
 	rs.follower.noteConnection()
 	if fo := &rs.follower; !fo.joined || fo.session == 0 || fo.seen.State == nil {
 		return nil
@@ -138,7 +138,7 @@ func (rs *Rounds) endOwnerships(ctx context.Context) error {
 		return err
 	}
 	for _, s := range rest { // records that have changed keep those that are written together with them, too
-		if err := rs.follower.snapshot().work(ctx, s); err != nil {
+		if err := rs.follower.roundWorker().work(ctx, s); err != nil {
 			return err
 		}
 	}

@@ -110,7 +110,7 @@ func TestPlacementNeedsNoRoom(t *testing.T) {
 	a.gone()
 	b := &actor{stage: s, Machine: machineOf(s.Cluster, s.now), store: s.Mem.Session(), slot: "/workers/0007", address: "b:1"}
 	b.pass = func(context.Context, ordered.Ask) (ordered.Answer, error) {
-		return ordered.Answer{}, ordered.ErrNotAsked
+		return ordered.Answer{}, ordered.ErrNothingIssued
 	}
 	b.restart()
 	s.nodes = append(s.nodes, b)
@@ -236,7 +236,7 @@ func TestPauseEndsWithARound(t *testing.T) {
 	_, a := newOrder(t)
 	order := a.is.issuer.series.named("order")
 	a.is.issuer.cfg.Retry = func(most time.Duration) time.Duration { return most }
-	a.is.follower.snapshot().pauseUpTo(order, time.Second)
+	a.is.follower.roundWorker().pauseUpTo(order, time.Second)
 	for _, when := range []string{"at once", "after another request"} {
 		if left := a.is.issuer.alarms.arm(a.is.issuer.now(), time.Hour); left != time.Second {
 			t.Errorf("%s: the next round comes in %s", when, left)

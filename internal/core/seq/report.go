@@ -28,7 +28,7 @@ type Report struct {
 	// Waits that of the requests that waited.
 	Issued, Blocks, Waits int64
 	// Refused is the number of requests that this node refused, by reason. It has all reasons. Requests that were
-	// passed on and that the owner refused are not among them.
+	// forwarded and that the owner refused are not among them.
 	Refused map[record.Reason]int64
 }
 

@@ -112,7 +112,7 @@ func TestNodeReadsAgainWhatIsPutBackLate(t *testing.T) {
 	a.noteLoss()
 	s.run(2 * stageConfirm)
 	v := s.view("order")
-	late := v.Record.Deleted(*v.State, 1).Written("late", "another node")
+	late := v.Record.Deleted(*v.State, 1).Stamped("late", "another node")
 	v.State.PutAt = new(v.State.Time)
 	if err := s.Mem.Session().Multi(t.Context(), v.SetStateOps(*v.State)...); err != nil {
 		t.Fatal(err)
@@ -193,7 +193,7 @@ func TestFamilyIsReadBeforeItsSections(t *testing.T) {
 		s.newerFamily(a, b)
 		b.calls = func(c memzk.Call) memzk.Fault {
 			// before, it would wait for the lease of an owner that it does not know (O8)
-			if left := b.is.follower.snapshot().putBackLeft(); inARound && c.Touches(record.Path(record.SectionName("f:*", was))) && left > 0 &&
+			if left := b.is.follower.roundWorker().putBackLeft(); inARound && c.Touches(record.Path(record.SectionName("f:*", was))) && left > 0 &&
 				left < 3*time.Second {
 				s.now += left.Milliseconds() + 1
 			}

@@ -16,7 +16,7 @@ import (
 
 // Rounds keep an Issuer: they follow the changes of operators, take blocks, and do all other I/O. One goroutine calls
 // Recall and then Run, and nobody else reaches what stands here: an Issuer has no way to it. The goroutines that work
-// on series in a round have a copy of what they need: see snapshot.
+// on series in a round have a copy of what they need: see roundWorker.
 type Rounds struct {
 	issuer   *Issuer  // what requests reach, and so do rounds
 	follower follower // of /cluster and /seq: what the node knows of losses of data
@@ -51,7 +51,7 @@ func (rs *Rounds) Recall() (cluster string, met []coordinator.Peer) {
 	rs.findJournal()
 	w, ok := rs.saver.file.load()
 	if ok {
-		rs.remember(w)
+		rs.restoreWitness(w)
 	}
 	return w.State.Cluster, w.Met
 }
@@ -92,7 +92,7 @@ func (rs *Rounds) Run(ctx context.Context) {
 		cancel()
 	}
 	rs.saveLast()
-	rs.issuer.owners.Close()
+	rs.issuer.ordered.Close()
 }
 
 // Wait returns when all goroutines have ended that Run has started. Call it after Run, before others may use the state
@@ -198,7 +198,7 @@ func (rs *Rounds) begin() {
 	rs.agenda.note(rs.issuer.alarms.rings(rs.issuer.now())) // also if there is nothing that this round may do for them
 	rs.follower.noteConnection()
 	rs.endSave()
-	rs.issuer.owners.Join(rs.follower.cluster.UUID)
+	rs.issuer.ordered.Join(rs.follower.cluster.UUID)
 	if !rs.follower.joined {
 		rs.issuer.refuseAll(mode.Confirming(StartsIn))
 	} else if rs.resume(rs.follower.cluster) {
@@ -240,7 +240,7 @@ func (rs *Rounds) waitForState(ctx context.Context, v view) (err error) {
 		//mutant:s35-late by TestJournalRaisesTheRecord ->
 		err = rs.follower.putAllAboveJournal(ctx, v, rs.agenda.roundTime)
 	}
-	rs.issuer.refuseAll(mode.Confirming(max(rs.follower.snapshot().unconfirmed(), time.Second)))
+	rs.issuer.refuseAll(mode.Confirming(max(rs.follower.roundWorker().unconfirmed(), time.Second)))
 	return err
 }
 
@@ -248,7 +248,7 @@ func (rs *Rounds) waitForState(ctx context.Context, v view) (err error) {
 // begins to read all records again. told: /seq is no longer as v has it.
 func (rs *Rounds) tellAndSettle(ctx context.Context, v view) (told bool, err error) {
 	lost := rs.follower.toPutBack()
-	rs.agenda.bound(rs.issuer.owners.Used(), lost, rs.follower.cluster.ConfirmTime)
+	rs.agenda.bound(rs.issuer.ordered.Used(), lost, rs.follower.cluster.ConfirmTime)
 	told, err = rs.follower.tellInTime(ctx, v, lost)
 	if err == nil && rs.follower.losses.maySettle(rs.issuer.cfg.Elapsed.Now(), rs.follower.cluster.ConfirmTime) {
 		err = rs.follower.settle(ctx)

@@ -19,13 +19,13 @@ func TestRunEndsRequestsThatWerePassedOn(t *testing.T) {
 		s, all := newLinked(t, 4*time.Second, 2)
 		_, a := s.owned(all[0], all[1])
 		asked, ended := make(chan struct{}, 1), false
-		a.is.issuer.owners.Beside = a.goes
-		a.is.issuer.owners.Pass = func(ctx context.Context, _ ordered.Ask) (ordered.Answer, error) {
+		a.is.issuer.ordered.Beside = a.goes
+		a.is.issuer.ordered.Forward = func(ctx context.Context, _ ordered.Ask) (ordered.Answer, error) {
 			asked <- struct{}{}
 			<-ctx.Done()
 			time.Sleep(time.Second) // the end of the call takes long
 			ended = true
-			return ordered.Answer{}, ordered.ErrNotAsked
+			return ordered.Answer{}, ordered.ErrNothingIssued
 		}
 		ask := func() error {
 			_, err := a.is.issuer.Take(new(sequence.Wait), []byte("ticks"), 1, false, func() {}, nil)

@@ -114,12 +114,12 @@ func (s *segment) has(r mode.Request) bool {
 }
 
 // Used reports whether this node has taken a block of the sequence.
-func (s *segment) Used() bool { return s.lastBlock.Len() > 0 }
+func (s *segment) TakesAhead() bool { return s.lastBlock.Len() > 0 }
 
 // Urgency is that of mode.Issuing: a block may be needed, or the record must be renewed.
 func (s *segment) Urgency(sit mode.Situation) mode.Urgency {
 	switch {
-	case !s.Used():
+	case !s.TakesAhead():
 		return mode.Idle
 	case s.short(), s.wantsMore(sit.SeqTime):
 		return mode.Needed
@@ -150,7 +150,7 @@ func (s *segment) Saw(v mode.View, before *record.Record, _ mode.Situation) {
 		s.attempts = nil
 	}
 	left := s.stock.Left()
-	if s.stock.SkipTo(v.Record.From); s.stock.Left() < left {
+	if s.stock.SkipTo(v.Record.RaisedTo); s.stock.Left() < left {
 		//mutant:s30-keeps-what-was-raised by TestWhatIsGivenUpLeavesTheJournal ->
 		s.journal.wake(s.series, false)
 	}
@@ -169,7 +169,7 @@ func (s *segment) accept(w mode.Write, ackedAt int64) {
 // NextWrite is that of mode.Issuing: a write that takes a block, or one that renews the record.
 func (s *segment) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 	want := s.needs()
-	if want.lacking || s.Used() && (s.short() || s.wantsMore(sit.SeqTime)) {
+	if want.lacking || s.TakesAhead() && (s.short() || s.wantsMore(sit.SeqTime)) {
 		c, refusal := s.known.Plan(v.Incarnation(), s.noteDemand(sit, want.all).Size(), want.least, sit.SeqTime)
 		if refusal != nil {
 			s.Refuse(refusal, sit.AtMost)
@@ -198,7 +198,7 @@ func (s *segment) noteDemand(sit mode.Situation, need int64) positions.Demand {
 }
 
 // needs has the numbers of positions that the requests which wait need.
-type needs struct {
+type demand struct {
 	// all is the positions that they ask for together.
 	all int64
 	// least is the smallest block with which the node can serve one of them. It is 1 if nobody waits.
@@ -208,9 +208,9 @@ type needs struct {
 }
 
 // needs returns what the requests that wait need.
-func (s *segment) needs() needs {
+func (s *segment) needs() demand {
 	left, longest := s.stock.Left(), s.stock.Longest()
-	q := needs{least: math.MaxInt64}
+	q := demand{least: math.MaxInt64}
 	for _, r := range s.Waiting {
 		q.all += r.N
 		if r.Whole {
@@ -259,7 +259,7 @@ func (s *segment) Wrote(w mode.Write, v mode.View, _, now int64, err error) (wok
 	return s.TakeWaiting(), 0
 }
 
-func (s *segment) Pause(int64) time.Duration { return mode.Backoff(s.Conflicts) }
+func (s *segment) Pause(int64) time.Duration { return mode.Backoff(s.FailedRounds) }
 
 func (s *segment) Drop() { _, _ = s.takeRest() }
 
@@ -270,7 +270,7 @@ func (s *segment) takeRest() (rest record.Remainder, ok bool) {
 	s.stock.Drop()
 	//mutant:s30-keeps-what-was-dropped by TestWhatIsGivenUpLeavesTheJournal ->
 	s.journal.wake(s.series, false)
-	ok = len(s.attempts) == 0 && s.Used() && tail.Len() > 0 && tail.End == s.lastBlock.End
+	ok = len(s.attempts) == 0 && s.TakesAhead() && tail.Len() > 0 && tail.End == s.lastBlock.End
 	s.lastBlock, s.attempts, s.unread = positions.Block{}, nil, false
 	return record.Remainder{ID: s.known.ID, Incarnation: s.lastIncarnation, Block: tail}, ok
 }

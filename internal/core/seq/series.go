@@ -26,7 +26,7 @@ type series struct {
 	rung     bool
 	workedIn int64
 
-	// known, values and mode are the results of the methods of mode.Sequence with these names. Mu guards them, and all
+	// known, values and mode are the results of the methods of mode.Host with these names. Mu guards them, and all
 	// that follows.
 	known  *record.Record
 	values sequence.Values
@@ -135,38 +135,38 @@ func (s *series) freeze(r *record.Refusal, at int64) (news bool) {
 	return news
 }
 
-// vanish notes that the sequence does not exist. Mu is held.
-func (s *series) vanish(at int64) {
+// clearRecord notes that the sequence does not exist. Mu is held.
+func (s *series) clearRecord(at int64) {
 	if s.known != nil || s.kept != nil { // not for each name that somebody asks for
 		//mutant:s30-keeps-what-was-forgotten by TestWhatIsGivenUpLeavesTheJournal ->
 		s.journal.wake(s, false)
 	}
 	s.known, s.mapKey, s.requestKeys, s.mode, s.kept, s.journaled = nil, nil, nil, nil, nil, nil
 	s.Last, s.foundAbsentAt = nil, at
-	s.families.know(s.Name, nil)
+	s.families.update(s.Name, nil)
 }
 
-// know takes over a record. Another node may have written it, or an operator. Mu is held.
-func (s *series) know(r record.Record) {
+// setRecord takes over a record. Another node may have written it, or an operator. Mu is held.
+func (s *series) setRecord(r record.Record) {
 	if s.known == nil || s.known.ID != r.ID { // its positions have nothing to do with the old ones
-		s.highest, s.mapKey, s.requestKeys, s.mode = 0, nil, nil, s.start(r.Mode)
+		s.highest, s.mapKey, s.requestKeys, s.mode = 0, nil, nil, s.newMode(r.Mode)
 		//mutant:s30-keeps-another-life by TestWhatIsGivenUpLeavesTheJournal ->
 		s.journal.wake(s, false)
 	}
 	s.Last = nil
 	s.values = s.mapKey.valuesOf(r)
 	s.known, s.highest = &r, max(s.highest, r.Next)
-	s.families.know(s.Name, &r)
+	s.families.update(s.Name, &r)
 	s.restock()
 }
 
 // KnowWritten takes over the record of a write that was made. The mode takes over the block.
 func (s *series) KnowWritten(w mode.Write, ackedAt int64) {
 	s.traceBlock(w)
-	s.know(w.Record)
+	s.setRecord(w.Record)
 	if w.Block.Len() > 0 {
 		s.Refuse(nil, ackedAt)
-		s.Conflicts = 0
+		s.FailedRounds = 0
 		s.Blocks++
 	}
 }
@@ -183,13 +183,13 @@ func (s *series) Mode() mode.Issuing { return s.mode }
 // WakeAt makes a round look at the series at this time.
 func (s *series) WakeAt(at int64) { s.alarms.wakeAt(s, at) }
 
-// start returns the mode of a series whose record the node did not know until now.
-func (s *series) start(m record.Mode) mode.Issuing {
+// newMode returns the mode of a series whose record the node did not know until now.
+func (s *series) newMode(m record.Mode) mode.Issuing {
 	switch m {
 	case record.Strict:
 		return &strict{series: s}
 	case record.Ordered:
-		return ordered.NewSection(&s.Series, s.owners)
+		return ordered.NewSection(&s.Series, s.ordered)
 	}
 	return newSegment(s)
 }
@@ -208,7 +208,7 @@ func (s *series) owned() *ordered.Section {
 	return nil
 }
 
-// concerns reports whether a request that was passed on is about this life of the name.
+// concerns reports whether a request that was forwarded is about this life of the name.
 func (s *series) concerns(of *sequence.Ownership) bool {
 	//mutant:o10-any-life by TestPassedRequestNamesTheLifeOfTheName -> return true
 	return s.known == nil || s.known.Kind() == record.Sequence && s.known.ID == of.ID && s.known.Mode == record.Ordered

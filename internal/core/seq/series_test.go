@@ -17,7 +17,7 @@ import (
 func usual(change func(*record.Record)) record.Record {
 	r := record.Record{
 		ID: "id", Map: sequence.Map{Start: 1, Increment: 1, Max: 1_000_000_000}, Settings: settings(1000),
-		Next: 100, Credit: 5000, Gen: 10, Nonce: "nonce", Incarnation: 1,
+		Next: 100, Credit: 5000, WriteCount: 10, Nonce: "nonce", Incarnation: 1,
 	}
 	if change != nil {
 		change(&r)
@@ -47,11 +47,11 @@ func TestTake(t *testing.T) {
 		"enough in stock":                   {n: 100, now: second},
 		"not enough in stock":               {n: 101, now: second, want: "waits"},
 		"more than the ceiling ever allows": {n: 10_001, now: second, want: string(record.TooMany)},
-		"nothing is known": {change: func(s *series) { s.vanish(longAgoNs) }, n: 1, now: second,
+		"nothing is known": {change: func(s *series) { s.clearRecord(longAgoNs) }, n: 1, now: second,
 			want: "waits"},
-		"it was absent a second ago": {change: func(s *series) { s.vanish(second) }, n: 1, now: 2 * second,
+		"it was absent a second ago": {change: func(s *series) { s.clearRecord(second) }, n: 1, now: 2 * second,
 			want: string(record.NoSequence)},
-		"it was absent long ago": {change: func(s *series) { s.vanish(second) }, n: 1, now: 4 * second,
+		"it was absent long ago": {change: func(s *series) { s.clearRecord(second) }, n: 1, now: 4 * second,
 			want: "waits"},
 		"it is deleted": {change: func(s *series) { s.known.DeletedAt = 1 }, n: 1,
 			now: second, want: string(record.NoSequence)},
@@ -136,15 +136,15 @@ func TestNeeds(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		waiting []w
-		want    needs
+		want    demand
 	}{
-		"nobody":             {nil, needs{0, 1, false}},
-		"in stock":           {[]w{{150, false}}, needs{150, 1, false}},
-		"not in stock":       {[]w{{160, false}}, needs{160, 10, true}},
-		"whole, in one part": {[]w{{100, true}}, needs{100, 100, false}},
-		"whole, in no part":  {[]w{{101, true}}, needs{101, 101, true}},
-		"together too many":  {[]w{{100, false}, {60, false}}, needs{160, 1, true}},
-		"the smallest need":  {[]w{{500, true}, {170, false}, {300, true}}, needs{970, 20, true}},
+		"nobody":             {nil, demand{0, 1, false}},
+		"in stock":           {[]w{{150, false}}, demand{150, 1, false}},
+		"not in stock":       {[]w{{160, false}}, demand{160, 10, true}},
+		"whole, in one part": {[]w{{100, true}}, demand{100, 100, false}},
+		"whole, in no part":  {[]w{{101, true}}, demand{101, 101, true}},
+		"together too many":  {[]w{{100, false}, {60, false}}, demand{160, 1, true}},
+		"the smallest need":  {[]w{{500, true}, {170, false}, {300, true}}, demand{970, 20, true}},
 	} {
 		s := owner(100)
 		s.segment().stock.Add(positions.Block{First: 200, End: 250})
@@ -170,24 +170,24 @@ func TestDecide(t *testing.T) {
 		"a request waits": {series: waiting(150), found: ptr(usual(nil)), e: good,
 			block: positions.Block{First: 100, End: 250}, left: 100},
 		"others have taken a block": {series: waiting(150),
-			found: ptr(usual(func(r *record.Record) { r.Gen, r.Next = 11, 500 })), e: good,
+			found: ptr(usual(func(r *record.Record) { r.WriteCount, r.Next = 11, 500 })), e: good,
 			block: positions.Block{First: 500, End: 650}, left: 100},
 		"too early after a reconnection": {series: waiting(150), found: ptr(usual(nil)), e: unconfirmed,
 			reason: record.Confirming, left: 100},
 		"too early, but nobody waits": {series: used(11), found: ptr(usual(nil)), e: unconfirmed, left: 89},
 		"the ceiling": {series: waiting(6000), found: ptr(usual(nil)), e: good,
 			reason: record.CeilingReached, left: 100},
-		"an older record": {series: waiting(150), found: ptr(usual(func(r *record.Record) { r.Gen = 9 })),
+		"an older record": {series: waiting(150), found: ptr(usual(func(r *record.Record) { r.WriteCount = 9 })),
 			e: good, lost: true, left: 100},
 		"a missing record": {series: waiting(150), e: good, lost: true, left: 100},
 		"an unknown name":  {series: blank, e: good},
 		"it is deleted": {series: waiting(150),
-			found: ptr(usual(func(r *record.Record) { r.Gen, r.DeletedAt = 11, 1 })), e: good},
+			found: ptr(usual(func(r *record.Record) { r.WriteCount, r.DeletedAt = 11, 1 })), e: good},
 		"it was created again": {series: waiting(150),
-			found: ptr(usual(func(r *record.Record) { r.Gen, r.ID, r.Next = 11, "new", 3 })), e: good,
+			found: ptr(usual(func(r *record.Record) { r.WriteCount, r.ID, r.Next = 11, "new", 3 })), e: good,
 			block: positions.Block{First: 3, End: 153}},
 		"next was raised": {series: waiting(150),
-			found: ptr(usual(func(r *record.Record) { r.Gen, r.Next, r.From = 11, 700, 700 })), e: good,
+			found: ptr(usual(func(r *record.Record) { r.WriteCount, r.Next, r.RaisedTo = 11, 700, 700 })), e: good,
 			block: positions.Block{First: 700, End: 850}},
 	} {
 		t.Run(name, c.run)
@@ -208,7 +208,7 @@ type decideCase struct {
 func (c decideCase) run(t *testing.T) {
 	s := c.series()
 	v := view{before: s.known}
-	v.Found = record.Found{Cluster: &record.Cluster{Incarnation: 1}, State: &record.State{Incarnation: 1}, Record: c.found,
+	v.Snapshot = record.Snapshot{Cluster: &record.Cluster{Incarnation: 1}, State: &record.State{Incarnation: 1}, Record: c.found,
 		Stat: store.Stat{Version: 3}}
 	taken, err := s.decide(v, c.e)
 	var lost *lostError
@@ -252,7 +252,7 @@ func waiting(n int64) func() *series {
 // The outcome of a write is not known. Later the record shows it.
 func TestResolve(t *testing.T) {
 	attempt := func(nonce string) mode.Write {
-		return mode.Write{Write: record.Write{Record: usual(func(r *record.Record) { r.Gen, r.Next, r.Nonce = 11, 200, nonce }),
+		return mode.Write{Write: record.Write{Record: usual(func(r *record.Record) { r.WriteCount, r.Next, r.Nonce = 11, 200, nonce }),
 			Block: positions.Block{First: 100, End: 200}}}
 	}
 	for name, c := range map[string]struct {
@@ -264,15 +264,15 @@ func TestResolve(t *testing.T) {
 		"not written yet":       {usual(nil), 3, 100, 2},
 		"the first was written": {attempt("a").Record, 4, 200, 0},
 		"the other was written": {attempt("b").Record, 4, 200, 0},
-		"another node's write":  {usual(func(r *record.Record) { r.Gen, r.Next, r.Nonce = 11, 150, "x" }), 4, 100, 0},
-		"a write after ours":    {usual(func(r *record.Record) { r.Gen, r.Next, r.Nonce = 12, 250, "x" }), 5, 100, 0},
-		"put back":              {usual(func(r *record.Record) { r.Gen, r.Nonce = 11, "x" }), 3, 100, 0},
+		"another node's write":  {usual(func(r *record.Record) { r.WriteCount, r.Next, r.Nonce = 11, 150, "x" }), 4, 100, 0},
+		"a write after ours":    {usual(func(r *record.Record) { r.WriteCount, r.Next, r.Nonce = 12, 250, "x" }), 5, 100, 0},
+		"put back":              {usual(func(r *record.Record) { r.WriteCount, r.Nonce = 11, "x" }), 3, 100, 0},
 	} {
 		s := owner(100)
 		m := s.segment()
 		m.attempts, m.tried = []mode.Write{attempt("a"), attempt("b")}, 3
 		v := view{}
-		v.Found = record.Found{Cluster: &record.Cluster{Incarnation: 1}, State: &record.State{Incarnation: 1},
+		v.Snapshot = record.Snapshot{Cluster: &record.Cluster{Incarnation: 1}, State: &record.State{Incarnation: 1},
 			Record: &c.found, Stat: store.Stat{Version: c.version}}
 		if _, err := s.decide(v, mode.Situation{AtMost: 1}); err != nil || m.stock.Left() != c.left ||
 			len(m.attempts) != c.open {

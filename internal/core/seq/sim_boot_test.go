@@ -15,7 +15,7 @@ func (h *history) bootAlone() {
 	h.calm()
 	name, n := h.names[h.rng.IntN(2)%len(h.names)], h.nodes[h.rng.IntN(len(h.nodes))]
 	op := h.operator(h.Mem.Session())
-	op.Without = []int{n.id} // its lease is over by then
+	op.IgnoredWorkers = []int{n.id} // its lease is over by then
 	r, _, err := op.Find(context.Background(), name)
 	if err != nil || r.DeletedAt != 0 || r.Mode != record.Segment || !h.stockUp(n, name) {
 		return

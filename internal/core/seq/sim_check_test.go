@@ -126,7 +126,7 @@ func (h *history) checkIncarnation() {
 	if err != nil || len(h.lostAt) > 0 {
 		return
 	}
-	if v, err := record.ParseFound([]store.Record{{Found: true, Data: data, Stat: stat}, {}}); err != nil ||
+	if v, err := record.ParseSnapshot([]store.Record{{Found: true, Data: data, Stat: stat}, {}}); err != nil ||
 		v.Cluster.Incarnation > 0 {
 		h.violated("no loss", "%s is %s: %v", record.ClusterPath, data, err)
 	}

@@ -134,16 +134,16 @@ func (h *history) able(at int64) (able []*simNode) {
 }
 
 // peek returns /cluster and /seq.
-func (h *history) peek() (record.Found, error) {
+func (h *history) peek() (record.Snapshot, error) {
 	cluster, _, err := h.Mem.Peek(record.ClusterPath)
 	if err != nil {
-		return record.Found{}, err
+		return record.Snapshot{}, err
 	}
 	state, _, err := h.Mem.Peek(record.StatePath)
 	if err != nil {
-		return record.Found{}, err
+		return record.Snapshot{}, err
 	}
-	return record.ParseFound([]store.Record{{Found: true, Data: cluster}, {Found: true, Data: state}})
+	return record.ParseSnapshot([]store.Record{{Found: true, Data: cluster}, {Found: true, Data: state}})
 }
 
 // mustNotice reports whether a node must notice the last loss of data, or is about to put back what it knows.

@@ -67,8 +67,8 @@ func (h *history) expect(st store.Store, name string) (end func()) {
 }
 
 // born remembers the key of a sequence that was created.
-func (h *history) born(op operator.Sequences, r record.Record) {
-	k, err := op.Key(context.Background(), r)
+func (h *history) born(op operator.Commands, r record.Record) {
+	k, err := op.MapKey(context.Background(), r)
 	if err != nil {
 		h.violated("key", "a new sequence has no key: %v", err)
 	}

@@ -124,7 +124,7 @@ func (n *simNode) start(resumes bool) {
 	n.confirmed = n.elapsed.AtLeast() + n.disk.left
 	cfg := Config{
 		Store: n.store, Tenure: n,
-		Elapsed: n.elapsed, Boot: fmt.Sprint(n.boots), Address: n.address(), Pass: n.passTo,
+		Elapsed: n.elapsed, Boot: fmt.Sprint(n.boots), Address: n.address(), Forward: n.passTo,
 		Nonce:    func() string { n.nonce++; return fmt.Sprintf("%s-%d", n.name(), n.nonce) },
 		Parallel: 1, Retry: func(most time.Duration) time.Duration { return most / 2 }, Follow: n.h.heartbeat,
 	}
@@ -133,8 +133,8 @@ func (n *simNode) start(resumes bool) {
 	}
 	_, n.is = New(cfg)
 	n.flights = nil
-	n.is.issuer.owners.Beside = func(f func()) { n.flights = append(n.flights, f) }
-	n.is.issuer.owners.Each = oneByOne
+	n.is.issuer.ordered.Beside = func(f func()) { n.flights = append(n.flights, f) }
+	n.is.issuer.ordered.Each = oneByOne
 	n.is.issuer.journal = n.openJournal()
 	n.is.findJournal()
 	n.is.saver.write = func(w Witness) error { n.disk.witness = &w; return nil }
@@ -145,7 +145,7 @@ func (n *simNode) start(resumes bool) {
 		}
 	}
 	if n.disk.witness != nil {
-		n.is.remember(*n.disk.witness)
+		n.is.restoreWitness(*n.disk.witness)
 	}
 }
 
@@ -195,7 +195,7 @@ func (n *simNode) Cluster() (ClusterInfo, bool) {
 	}, true
 }
 
-func (n *simNode) Leaves() bool { return n.leaves }
+func (n *simNode) ReleasesAtStop() bool { return n.leaves }
 
 func (n *simNode) ReportLoss(known int64, found string) {
 	n.h.note("node %d in incarnation %d: %s", n.id, known, found)
@@ -219,7 +219,7 @@ func (n *simNode) beat() {
 	if err != nil {
 		return
 	}
-	v, err := record.ParseFound([]store.Record{found[0], {}})
+	v, err := record.ParseSnapshot([]store.Record{found[0], {}})
 	if err != nil {
 		n.h.violated("cluster", "%v", err)
 		return
@@ -234,7 +234,7 @@ func (n *simNode) beat() {
 		n.owed = 0
 		if data, _, err := n.store.Get(ctx, record.ClusterPath); err != nil {
 			return
-		} else if v, err = record.ParseFound([]store.Record{{Found: true, Data: data}, {}}); err != nil {
+		} else if v, err = record.ParseSnapshot([]store.Record{{Found: true, Data: data}, {}}); err != nil {
 			return
 		}
 	}

@@ -18,7 +18,7 @@ func (h *history) create(st store.Store, name string) {
 	h.createFrom(h.operator(st), name, start)
 }
 
-func (h *history) createFrom(op operator.Sequences, name string, start int64) {
+func (h *history) createFrom(op operator.Commands, name string, start int64) {
 	ceiling := []int64{50, 1000, 20000}[h.rng.IntN(3)]
 	missing, lost, err := forgotten(op, name)
 	if err != nil {
@@ -45,7 +45,7 @@ func (h *history) createFrom(op operator.Sequences, name string, start int64) {
 }
 
 // forgotten reports whether there is no record of a name, and whether data were lost of which its record does not know.
-func forgotten(op operator.Sequences, name string) (missing, lost bool, err error) {
+func forgotten(op operator.Commands, name string) (missing, lost bool, err error) {
 	r, state, err := op.Find(context.Background(), name)
 	if errors.Is(err, operator.ErrNotFound) {
 		return true, state.Incarnation > 0, nil
@@ -73,8 +73,8 @@ func (h *history) setClocks(n *simNode) {
 	h.note("the clock of node %d is off by %s, that of the leader by %s", n.id, n.machine.Skew(), h.Leads())
 }
 
-func (h *history) operator(st store.Store) operator.Sequences {
-	return operator.Sequences{Store: st, Clock: simOperator{h}}
+func (h *history) operator(st store.Store) operator.Commands {
+	return operator.Commands{Store: st, Clock: simOperator{h}}
 }
 
 // simOperator is the clock of an operator: the nodes go on while a command waits.
@@ -153,14 +153,14 @@ func (h *history) jump() {
 	h.wait()
 }
 
-func (h *history) remove(op operator.Sequences, name string) {
+func (h *history) remove(op operator.Commands, name string) {
 	r, err := op.Delete(context.Background(), name)
 	h.note("by hand: delete %s, wait %d from %d: %v", name, r.WaitMs, r.WaitFrom, err)
 }
 
 // live gives a name some lives in a row, mostly unused ones. Meanwhile nodes that are cut off issue values of an
 // earlier one.
-func (h *history) live(op operator.Sequences, name string) {
+func (h *history) live(op operator.Commands, name string) {
 	for range 1 + h.rng.IntN(3) {
 		if n := h.nodes[h.rng.IntN(len(h.nodes))]; h.rng.IntN(2) == 0 && !h.mustNotice(n) {
 			h.ask(n, name, 1, false)
@@ -185,7 +185,7 @@ func (h *history) live(op operator.Sequences, name string) {
 }
 
 // purge removes a tombstone, unless it is refused. From then on, the values of the name may come again.
-func (h *history) purge(op operator.Sequences, name string) (done bool) {
+func (h *history) purge(op operator.Commands, name string) (done bool) {
 	if h.inOrder(name) || name == simKeyed {
 		return false
 	}

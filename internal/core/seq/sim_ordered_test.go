@@ -28,7 +28,7 @@ func isOrdered(name string) bool { return name == simOrdered || strings.HasPrefi
 func (h *history) inOrder(name string) bool { return h.strict[name] != nil || isOrdered(name) }
 
 // createFamily creates a family. Its values begin at start, or above those of earlier lives.
-func (h *history) createFamily(op operator.Sequences, sections int, start int64) {
+func (h *history) createFamily(op operator.Commands, sections int, start int64) {
 	_, err := op.Create(context.Background(), operator.Definition{
 		Name: simFamily + "*", Mode: record.Ordered, Sections: sections,
 		Map:        sequence.Map{Start: start, Increment: 1, Max: sequence.MaxJavaScript},
@@ -40,7 +40,7 @@ func (h *history) createFamily(op operator.Sequences, sections int, start int64)
 
 // changeFamily lets an operator raise the next value of a family, delete the family, or create it again with another
 // number of sections. k says what, as in jump.
-func (h *history) changeFamily(op operator.Sequences, k int) {
+func (h *history) changeFamily(op operator.Commands, k int) {
 	var highest int64
 	for _, name := range simFamilyNames {
 		highest = max(highest, h.highest[name])
@@ -80,7 +80,7 @@ func (n *simNode) passTo(_ context.Context, ask ordered.Ask) (got ordered.Answer
 	}
 	switch k := h.rng.IntN(40); {
 	case other == nil, k == 0 && h.tell == nil, n.apart || other.apart:
-		return got, ordered.ErrNotAsked
+		return got, ordered.ErrNothingIssued
 	case h.now < other.pauseTill:
 		h.pass(h.rng.Int64N(400))
 		return got, errors.New("no answer")

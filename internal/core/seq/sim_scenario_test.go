@@ -142,11 +142,11 @@ func (h *history) loseYoung() {
 	if s == nil || s.known == nil || s.known.DeletedAt != 0 {
 		return
 	}
-	c, gen := simCopy{h.now, h.Mem.Snapshot()}, s.known.Gen
+	c, gen := simCopy{h.now, h.Mem.Snapshot()}, s.known.WriteCount
 	for range 30 {
 		h.ask(x, name, 1+h.rng.IntN(300), false)
 	}
-	if s.known.Gen == gen || !slices.Contains(h.able(c.at-2*h.heartbeat.Milliseconds()-1), x) {
+	if s.known.WriteCount == gen || !slices.Contains(h.able(c.at-2*h.heartbeat.Milliseconds()-1), x) {
 		return
 	}
 	h.putBack(c, x)

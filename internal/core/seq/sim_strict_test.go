@@ -123,7 +123,7 @@ func (h *history) checkGaps(name string) {
 		h.violated("gaps", "the record of %s: %v, %v", name, err, parseErr)
 		return
 	}
-	if r.ID != s.then.ID || r.From != s.then.From { // an operator has acted
+	if r.ID != s.then.ID || r.RaisedTo != s.then.RaisedTo { // an operator has acted
 		return
 	}
 	answered, unanswered := s.answered-s.answeredThen, h.unanswered(s)-s.unansweredThen
@@ -134,7 +134,7 @@ func (h *history) checkGaps(name string) {
 }
 
 // vouch says where a strict sequence goes on after a loss of data: above all that was committed.
-func (h *history) vouch(op operator.Sequences, name string) {
+func (h *history) vouch(op operator.Commands, name string) {
 	s := h.strict[name]
 	if s == nil || h.now < h.noticeBy {
 		return

@@ -27,7 +27,7 @@ func (h *history) createTemplate(st store.Store) {
 
 // confirmTemplate says where the sequences of a template begin after a loss of data: above all that was issued. Nodes
 // that are cut off may hold some that nobody has got yet.
-func (h *history) confirmTemplate(op operator.Sequences) {
+func (h *history) confirmTemplate(op operator.Commands) {
 	ctx := context.Background()
 	r, st, err := op.Find(ctx, simTemplate)
 	if err != nil || r.Incarnation == st.Incarnation || r.DeletedAt != 0 {

@@ -129,15 +129,15 @@ func (a *actor) restart() {
 	_, a.is = New(Config{
 		Store: a.store, Tenure: a, By: "node", Boot: "boot",
 		Elapsed:  timeguard.NewElapsed(a.Machine),
-		Parallel: 1, Address: a.address, Pass: a.pass,
+		Parallel: 1, Address: a.address, Forward: a.pass,
 	})
 	a.is.saver.inBackground = func(f func()) { f() }
-	a.goes = a.is.issuer.owners.Beside
-	a.is.issuer.owners.Beside = func(f func()) { a.flights = append(a.flights, f) }
-	a.is.issuer.owners.Each = oneByOne
+	a.goes = a.is.issuer.ordered.Beside
+	a.is.issuer.ordered.Beside = func(f func()) { a.flights = append(a.flights, f) }
+	a.is.issuer.ordered.Each = oneByOne
 }
 
-// oneByOne is Node.Each for tests that run everything in one goroutine.
+// oneByOne is Shared.Each for tests that run everything in one goroutine.
 func oneByOne(n int, f func(k int)) {
 	for k := range n {
 		f(k)
@@ -163,7 +163,7 @@ func (a *actor) restartWith(w Witness) {
 		a.t.Fatal("the witness cannot be read")
 	}
 	a.restart()
-	a.is.remember(w)
+	a.is.restoreWitness(w)
 }
 
 type memDir = memdir.Dir
@@ -202,7 +202,7 @@ func (a *actor) Slot(int64) Slot {
 	return Slot{Path: a.slot, Version: store.AnyVersion, Incarnation: anyIncarnation}
 }
 
-func (*actor) Leaves() bool { return false }
+func (*actor) ReleasesAtStop() bool { return false }
 
 func (a *actor) ReportLoss(known int64, found string) {
 	if a.reports = append(a.reports, found); !a.deaf {
@@ -249,7 +249,7 @@ func (s *series) segment() *segment { return s.mode.(*segment) }
 // unknown returns a series of which nothing is known.
 func blank() *series {
 	s := &series{shares: &shares{}, recordReadAt: longAgoNs, foundAbsentAt: longAgoNs}
-	s.Series = mode.Series{Name: "order", Sequence: s}
+	s.Series = mode.Series{Name: "order", Host: s}
 	return s
 }
 
@@ -257,12 +257,12 @@ func blank() *series {
 func knowing(r record.Record) *series {
 	s := blank()
 	s.incarnation = 1
-	s.know(r)
+	s.setRecord(r)
 	return s
 }
 
-func (s *stage) operator() operator.Sequences {
-	return operator.Sequences{Store: s.Mem.Session(), Clock: simClock{&s.now, func() {}}}
+func (s *stage) operator() operator.Commands {
+	return operator.Commands{Store: s.Mem.Session(), Clock: simClock{&s.now, func() {}}}
 }
 
 // settings returns the settings of a sequence with this ceiling.
@@ -342,19 +342,19 @@ func (s *stage) incarnation() int64 {
 	return s.view("x").State.Incarnation
 }
 
-func (s *stage) view(name string) record.Found {
+func (s *stage) view(name string) record.Snapshot {
 	s.t.Helper()
 	return readAll(s.t, s.Mem.Session(), name)
 }
 
 // readAll reads /cluster, /seq and the record of a name.
-func readAll(t testing.TB, st store.Store, name string) record.Found {
+func readAll(t testing.TB, st store.Store, name string) record.Snapshot {
 	t.Helper()
 	read, err := st.GetAll(context.Background(), record.ClusterPath, record.StatePath, record.Path(name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, err := record.ParseFound(read)
+	all, err := record.ParseSnapshot(read)
 	if err != nil {
 		t.Fatal(err)
 	}

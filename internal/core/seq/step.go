@@ -15,7 +15,7 @@ import (
 // view is the records that a decision needs, as they were read together.
 type view struct {
 	mode.View
-	leader   int64          // a time of ZooKeeper's leader before the read, Unix ms: see snapshot.look
+	leader   int64          // a time of ZooKeeper's leader before the read, Unix ms: see roundWorker.look
 	before   *record.Record // what the node knew of the record when the read was sent
 	template *template      // that may create the sequence, nil: there is none
 }
@@ -46,7 +46,7 @@ const (
 
 // stepOf returns the step that writes w over what was read. Keys are written together with the positions (S16).
 func stepOf(w mode.Write, name string, v mode.View, nonce, by string) step {
-	w.Record = w.Record.Written(nonce, by)
+	w.Record = w.Record.Stamped(nonce, by)
 	st := step{kind: takeStep, Write: w}
 	//mutant:s2-any-version by seqsim -> st.ops = record.SetOps(name, w.Record, store.AnyVersion)
 	st.ops = record.SetOps(name, w.Record, v.Stat.Version)
@@ -57,15 +57,15 @@ func stepOf(w mode.Write, name string, v mode.View, nonce, by string) step {
 	return st
 }
 
-// wants says which other records a decision needs: the request keys and the map key of the records with these IDs, "" for
-// none, and the templates with these names.
-type wants struct {
+// extraReads says which other records a decision needs: the request keys and the map key of the records with these IDs,
+// "" for none, and the templates with these names.
+type extraReads struct {
 	requestKeys, mapKey string
 	templates           []string
 }
 
 // wants returns what else must be read for a decision. now is ns of AtMost.
-func (s *series) wants(v view, now int64) (w wants) {
+func (s *series) wants(v view, now int64) (w extraReads) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	r, lost := v.Record, s.putsBack(v)
@@ -74,7 +74,7 @@ func (s *series) wants(v view, now int64) (w wants) {
 	}
 	if r == nil {
 		if len(s.Waiting) > 0 && s.known == nil {
-			w.templates = positions.Templates(s.Name)
+			w.templates = positions.Patterns(s.Name)
 		}
 		return w
 	}
@@ -123,7 +123,7 @@ func (s *series) decide(v view, sit mode.Situation) (st step, err error) {
 		return st, err
 	}
 	s.change(func() {
-		s.takeOver(v, sit, refusal)
+		s.applyRead(v, sit, refusal)
 		switch {
 		case s.known.Kind() != record.Sequence:
 		//mutant:s21-no-key by TestNobodyKnowsTheKey -> case false:
@@ -183,11 +183,11 @@ func (s *series) owed(v view, sit mode.Situation) (st step, refusal *record.Refu
 	return step{}, nil, nil
 }
 
-// takeOver takes over what was read. refusal is the reason why a template does not create the sequence.
-func (s *series) takeOver(v view, sit mode.Situation, refusal *record.Refusal) {
+// applyRead takes over what was read. refusal is the reason why a template does not create the sequence.
+func (s *series) applyRead(v view, sit mode.Situation, refusal *record.Refusal) {
 	s.Stale, s.journaled, s.incarnation, s.recordReadAt = false, nil, v.Incarnation(), max(s.recordReadAt, v.SentAt)
 	if record.Compare(v.Record, s.known, v.State.Purged) == record.Absent {
-		s.vanish(sit.AtMost)
+		s.clearRecord(sit.AtMost)
 		if refusal != nil {
 			s.foundAbsentAt = longAgoNs
 			s.Refuse(refusal, sit.AtMost)
@@ -196,7 +196,7 @@ func (s *series) takeOver(v view, sit mode.Situation, refusal *record.Refusal) {
 	}
 	s.foundAbsentAt = longAgoNs
 	before := s.known
-	s.know(*v.Record)
+	s.setRecord(*v.Record)
 	s.mode.Saw(v.View, before, sit)
 	s.learnMapKey(v, sit.AtMost)
 	if s.known.Kind() == record.Tombstone {

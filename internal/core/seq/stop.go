@@ -33,7 +33,7 @@ const returnsInOne, returnsAtOnce = 100, 1000
 
 func (rs *Rounds) giveBackRests(ctx context.Context) (err error) {
 	all := rs.collectRests()
-	giving := slices.DeleteFunc(slices.Clone(all.rests), func(r *rest) bool { return r.give.Block.Len() <= 0 })
+	giving := slices.DeleteFunc(slices.Clone(all.rests), func(r *leftover) bool { return r.give.Block.Len() <= 0 })
 	if len(giving) > 0 {
 		err = rs.mayGiveBack()
 	}
@@ -52,11 +52,11 @@ func (rs *Rounds) giveBackRests(ctx context.Context) (err error) {
 // mayGiveBack returns an error if nothing may go back.
 func (rs *Rounds) mayGiveBack() error {
 	rs.follower.noteConnection()
-	sn := rs.follower.snapshot()
-	if sn.session == 0 {
+	rw := rs.follower.roundWorker()
+	if rw.session == 0 {
 		return errors.New("ZooKeeper is not connected")
 	}
-	if !rs.follower.joined || sn.losses.seq() == nil || sn.losses.owes() || sn.unconfirmed() > 0 {
+	if !rs.follower.joined || rw.losses.seq() == nil || rw.losses.owes() || rw.unconfirmed() > 0 {
 		return errors.New("this node may not write now")
 	}
 	return nil
@@ -64,17 +64,17 @@ func (rs *Rounds) mayGiveBack() error {
 
 // giveSomeBack gives some rests back. An error means that no others can be given back. saved is false if the journal
 // could not be written. Then nothing goes back.
-func (rs *Rounds) giveSomeBack(ctx context.Context, all *remains, some []*rest) (saved bool, err error) {
-	sn := rs.follower.snapshot()
-	err = sn.each(some, func(some []*rest) error { return sn.planReturns(ctx, some) })
+func (rs *Rounds) giveSomeBack(ctx context.Context, all *leftovers, some []*leftover) (saved bool, err error) {
+	rw := rs.follower.roundWorker()
+	err = rw.each(some, func(some []*leftover) error { return rw.planReturns(ctx, some) })
 	if err != nil && rs.issuer.outlasts() { // nothing goes back: it stays in the journal
-		dropReturns(some)
+		keepInJournal(some)
 		return true, err
 	}
 	if unsaved := rs.saveRests(all, some); unsaved != nil {
 		return false, errors.Join(unsaved, err)
 	}
-	err = errors.Join(err, sn.each(some, func(some []*rest) error { return sn.makeReturns(ctx, some) }))
+	err = errors.Join(err, rw.each(some, func(some []*leftover) error { return rw.makeReturns(ctx, some) }))
 	for _, r := range some {
 		r.write = nil
 	}
@@ -82,29 +82,29 @@ func (rs *Rounds) giveSomeBack(ctx context.Context, all *remains, some []*rest) 
 }
 
 // each calls f for some rests, several times at once.
-func (sn snapshot) each(some []*rest, f func([]*rest) error) error {
+func (rw roundWorker) each(some []*leftover, f func([]*leftover) error) error {
 	var group errgroup.Group
-	group.SetLimit(sn.issuer.cfg.Parallel)
+	group.SetLimit(rw.issuer.cfg.Parallel)
 	for some := range slices.Chunk(some, returnsInOne) {
 		group.Go(func() error { return f(some) })
 	}
 	return group.Wait()
 }
 
-// remains is what a node that stops holds of all sequences.
-type remains struct {
-	rests []*rest
+// leftovers is what a node that stops holds of all sequences.
+type leftovers struct {
+	rests []*leftover
 	// node is the identity of the node in the journal, "" if nothing must be written there.
 	node string
 	// The first write also says that all entries of the journal are up to date, so it has these: dropped are the
 	// sequences of which the journal may have an entry, although the node holds nothing of them, and due the rests of
 	// which it may have another one.
 	dropped []*series
-	due     []*rest
+	due     []*leftover
 }
 
 // rest has the positions of a sequence that a node holds when it stops.
-type rest struct {
+type leftover struct {
 	s    *series
 	keep held
 	give record.Remainder // empty: nothing can be given back
@@ -113,18 +113,18 @@ type rest struct {
 	write   *part
 }
 
-// dropReturns makes the journal keep some rests.
-func dropReturns(some []*rest) {
+// keepInJournal makes the journal keep some leftovers.
+func keepInJournal(some []*leftover) {
 	for _, r := range some {
 		r.returns = false
 	}
 }
 
 // outlasts reports whether what the node holds outlasts the process.
-func (i *Issuer) outlasts() bool { return i.journal != nil && !i.cfg.Tenure.Leaves() }
+func (i *Issuer) outlasts() bool { return i.journal != nil && !i.cfg.Tenure.ReleasesAtStop() }
 
 // collectRests takes what the node holds out of all sequences.
-func (rs *Rounds) collectRests() (all remains) {
+func (rs *Rounds) collectRests() (all leftovers) {
 	seconds, values := int64(0), int64(0)
 	if rs.issuer.outlasts() {
 		seconds, values = keepSeconds, keepValues
@@ -137,7 +137,7 @@ func (rs *Rounds) collectRests() (all remains) {
 	for _, s := range rs.issuer.series.list() {
 		s.Mu.Lock()
 		if s.kept != nil {
-			all.rests = append(all.rests, &rest{s: s, keep: *s.kept})
+			all.rests = append(all.rests, &leftover{s: s, keep: *s.kept})
 		} else if m := s.stocked(); m != nil {
 			keep := *m.held(m.stock.After(0))
 			any := len(keep.Blocks) > 0
@@ -153,17 +153,17 @@ func (rs *Rounds) collectRests() (all remains) {
 				give = record.Remainder{}
 			}
 			if any {
-				all.rests = append(all.rests, &rest{s: s, keep: keep, give: give})
+				all.rests = append(all.rests, &leftover{s: s, keep: keep, give: give})
 			}
 		}
 		s.Mu.Unlock()
 	}
-	all.sort(due, rs.issuer.series.list())
+	all.splitForFirstWrite(due, rs.issuer.series.list())
 	return all
 }
 
 // sort finds what the first write must have, by the sequences that are due in the journal and all others.
-func (all *remains) sort(due, others []*series) {
+func (all *leftovers) splitForFirstWrite(due, others []*series) {
 	isDue, rests := make(map[string]bool, len(due)), make(map[string]bool, len(all.rests))
 	for _, s := range due {
 		isDue[s.Name] = true
@@ -177,39 +177,39 @@ func (all *remains) sort(due, others []*series) {
 }
 
 // planReturns reads the records of some rests, and decides which go back.
-func (sn snapshot) planReturns(ctx context.Context, some []*rest) error {
-	dropReturns(some)
+func (rw roundWorker) planReturns(ctx context.Context, some []*leftover) error {
+	keepInJournal(some)
 	paths := []string{record.ClusterPath, record.StatePath}
 	for _, r := range some {
 		paths = append(paths, record.Path(r.s.Name))
 	}
-	if err := sn.issuer.cfg.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
+	if err := rw.issuer.cfg.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
-	sent := sn.issuer.now()
-	found, err := sn.issuer.cfg.Store.GetAll(ctx, paths...)
+	sent := rw.issuer.now()
+	found, err := rw.issuer.cfg.Store.GetAll(ctx, paths...)
 	if err != nil {
 		return err
 	}
-	v := view{View: mode.View{SentAt: sent, AnsweredAt: sn.issuer.cfg.Elapsed.Now()}}
-	if v.Found, err = record.ParseFound(found[:2]); err != nil {
+	v := view{View: mode.View{SentAt: sent, AnsweredAt: rw.issuer.cfg.Elapsed.Now()}}
+	if v.Snapshot, err = record.ParseSnapshot(found[:2]); err != nil {
 		return err
 	}
-	if sn.losses.finding(v) != record.Good {
+	if rw.losses.finding(v) != record.Good {
 		return nil
 	}
 	for k, r := range some {
 		found := found[2+k]
 		if was, err := record.Parse(found.Data); found.Found && err == nil {
 			v.Record, v.Stat = &was, found.Stat
-			r.plan(v.View, sn.issuer.cfg.Nonce(), sn.issuer.cfg.By)
+			r.plan(v.View, rw.issuer.cfg.Nonce(), rw.issuer.cfg.By)
 		}
 	}
 	return nil
 }
 
 // plan decides whether the rest goes back, by what was read.
-func (r *rest) plan(v mode.View, nonce, by string) {
+func (r *leftover) plan(v mode.View, nonce, by string) {
 	after, possible := v.Record.ReturnOf(r.give, v.Incarnation())
 	if r.returns = possible; possible {
 		r.write = &part{r.s, v, stepOf(mode.Write{Write: record.Write{Record: after}}, r.s.Name, v, nonce, by)}
@@ -217,43 +217,43 @@ func (r *rest) plan(v mode.View, nonce, by string) {
 }
 
 // makeReturns gives some rests back in one transaction, as planned. If something has changed since, it reads again.
-func (sn snapshot) makeReturns(ctx context.Context, some []*rest) error {
-	for range maxConflicts {
-		some = slices.DeleteFunc(slices.Clone(some), func(r *rest) bool { return !r.returns })
+func (rw roundWorker) makeReturns(ctx context.Context, some []*leftover) error {
+	for range maxTries {
+		some = slices.DeleteFunc(slices.Clone(some), func(r *leftover) bool { return !r.returns })
 		if len(some) == 0 {
 			return nil
 		}
 		if ctx.Err() != nil {
-			dropReturns(some)
+			keepInJournal(some)
 			return errors.New("the time is over")
 		}
 		var parts []part
 		for _, r := range some {
 			parts = append(parts, *r.write)
 		}
-		err := sn.commitTogether(ctx, parts[0].v.CheckOps(), parts)
+		err := rw.commitTogether(ctx, parts[0].v.CheckOps(), parts)
 		switch {
 		case mode.NotMade(err):
-			err = sn.planReturns(ctx, some)
+			err = rw.planReturns(ctx, some)
 		case err == nil, errors.Is(err, store.ErrUnreachable): // it may have been made
 			return err
 		}
 		if err != nil {
-			dropReturns(some)
+			keepInJournal(some)
 			return err
 		}
 	}
-	dropReturns(some)
+	keepInJournal(some)
 	return nil
 }
 
 // saveRests writes into the journal what the node keeps of some rests: what is not given back.
-func (rs *Rounds) saveRests(all *remains, some []*rest) error {
+func (rs *Rounds) saveRests(all *leftovers, some []*leftover) error {
 	j := rs.issuer.journal
 	if j == nil {
 		return nil
 	}
-	if rs.issuer.cfg.Tenure.Leaves() {
+	if rs.issuer.cfg.Tenure.ReleasesAtStop() {
 		return rs.inTime(j.remove)
 	}
 	return rs.inTime(func() error {

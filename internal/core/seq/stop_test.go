@@ -66,8 +66,8 @@ func TestStopGivesRestsBackTogether(t *testing.T) {
 	}
 }
 
-// What a node has dropped, after a rival say, is not in its journal any more when the first rests go back (S12): neither
-// if it holds nothing of that sequence now, nor if it has taken a block that is too small to go back.
+// What a node has dropped, after a rival say, is not in its journal any more when the first rests go back (S12):
+// neither if it holds nothing of that sequence now, nor if it has taken a block that is too small to go back.
 func TestFirstWriteOfAStopRemovesWhatWasDropped(t *testing.T) {
 	s, a, names := newMany(t, 3)
 	s.create("little", plain(), settings(4))

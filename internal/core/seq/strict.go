@@ -35,7 +35,7 @@ const AnswerFor = 2 * mode.Patience
 
 // Serve returns the values that were written for a request, or makes it wait for a write.
 func (s *strict) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
-	now := s.owners.Now() // a clock that is late would let a node that stood still answer
+	now := s.ordered.Now() // a clock that is late would let a node that stood still answer
 	got, _ := r.Wait.Result.(*mode.Result)
 	r.Wait.Result = nil
 	switch {
@@ -63,7 +63,7 @@ func (s *strict) Oversized(n int64) *record.Refusal {
 func (s *strict) Lacks() bool { return len(s.Waiting) > 0 }
 
 // A strict sequence has nothing to do unless requests wait, and no node holds any of it.
-func (*strict) Used() bool { return false }
+func (*strict) TakesAhead() bool { return false }
 
 func (*strict) Urgency(mode.Situation) mode.Urgency { return mode.Idle }
 

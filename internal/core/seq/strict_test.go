@@ -19,7 +19,7 @@ func strictly(left int64, waiting ...int64) (*strict, mode.View, mode.Situation)
 	for _, n := range waiting {
 		wait(n, false)(s)
 	}
-	v := mode.View{Found: record.Found{Cluster: &record.Cluster{Incarnation: 1}}}
+	v := mode.View{Snapshot: record.Snapshot{Cluster: &record.Cluster{Incarnation: 1}}}
 	return s.mode.(*strict), v, mode.Situation{AtMost: 1000, SeqTime: 1000, Nonce: "mine"}
 }
 
@@ -76,7 +76,7 @@ func TestStrictAnswerIsGivenOnceAndInTime(t *testing.T) {
 		if tooLate {
 			now += int64(AnswerFor)
 		}
-		s.owners = &ordered.Node{Now: func() int64 { return now }}
+		s.ordered = &ordered.Shared{Now: func() int64 { return now }}
 		const late = 0 // the clock of a node that stood still, for a moment
 		runs, _, err := s.Serve(r, late, 0, nil)
 		var refused *record.Refusal

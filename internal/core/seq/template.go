@@ -36,13 +36,13 @@ func (t *template) create(name string, v view, sit mode.Situation) (step, *recor
 	if refusal != nil {
 		return step{}, refusal, nil
 	}
-	after = after.Written(sit.Nonce, sit.By)
-	created, ops := created.Written(sit.Nonce, sit.By).WithMapKey()
+	after = after.Stamped(sit.Nonce, sit.By)
+	created, ops := created.Stamped(sit.Nonce, sit.By).WithMapKey()
 	ops = append(ops, record.CreateOp(name, created))
 	ops = append(ops, record.SetOps(t.series.Name, after, t.version)...)
 	return step{kind: createStep, dirs: created.Dirs(name), ops: ops, done: func(log hclog.Logger) {
 		t.series.change(func() {
-			t.series.know(after)
+			t.series.setRecord(after)
 			t.series.incarnation = v.Incarnation()
 		})
 		log.Info("a template has created a sequence", "sequence", name, "template", t.series.Name,
@@ -52,17 +52,17 @@ func (t *template) create(name string, v view, sit mode.Situation) (step, *recor
 
 // readTemplates reads the records of these names, the longest first, and notes in v the template that may create the
 // sequence. The first name counts that is a template or a family, or was a family.
-func (sn snapshot) readTemplates(ctx context.Context, v *view, names []string) error {
+func (rw roundWorker) readTemplates(ctx context.Context, v *view, names []string) error {
 	paths, before := make([]string, len(names)), make([]*record.Record, len(names))
 	for k, name := range names {
 		paths[k] = record.Path(name)
-		if t := sn.issuer.series.find(name); t != nil {
+		if t := rw.issuer.series.find(name); t != nil {
 			t.Mu.Lock()
 			before[k] = t.known
 			t.Mu.Unlock()
 		}
 	}
-	found, err := sn.issuer.cfg.Store.GetAll(ctx, paths...)
+	found, err := rw.issuer.cfg.Store.GetAll(ctx, paths...)
 	if err != nil {
 		return err
 	}
@@ -73,14 +73,14 @@ func (sn snapshot) readTemplates(ctx context.Context, v *view, names []string) e
 		if r, err := record.Parse(found[k].Data); err != nil {
 			return record.DamagedAt(record.Path(name), err)
 		} else if r.Kind() == record.Family { // the requests that wait find it when they look again
-			sn.issuer.families.know(name, &r)
-			sn.issuer.series.named(name).mark(true)
+			rw.issuer.families.update(name, &r)
+			rw.issuer.series.named(name).mark(true)
 			return nil
 			//mutant:s22-name-of-a-deleted-family by TestTemplateCreatesNoNameOfADeletedFamily -> } else if false {
-		} else if r.Sections > 0 { // a family that was deleted has issued values of this name
+		} else if r.SectionCount > 0 { // a family that was deleted has issued values of this name
 			return nil
 		} else if r.Kind() == record.Template {
-			v.template = &template{sn.issuer.series.named(name), r, found[k].Stat.Version, before[k]}
+			v.template = &template{rw.issuer.series.named(name), r, found[k].Stat.Version, before[k]}
 			return nil
 		}
 	}

@@ -162,18 +162,18 @@ func TestTwoNamesOfATemplateAtOnce(t *testing.T) {
 	ctx := context.Background()
 	s2 := a.is.issuer.series.named("t:2")
 	sit := mode.Situation{AtMost: a.is.issuer.now(), SeqTime: a.is.follower.losses.seqTime(a.is.issuer.cfg.Elapsed.AtLeast()), Nonce: a.is.issuer.cfg.Nonce()}
-	v2, err := a.is.follower.snapshot().gather(ctx, s2, true) // the second worker has read the template
+	v2, err := a.is.follower.roundWorker().gather(ctx, s2, true) // the second worker has read the template
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.is.follower.snapshot().work(ctx, a.is.issuer.series.named("t:1")); err != nil { // the first one creates its sequence
+	if err := a.is.follower.roundWorker().work(ctx, a.is.issuer.series.named("t:1")); err != nil { // the first one creates its sequence
 		t.Fatal(err)
 	}
 	_, err = s2.decide(v2, sit)
 	if !errors.Is(err, errReadBefore) {
 		t.Errorf("a loss is reported: %v", err)
 	}
-	if err := a.is.follower.snapshot().work(ctx, s2); err != nil || c1.first() != 1 || c2.first() != 1 {
+	if err := a.is.follower.roundWorker().work(ctx, s2); err != nil || c1.first() != 1 || c2.first() != 1 {
 		t.Error(err)
 	}
 }

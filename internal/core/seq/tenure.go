@@ -14,8 +14,9 @@ type Tenure interface {
 	Slot(session int64) Slot
 	// Cluster returns the cluster that the node has joined, and false while the node holds no worker.
 	Cluster() (ClusterInfo, bool)
-	// Leaves reports whether the node gives its worker up when it stops, so that no later process goes on with it.
-	Leaves() bool
+	// ReleasesAtStop reports whether the node gives its worker up when it stops, so that no later process goes on with
+	// it.
+	ReleasesAtStop() bool
 	// ReportLoss says that ZooKeeper has lost data: found says what shows it. Unless the incarnation of the cluster
 	// is above known already, the node raises it. Then it wakes the Issuer. ReportLoss must not block.
 	ReportLoss(known int64, found string)
@@ -55,8 +56,8 @@ type ClusterInfo struct {
 	ConfirmTime time.Duration
 	// Nodes is the number of nodes of the cluster that are connected, as far as the node knows.
 	Nodes int
-	// Self is the identity of the node. Resumed: this process goes on with the identity of its state directory, where it
-	// found Journal as the last count of the journal.
+	// Self is the identity of the node. Resumed: this process goes on with the identity of its state directory, where
+	// it found Journal as the last count of the journal.
 	Self    string
 	Resumed bool
 	Journal uint64

@@ -135,8 +135,8 @@ func (rs *Rounds) saveLast() {
 	}
 }
 
-// remember takes over what an earlier process of this node has saved. It must be called before Round.
-func (rs *Rounds) remember(w Witness) {
+// restoreWitness takes over what an earlier process of this node has saved. It must be called before Round.
+func (rs *Rounds) restoreWitness(w Witness) {
 	sameBoot := w.Boot != "" && w.Boot == rs.issuer.cfg.Boot
 	since := func(m timeguard.Moment) timeguard.Moment { return rs.issuer.cfg.Elapsed.From(m, sameBoot) }
 	w.State.Incarnation, w.Sure.Sent, w.Last.Sent = w.Incarnation, since(w.Sure.Sent), since(w.Last.Sent)
@@ -149,7 +149,7 @@ func (rs *Rounds) remember(w Witness) {
 		s := rs.issuer.series.named(name) // a request may have asked for it already
 		s.Mu.Lock()
 		s.Stale, s.incarnation = true, w.Incarnation
-		s.know(*w.Records[name])
+		s.setRecord(*w.Records[name])
 		s.requestKeys, _ = record.ParseRequestKeys(w.RequestKeys[name]) // witnessFile.load has checked them
 		s.Mu.Unlock()
 	}
@@ -188,7 +188,7 @@ func parseWitness(all entrylog.Content) (w Witness, err error) {
 			if err = json.Unmarshal(value, r); err == nil {
 				err = errors.Join(r.Mode.Check(), r.Map.Check(), r.Settings.Check())
 			}
-			if err == nil && (r.Gen < 1 || r.Next < 0) {
+			if err == nil && (r.WriteCount < 1 || r.Next < 0) {
 				err = entrylog.ErrDamaged
 			}
 			w.Records[name] = r

@@ -14,63 +14,63 @@ import (
 
 // The I/O of a round for one series.
 
-// snapshot has the facts that the goroutines of a round go by. It is a copy, so it does not change while they run. Of
-// Rounds they reach only restored.
-type snapshot struct {
+// roundWorker has the facts that the goroutines of a round go by. It is a copy, so it does not change while they run.
+// Of Rounds they reach only restored.
+type roundWorker struct {
 	issuer   *Issuer
 	cluster  ClusterInfo
-	losses   knowledge
+	losses   lossState
 	session  int64
 	spread   time.Duration // see the function spread
 	restored *restored     // to which the goroutines add
 }
 
-// snapshot returns what the goroutine of Rounds knows now.
-func (fo *follower) snapshot() snapshot {
-	return snapshot{fo.issuer, fo.cluster, fo.losses, fo.session, fo.spread, &fo.restored}
+// roundWorker returns what the goroutine of Rounds knows now.
+func (fo *follower) roundWorker() roundWorker {
+	return roundWorker{fo.issuer, fo.cluster, fo.losses, fo.session, fo.spread, &fo.restored}
 }
 
-// maxConflicts is the number of tries in one round. Usually a try fails because another node is faster. One that ends
+// maxTries is the number of tries in one round. Usually a try fails because another node is faster. One that ends
 // with errReadBefore or mode.ErrNotSent, or with a step after which another one is due, counts as well.
-const maxConflicts = 3
+const maxTries = 3
 
 // work does what is due for a series: it reads all that the decision needs, decides, and makes one write. It does so
 // again if another write was faster, or if that one put back or created what the next one needs.
-func (sn snapshot) work(ctx context.Context, s *series) error {
-	for tries := range maxConflicts {
-		sent := sn.issuer.cfg.Elapsed.Now()
-		v, err := sn.gather(ctx, s, tries == 0) // a write that failed leaves nothing to reuse
+func (rw roundWorker) work(ctx context.Context, s *series) error {
+	for tries := range maxTries {
+		sent := rw.issuer.cfg.Elapsed.Now()
+		v, err := rw.gather(ctx, s, tries == 0) // a write that failed leaves nothing to reuse
 		if err != nil {
 			return err
 		}
-		st, err := s.decide(v, sn.situation(sent))
+		st, err := s.decide(v, rw.situation(sent))
 		if errors.Is(err, errReadBefore) {
 			continue
 		}
 		if err != nil || st.kind == noStep {
-			sn.nextAlarm(s, sn.issuer.now())
+			rw.nextAlarm(s, rw.issuer.now())
 			return err
 		}
-		if again, err := sn.commit(ctx, s, v, st); err != nil || !again {
+		if again, err := rw.commit(ctx, s, v, st); err != nil || !again {
 			return err
 		}
 	}
-	sn.pauseSeries(s)
+	rw.pauseSeries(s)
 	return nil
 }
 
 // situation returns what a decision goes by besides the records. The records were read at sent, which is the present
 // time if none were.
-func (sn snapshot) situation(sent timeguard.Moment) mode.Situation {
-	unconfirmed := sn.unconfirmed()
+func (rw roundWorker) situation(sent timeguard.Moment) mode.Situation {
+	unconfirmed := rw.unconfirmed()
 	//mutant:s36-takes-before by TestFamilyIsReadBeforeItsSections -> if false {
-	if !sn.losses.hasSettled() { // the confirming time has ended in the middle of this round
+	if !rw.losses.hasSettled() { // the confirming time has ended in the middle of this round
 		unconfirmed = max(unconfirmed, time.Millisecond)
 	}
 	return mode.Situation{
-		AtMost: sent.Most, AtLeast: sent.Least, SeqTime: sn.losses.seqTime(sent.Least),
-		Unconfirmed: unconfirmed, Spread: sn.spread,
-		Volatile: !sn.issuer.outlasts(), Nonce: sn.issuer.cfg.Nonce(), By: sn.issuer.cfg.By, Session: sn.session,
+		AtMost: sent.Most, AtLeast: sent.Least, SeqTime: rw.losses.seqTime(sent.Least),
+		Unconfirmed: unconfirmed, Spread: rw.spread,
+		Volatile: !rw.issuer.outlasts(), Nonce: rw.issuer.cfg.Nonce(), By: rw.issuer.cfg.By, Session: rw.session,
 	}
 }
 
@@ -80,18 +80,18 @@ func (sn snapshot) situation(sent timeguard.Moment) mode.Situation {
 // With reuse, gather reads no record if the last write of the series has left one in this session, and /seq was not
 // read in a later state since. If ZooKeeper has changed all the same, the next write fails, because versions only grow
 // within a session.
-func (sn snapshot) gather(ctx context.Context, s *series, reuse bool) (v view, err error) {
+func (rw roundWorker) gather(ctx context.Context, s *series, reuse bool) (v view, err error) {
 	s.Mu.Lock()
 	if reuse && !s.Stale && s.Last != nil { // a new session makes all records stale
 		v.View = *s.Last
 	}
 	s.Mu.Unlock()
-	if v.State == nil || sn.losses.finding(v) != record.Good { // not record.Lost: a view from before shows no loss
-		if v, err = sn.look(ctx, s, false); err != nil {
+	if v.State == nil || rw.losses.finding(v) != record.Good { // not record.Lost: a view from before shows no loss
+		if v, err = rw.look(ctx, s, false); err != nil {
 			return view{}, err
 		}
 	}
-	switch sn.losses.finding(v) {
+	switch rw.losses.finding(v) {
 	case record.Lost:
 		return view{}, &lostError{reason: record.ClusterPath + " or " + record.StatePath + " is missing, or older than before"}
 	case record.Later:
@@ -100,15 +100,15 @@ func (sn snapshot) gather(ctx context.Context, s *series, reuse bool) (v view, e
 	if v.State == nil { // nobody has put it back in this incarnation yet: a node that stops may ask so early
 		return view{}, &lostError{later: true}
 	}
-	err = sn.readMore(ctx, &v, s.wants(v, sn.issuer.now())) // fills in v, so it is no part of the return statement
+	err = rw.readMore(ctx, &v, s.wants(v, rw.issuer.now())) // fills in v, so it is no part of the return statement
 	return v, err
 }
 
 // readMore reads what a decision needs besides the record into v: the records of templates if there is no record, else
 // its request keys, its map key, or both.
-func (sn snapshot) readMore(ctx context.Context, v *view, w wants) error {
+func (rw roundWorker) readMore(ctx context.Context, v *view, w extraReads) error {
 	if len(w.templates) > 0 {
-		return sn.readTemplates(ctx, v, w.templates)
+		return rw.readTemplates(ctx, v, w.templates)
 	}
 	var paths []string
 	if w.requestKeys != "" {
@@ -120,7 +120,7 @@ func (sn snapshot) readMore(ctx context.Context, v *view, w wants) error {
 	if len(paths) == 0 {
 		return nil
 	}
-	found, err := sn.issuer.cfg.Store.GetAll(ctx, paths...)
+	found, err := rw.issuer.cfg.Store.GetAll(ctx, paths...)
 	if err != nil {
 		return err
 	}
@@ -136,80 +136,80 @@ func (sn snapshot) readMore(ctx context.Context, v *view, w wants) error {
 }
 
 // pauseSeries lets a round that comes a little later try again.
-func (sn snapshot) pauseSeries(s *series) {
+func (rw roundWorker) pauseSeries(s *series) {
 	s.Mu.Lock()
-	most := mode.Backoff(s.Conflicts)
+	most := mode.Backoff(s.FailedRounds)
 	if s.mode != nil {
-		most = s.mode.Pause(sn.issuer.now())
+		most = s.mode.Pause(rw.issuer.now())
 	}
-	s.Conflicts++
+	s.FailedRounds++
 	s.Mu.Unlock()
-	sn.pauseUpTo(s, most)
+	rw.pauseUpTo(s, most)
 }
 
 // pauseUpTo makes the rounds leave a series alone for a random time.
-func (sn snapshot) pauseUpTo(s *series, most time.Duration) {
-	until := sn.issuer.now() + int64(sn.issuer.cfg.Retry(most))
+func (rw roundWorker) pauseUpTo(s *series, most time.Duration) {
+	until := rw.issuer.now() + int64(rw.issuer.cfg.Retry(most))
 	s.Mu.Lock()
 	s.PausedUntil = until
 	s.Mu.Unlock()
-	sn.issuer.alarms.set(s, alarm{until, until})
+	rw.issuer.alarms.set(s, alarm{until, until})
 }
 
 // unconfirmed returns the time left until this node may take positions, 0 if it may (S9, S11, S12). In a new
 // incarnation it waits for the confirming time: in that time, nodes put back what they know better, or tell that they
 // need longer. A next value that was raised and a sequence that was created again are not covered by the skip after a
 // loss.
-func (sn snapshot) unconfirmed() time.Duration {
-	left := sn.putBackLeft()
-	slot := sn.issuer.cfg.Tenure.Slot(sn.session)
+func (rw roundWorker) unconfirmed() time.Duration {
+	left := rw.putBackLeft()
+	slot := rw.issuer.cfg.Tenure.Slot(rw.session)
 	if slot.Path == "" {
-		return max(left, sn.issuer.cfg.Follow)
+		return max(left, rw.issuer.cfg.Follow)
 	}
 	//mutant:s11-no-wait-after-a-gap by seqsim -> return left
 	return max(left, slot.Wait)
 }
 
 // putBackLeft returns the time for which other nodes may still put back what they know better (S9).
-func (sn snapshot) putBackLeft() time.Duration {
-	return sn.losses.putBackLeft(sn.issuer.cfg.Elapsed.Now(), sn.cluster.ConfirmTime)
+func (rw roundWorker) putBackLeft() time.Duration {
+	return rw.losses.putBackLeft(rw.issuer.cfg.Elapsed.Now(), rw.cluster.ConfirmTime)
 }
 
 // look reads /cluster, /seq and the record of a series. If s is nil it reads the node's slot instead, which shows when
 // ZooKeeper's leader has stamped the last heartbeat. look reads again after a sync if the first look seems to show a
 // loss of data, or if an outcome must be known: a server may lag behind.
-func (sn snapshot) look(ctx context.Context, s *series, synced bool) (view, error) {
+func (rw roundWorker) look(ctx context.Context, s *series, synced bool) (view, error) {
 	var known *record.Record
 	paths, slots := []string{record.ClusterPath, record.StatePath}, 0
-	if slot := sn.issuer.cfg.Tenure.Slot(sn.session); s == nil && slot.Path != "" {
+	if slot := rw.issuer.cfg.Tenure.Slot(rw.session); s == nil && slot.Path != "" {
 		paths, slots = append(paths, slot.Path), 1
 	}
 	if s != nil {
 		s.Mu.Lock()
 		known, paths = s.known, append(paths, record.Path(s.Name))
-		synced = synced || s.unsure() || s.journaled != nil || sn.losses.incarnation > s.incarnation
+		synced = synced || s.unsure() || s.journaled != nil || rw.losses.incarnation > s.incarnation
 		s.Mu.Unlock()
 	}
 	for reads := 1; ; reads++ {
 		if synced {
-			if err := sn.issuer.cfg.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
+			if err := rw.issuer.cfg.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 				return view{}, err
 			}
 		}
-		sent := sn.issuer.now()
-		found, err := sn.issuer.cfg.Store.GetAll(ctx, paths...)
+		sent := rw.issuer.now()
+		found, err := rw.issuer.cfg.Store.GetAll(ctx, paths...)
 		if err != nil {
 			return view{}, err
 		}
-		v := view{before: known, View: mode.View{SentAt: sent, AnsweredAt: sn.issuer.cfg.Elapsed.Now()}}
-		if v.Found, err = record.ParseFound(found[:len(paths)-slots]); err != nil {
+		v := view{before: known, View: mode.View{SentAt: sent, AnsweredAt: rw.issuer.cfg.Elapsed.Now()}}
+		if v.Snapshot, err = record.ParseSnapshot(found[:len(paths)-slots]); err != nil {
 			return view{}, err
 		}
 		v.leader = v.StateWritten
 		for _, slot := range found[len(paths)-slots:] {
 			v.leader = max(v.leader, slot.Stat.Mtime)
 		}
-		if sn.losses.finding(v) == record.Good && v.State != nil &&
+		if rw.losses.finding(v) == record.Good && v.State != nil &&
 			record.Compare(v.Record, known, v.State.Purged) != record.Lost {
 			return v, nil
 		}
@@ -223,8 +223,8 @@ func (sn snapshot) look(ctx context.Context, s *series, synced bool) (view, erro
 
 // commit makes the write of a step, in the session in which v was read. again means that it was not made, because
 // another one was faster or the node may not take positions now, or that the series needs another step.
-func (sn snapshot) commit(ctx context.Context, s *series, v view, st step) (again bool, err error) {
-	begun, ops, slot := sn.issuer.now(), v.CheckOps(), sn.issuer.cfg.Tenure.Slot(sn.session)
+func (rw roundWorker) commit(ctx context.Context, s *series, v view, st step) (again bool, err error) {
+	begun, ops, slot := rw.issuer.now(), v.CheckOps(), rw.issuer.cfg.Tenure.Slot(rw.session)
 	// A transaction that takes positions needs four records unchanged (S10): two that v.CheckOps names, the
 	// node's slot, and the sequence's own record, which st.ops write at the version that was read.
 	if st.kind != putBackStep {
@@ -235,25 +235,25 @@ func (sn snapshot) commit(ctx context.Context, s *series, v view, st step) (agai
 		}
 	}
 	if err == nil && len(st.dirs) > 0 {
-		err = sn.issuer.cfg.Store.EnsureRoot(ctx, st.dirs...)
+		err = rw.issuer.cfg.Store.EnsureRoot(ctx, st.dirs...)
 	}
 	sent := err == nil
 	if sent {
 		if st.kind == putBackStep { // also if the outcome is not known
-			sn.restored.add(s.Name)
+			rw.restored.add(s.Name)
 		}
 		if st.kind == takeStep {
-			sn.traceWrite(s, v.View, st.Write, slot)
+			rw.traceWrite(s, v.View, st.Write, slot)
 		}
-		err = sn.issuer.cfg.Store.Multi(store.OnSession(ctx, sn.session), append(ops, st.ops...)...)
+		err = rw.issuer.cfg.Store.Multi(store.OnSession(ctx, rw.session), append(ops, st.ops...)...)
 	}
 	switch {
 	case st.kind == takeStep && !sent:
-		sn.wrote(s, v.View, st.Write, begun, mode.ErrNotSent) // its requests go on waiting
+		rw.wrote(s, v.View, st.Write, begun, mode.ErrNotSent) // its requests go on waiting
 	case st.kind == takeStep:
-		sn.wrote(s, v.View, st.Write, begun, err)
+		rw.wrote(s, v.View, st.Write, begun, err)
 	case err == nil && st.done != nil:
-		st.done(sn.issuer.cfg.Log)
+		st.done(rw.issuer.cfg.Log)
 	}
 	if mode.NotMade(err) {
 		return true, nil
@@ -271,17 +271,17 @@ type noRoomError struct{ error }
 func (e noRoomError) Unwrap() error { return e.error }
 
 // overQuota refuses requests for a series, because ZooKeeper has no room for a record that it needs.
-func (sn snapshot) overQuota(s *series, err error) {
-	now := sn.issuer.now()
+func (rw roundWorker) overQuota(s *series, err error) {
+	now := rw.issuer.now()
 	s.change(func() { s.Refuse(noBlockAfter(err), now) })
-	told := &sn.issuer.quotaToldAt
+	told := &rw.issuer.quotaToldAt
 	if last := told.Load(); now-last > int64(time.Minute) && told.CompareAndSwap(last, now) {
-		sn.issuer.cfg.Log.Error("sequences: no room in ZooKeeper", "sequence", s.Name, "error", err)
+		rw.issuer.cfg.Log.Error("sequences: no room in ZooKeeper", "sequence", s.Name, "error", err)
 	}
 }
 
 // unusable refuses requests for a series whose record cannot be used.
-func (sn snapshot) unusable(s *series, err error) {
+func (rw roundWorker) unusable(s *series, err error) {
 	path, news := record.Path(s.Name), false
 	var other record.DamagedError
 	if errors.As(err, &other) {
@@ -291,14 +291,14 @@ func (sn snapshot) unusable(s *series, err error) {
 	if errors.Is(err, record.ErrUnknownMode) {
 		refusal, text = unknownMode(s.Name, path), "this node does not know the mode of a sequence. Upgrade the node"
 	}
-	if s.change(func() { news = s.freeze(refusal, sn.issuer.now()) }); news {
-		sn.issuer.cfg.Log.Error(text, "sequence", s.Name, "path", path, "error", err)
+	if s.change(func() { news = s.freeze(refusal, rw.issuer.now()) }); news {
+		rw.issuer.cfg.Log.Error(text, "sequence", s.Name, "path", path, "error", err)
 	}
 }
 
 // wrote ends a write of a mode.
-func (sn snapshot) wrote(s *series, v mode.View, w mode.Write, sent int64, err error) {
-	now := sn.issuer.now()
+func (rw roundWorker) wrote(s *series, v mode.View, w mode.Write, sent int64, err error) {
+	now := rw.issuer.now()
 	if errors.Is(err, store.ErrQuota) {
 		err = mode.ErrNotSent // it was not made. overQuota refuses the requests
 	}
@@ -306,19 +306,19 @@ func (sn snapshot) wrote(s *series, v mode.View, w mode.Write, sent int64, err e
 	//mutant:s26-before-zookeeper by seqsim -> woken, leaveUpTo := s.mode.Wrote(w, v, sent, now, nil)
 	woken, leaveUpTo := s.mode.Wrote(w, v, sent, now, err)
 	s.Mu.Unlock()
-	sn.nextAlarm(s, now)
+	rw.nextAlarm(s, now)
 	//mutant:strict-makes-no-pause by TestStrictSequenceIsLeftToOthersAfterAWrite -> if leaveUpTo < 0 {
 	if leaveUpTo > 0 {
-		sn.pauseUpTo(s, leaveUpTo)
+		rw.pauseUpTo(s, leaveUpTo)
 	}
 	mode.WakeAll(woken)
 }
 
 // traceWrite traces a write that is about to be sent over what was read: one that takes a block, gives positions back,
 // or changes the owner. The writes of a strict sequence are no steps, because each is an answer.
-func (sn snapshot) traceWrite(s *series, v mode.View, w mode.Write, slot Slot) {
+func (rw roundWorker) traceWrite(s *series, v mode.View, w mode.Write, slot Slot) {
 	r, was := w.Record, v.Record
-	if sn.issuer.trace == nil || was == nil || r.Mode == record.Strict || r.Next == was.Next && r.Owner == was.Owner {
+	if rw.issuer.trace == nil || was == nil || r.Mode == record.Strict || r.Next == was.Next && r.Owner == was.Owner {
 		return
 	}
 	about := []any{
@@ -334,5 +334,5 @@ func (sn snapshot) traceWrite(s *series, v mode.View, w mode.Write, slot Slot) {
 		about = append(about, m.Traced()...)
 	}
 	s.Mu.Unlock()
-	sn.issuer.trace.Step("writes", about...)
+	rw.issuer.trace.Step("writes", about...)
 }

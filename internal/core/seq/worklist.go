@@ -24,14 +24,14 @@ func (rs *Rounds) workAll(ctx context.Context, due []*series) (complete bool, er
 	var group errgroup.Group
 	var lost atomic.Pointer[lostError]
 	var early atomic.Bool
-	sn, began, most := rs.follower.snapshot(), rs.issuer.now(), int64(rs.agenda.roundTime)
+	rw, began, most := rs.follower.roundWorker(), rs.issuer.now(), int64(rs.agenda.roundTime)
 	work := func(s *series) error {
 		if early.Load() || rs.issuer.now()-began >= most {
 			early.Store(true)
 			s.wakeWaiting() // the requests see whether they have waited too long
 			return nil
 		}
-		err := sn.work(ctx, s)
+		err := rw.work(ctx, s)
 		var sign *lostError
 		switch {
 		case errors.As(err, &sign):
@@ -39,10 +39,10 @@ func (rs *Rounds) workAll(ctx context.Context, due []*series) (complete bool, er
 			s.change(func() { s.Refuse(mode.Confirming(time.Second), rs.issuer.now()) })
 			err = nil
 		case errors.Is(err, record.ErrDamaged), errors.Is(err, record.ErrUnknownMode):
-			sn.unusable(s, err)
+			rw.unusable(s, err)
 			return nil
 		case errors.As(err, new(noRoomError)): // what others need may be allowed
-			sn.overQuota(s, err)
+			rw.overQuota(s, err)
 			return nil
 		case err == nil:
 			return nil
@@ -54,8 +54,8 @@ func (rs *Rounds) workAll(ctx context.Context, due []*series) (complete bool, er
 	for _, first := range []bool{true, false} {
 		l := &worklist{rs: rs, sections: !first}
 		for _, s := range due {
-			//mutant:s36-sections-first by TestFamilyIsReadBeforeItsSections -> if first != positions.IsTemplate("") {
-			if positions.IsTemplate(s.Name) == first {
+			//mutant:s36-sections-first by TestFamilyIsReadBeforeItsSections -> if first != positions.IsPattern("") {
+			if positions.IsPattern(s.Name) == first {
 				l.left = append(l.left, s)
 			}
 		}
@@ -128,7 +128,7 @@ func (rs *Rounds) popAwaited() (awaited []*series) {
 	default:
 		return nil
 	}
-	sit := rs.follower.snapshot().situation(rs.issuer.cfg.Elapsed.Now())
+	sit := rs.follower.roundWorker().situation(rs.issuer.cfg.Elapsed.Now())
 	for _, s := range rs.issuer.alarms.rings(rs.issuer.now()) {
 		if s.workedIn != rs.agenda.round && s.urgency(sit) == mode.Awaited {
 			awaited = append(awaited, s)

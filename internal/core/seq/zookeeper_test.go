@@ -41,8 +41,8 @@ func newHouse(t *testing.T, open func() store.Store) *house {
 	return h
 }
 
-func (h *house) operator() operator.Sequences {
-	return operator.Sequences{Store: h.admin, Clock: simClock{&h.now, func() {}}}
+func (h *house) operator() operator.Commands {
+	return operator.Commands{Store: h.admin, Clock: simClock{&h.now, func() {}}}
 }
 
 // door is a node's store. The test ends its session by putting another client in.
@@ -71,7 +71,7 @@ func (*guest) Slot(int64) Slot {
 	return Slot{Path: record.ClusterPath, Version: store.AnyVersion, Incarnation: anyIncarnation}
 }
 
-func (*guest) Leaves() bool { return false }
+func (*guest) ReleasesAtStop() bool { return false }
 
 func (g *guest) ReportLoss(known int64, _ string) {
 	if err := raiseIncarnation(g.h.admin, known, 0); err != nil {

@@ -30,7 +30,7 @@ const (
 func checkPeers(ctx context.Context, cfg Config, zk store.Store) (found []Finding) {
 	ctx, cancel := context.WithTimeout(ctx, peerTime)
 	defer cancel()
-	nodes, err := operator.Sequences{Store: zk}.Nodes(ctx)
+	nodes, err := operator.Commands{Store: zk}.Nodes(ctx)
 	if err != nil {
 		return []Finding{failed("peers", err)}
 	}
@@ -55,7 +55,7 @@ func checkPeers(ctx context.Context, cfg Config, zk store.Store) (found []Findin
 
 // hasOrdered reports whether the cluster has an ordered sequence, as far as that can be read in time.
 func hasOrdered(ctx context.Context, zk store.Store) bool {
-	all, _, _ := operator.Sequences{Store: zk}.List(ctx, "")
+	all, _, _ := operator.Commands{Store: zk}.List(ctx, "")
 	return slices.ContainsFunc(all, func(n record.Named) bool { return n.Mode == record.Ordered && n.DeletedAt == 0 })
 }
 

@@ -15,7 +15,7 @@ import (
 
 // checkFollowers judges which nodes have followed the changes of named sequences.
 func checkFollowers(ctx context.Context, zk store.Store, all coordinator.Roster) []Finding {
-	st, err := operator.Sequences{Store: zk}.State(ctx)
+	st, err := operator.Commands{Store: zk}.State(ctx)
 	switch {
 	case errors.Is(err, operator.ErrNoState):
 		return nil

@@ -35,7 +35,7 @@ func nodeFamily(name string, sections []SequenceReport, st record.State) Sequenc
 		at.Refusal = cmp.Or(at.Refusal, s.Refusal)
 		r.OwnedAt, r.Term, r.Next = max(r.OwnedAt, s.Record.OwnedAt), r.Term+s.Term, max(r.Next, s.Taken)
 	}
-	r.Owner, r.Address, r.Sections = "", "", len(sections) // each section has its own owner
+	r.Owner, r.Address, r.SectionCount = "", "", len(sections) // each section has its own owner
 	d := baseReport(name, r, st)
 	d.State, d.Why = familyState(sections)
 	d.KnownSections, d.Term, d.AtNode = len(sections), r.Term, &at

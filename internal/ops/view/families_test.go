@@ -9,7 +9,7 @@ import (
 )
 
 func section(name string, next, written int64) record.Named {
-	return record.Named{Name: name, Written: written, Record: record.Record{
+	return record.Named{Name: name, WrittenAt: written, Record: record.Record{
 		Map: sequence.Map{Start: 1, Increment: 1, Max: 1000}, Mode: record.Ordered, Next: next, Credit: 100,
 		Settings: record.Settings{Block: 32, SupplyMs: 1, HoldMs: 3000, Ceiling: 10, HardCeiling: 10},
 		Owner:    "n", Address: "10.0.0.1:7609", Term: 1,
@@ -23,7 +23,7 @@ func TestOwnerThatIsGoneIsAProblem(t *testing.T) {
 	free.Owner = ""
 	family := func(name string, written ...int64) record.Named {
 		n := record.Named{Name: name, Record: section("", 7, 0).Record}
-		n.Owner, n.Record.Sections = "", len(written)
+		n.Owner, n.Record.SectionCount = "", len(written)
 		for _, at := range written {
 			n.Sections = append(n.Sections, section(name+"0", 7, at))
 		}
@@ -54,7 +54,7 @@ func TestOwnerThatIsGoneIsAProblem(t *testing.T) {
 // A node says what it knows of all sections of a family as of one sequence.
 func TestSectionsAreOneFamily(t *testing.T) {
 	use := func(name string, next int64, refusal record.Reason) mode.Use {
-		return mode.Use{Name: name, Record: section(name, next, 0).Record, Held: 3, PerSecond: 2, Passed: 5,
+		return mode.Use{Name: name, Record: section(name, next, 0).Record, Held: 3, PerSecond: 2, FromOthers: 5,
 			Lapses: 1, Owns: next == 7, Refusal: refusal}
 	}
 	all := NodeReports([]mode.Use{

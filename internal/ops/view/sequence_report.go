@@ -122,10 +122,10 @@ type AtNode struct {
 // RecordedReport returns the report of a record in ZooKeeper. now is Unix ms.
 func RecordedReport(n record.Named, st record.State, now int64) SequenceReport {
 	if n.Err != nil {
-		return SequenceReport{Name: n.Name, State: SeqDamaged, Why: Clean(n.Err.Error()), WrittenMs: n.Written}
+		return SequenceReport{Name: n.Name, State: SeqDamaged, Why: Clean(n.Err.Error()), WrittenMs: n.WrittenAt}
 	}
 	d := baseReport(n.Name, n.Record, st)
-	d.WrittenMs = n.Written
+	d.WrittenMs = n.WrittenAt
 	if !n.Mode.Owned() {
 		return d
 	}
@@ -143,8 +143,8 @@ func RecordedReport(n record.Named, st record.State, now int64) SequenceReport {
 		d.State, d.Why = familyState(sections)
 		d.KnownSections = len(sections)
 	}
-	if missing := n.Record.Sections - len(n.Sections); missing > 0 && n.Record.Kind() == record.Family {
-		d.State, d.Why = SeqDamaged, OfSections(missing, n.Record.Sections)+" missing in ZooKeeper"
+	if missing := n.Record.SectionCount - len(n.Sections); missing > 0 && n.Record.Kind() == record.Family {
+		d.State, d.Why = SeqDamaged, OfSections(missing, n.Record.SectionCount)+" missing in ZooKeeper"
 	}
 	return d
 }
@@ -153,7 +153,7 @@ func RecordedReport(n record.Named, st record.State, now int64) SequenceReport {
 func NodeReport(u mode.Use, st record.State) SequenceReport {
 	d := baseReport(u.Name, u.Record, st)
 	d.AtNode = &AtNode{Held: u.Held, PerSecond: u.PerSecond, Refusal: u.Refusal, Unanswered: u.Unanswered,
-		OwnedSections: oneIf(u.Owns), Passed: u.Passed, Lapses: u.Lapses, LastBlock: u.Block}
+		OwnedSections: oneIf(u.Owns), Passed: u.FromOthers, Lapses: u.Lapses, LastBlock: u.Block}
 	if u.Record.Mode.Owned() {
 		d.Ownership = ownershipOf(record.Named{Record: u.Record}, 0)
 	}
@@ -169,7 +169,7 @@ func baseReport(name string, r record.Record, st record.State) SequenceReport {
 		Record: r, Name: name, State: SequenceState(r, st), Mode: r.Mode.String(), Skips: r.Standing(st).Skip,
 		Start: r.Start, Increment: r.Increment, Max: r.Max, Salt: r.Salt, Scatter: r.Scatter,
 		Taken: r.Next, Positions: r.Positions(), Settings: r.Settings,
-		By: r.By, MaxNames: r.MaxNames, Names: r.Names, ID: r.ID,
+		By: r.WrittenBy, MaxNames: r.MaxNames, Names: r.Names, ID: r.ID,
 		Incarnation: r.Incarnation, ClusterIncarnation: st.Incarnation,
 	}
 	d.UsedPercent = math.Round(1000*d.Used()) / 10
@@ -192,7 +192,7 @@ func baseReport(name string, r record.Record, st record.State) SequenceReport {
 func ownershipOf(n record.Named, now int64) Ownership {
 	o := Ownership{Term: n.Term}
 	if n.HasOwner() {
-		o.Owner, o.OwnedSinceMs, o.OwnerGone = cmp.Or(n.Address, n.By, "unknown"), n.OwnedAt, OwnerGone(n, now)
+		o.Owner, o.OwnedSinceMs, o.OwnerGone = cmp.Or(n.Address, n.WrittenBy, "unknown"), n.OwnedAt, OwnerGone(n, now)
 	}
 	return o
 }
@@ -200,5 +200,5 @@ func ownershipOf(n record.Named, now int64) Ownership {
 // OwnerGone reports whether an ordered sequence has an owner that has not renewed its lease, so that another node may
 // take its place. now is Unix ms.
 func OwnerGone(n record.Named, now int64) bool {
-	return n.HasOwner() && now-n.Written > 2*n.HoldMs
+	return n.HasOwner() && now-n.WrittenAt > 2*n.HoldMs
 }

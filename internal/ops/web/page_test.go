@@ -57,7 +57,7 @@ func used(name string, next int64, change ...func(*mode.Use)) mode.Use {
 			Map:      sequence.Map{Start: 1, Increment: 1, Max: 1000},
 			Settings: record.Settings{Block: 32, SupplyMs: 1, HoldMs: 1, Ceiling: 10, HardCeiling: 10},
 			Next:     next, CreditAt: time.Now().UnixMilli(), Credit: 100, PeakAt: time.Now().UnixMilli(), Incarnation: 2,
-			By: "ids-3",
+			WrittenBy: "ids-3",
 		},
 	}
 	for _, f := range change {
@@ -81,13 +81,13 @@ func someSequences() seq.Report {
 			used("large", 1<<40, func(u *mode.Use) { u.Record.Max = 1<<53 - 1 }), used("near", 800),
 			used("lost", 500, func(u *mode.Use) { u.Record.CreditAt, u.Record.Incarnation = u.Record.CreditAt-1_000_000, 1 }),
 			used("order:2026", 123_456, func(u *mode.Use) {
-				u.Record.Max, u.Record.By, u.PerSecond = 2_147_483_647, hostile, 1234.5
+				u.Record.Max, u.Record.WrittenBy, u.PerSecond = 2_147_483_647, hostile, 1234.5
 			}),
 			used("ceiling", 5, func(u *mode.Use) { u.Refusal, u.PerSecond = record.CeilingReached, 0.04 }), used("all", 1000),
-			used("ticks", 5, owned, func(u *mode.Use) { u.Passed, u.Lapses = 1200, 1 }),
+			used("ticks", 5, owned, func(u *mode.Use) { u.FromOthers, u.Lapses = 1200, 1 }),
 			used("free", 5, owned, func(u *mode.Use) { u.Record.Owner = "" }),
 			used("msg:*0", 5, owned, func(u *mode.Use) { u.Owns = true }),
-			used("msg:*1", 5, owned, func(u *mode.Use) { u.Passed = 7 }),
+			used("msg:*1", 5, owned, func(u *mode.Use) { u.FromOthers = 7 }),
 			used("cut", 5, owned, func(u *mode.Use) { u.Refusal = record.NoOwner }),
 			used("invoice", 5, func(u *mode.Use) { u.Record.Mode, u.Unanswered = record.Strict, 1200 }),
 			used("receipt", 5, func(u *mode.Use) { u.Record.Mode = record.Strict }),

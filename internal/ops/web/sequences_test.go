@@ -28,7 +28,7 @@ func (confirmed) Slot(int64) seq.Slot {
 	return seq.Slot{Path: "/cluster", Version: store.AnyVersion}
 }
 
-func (confirmed) Leaves() bool { return false }
+func (confirmed) ReleasesAtStop() bool { return false }
 
 func (confirmed) ReportLoss(int64, string) {}
 
@@ -56,7 +56,7 @@ func issuer(t *testing.T) *seq.Issuer {
 	ended := make(chan struct{})
 	go func() { defer close(ended); rounds.Run(ctx) }()
 	t.Cleanup(func() { stop(); <-ended })
-	o := operator.Sequences{Store: mem.Session()}
+	o := operator.Commands{Store: mem.Session()}
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		if _, _, err := o.Find(t.Context(), "order"); err == operator.ErrNotFound {
 			break

@@ -33,8 +33,8 @@ type Issuing interface {
 	Oversized(n int64) *record.Refusal
 	// Lacks reports whether requests wait that the node cannot answer without a write.
 	Lacks() bool
-	// Used reports whether the node takes blocks of the sequence also when nobody waits.
-	Used() bool
+	// TakesAhead reports whether the node takes blocks of the sequence also when nobody waits.
+	TakesAhead() bool
 	// Urgency returns how soon a round must work on a sequence for which nobody waits.
 	Urgency(sit Situation) Urgency
 	// Saw takes over what was read, after the series has taken over the record. before is the record that the series
@@ -57,9 +57,9 @@ type Issuing interface {
 	Report(u *Use) string
 }
 
-// Sequence is the sequence that a mode issues. It owns what the node knows of the record, which a mode only reads. Mu
-// of the Series is held when a method is called. Only WakeAt needs no mutex.
-type Sequence interface {
+// Host is the sequence that a mode issues, as rounds keep it. It owns what the node knows of the record, which a mode
+// only reads. Mu of the Series is held when a method is called. Only WakeAt needs no mutex.
+type Host interface {
 	// Known returns the latest record that the node has read or written, nil for none.
 	Known() *record.Record
 	// Values returns the map of Known. If the map needs a key, its values are wrong until the node knows that.
@@ -79,9 +79,9 @@ type Series struct {
 	// These never change. Trace may be nil.
 	Name  string
 	Trace coordinator.Trace
-	Sequence
+	Host  Host
 
-	Mu sync.Mutex // guards all that follows, and what the Sequence knows
+	Mu sync.Mutex // guards all that follows, and what the Host knows
 	Queue
 	Schedule
 	Counts
@@ -94,8 +94,8 @@ type Series struct {
 
 // Schedule says when rounds work on a sequence. Its times are ns of AtMost. Rounds and the modes set it.
 type Schedule struct {
-	// Conflicts is the number of rounds in a row that used up all tries.
-	Conflicts int
+	// FailedRounds is the number of rounds in a row that used up all tries.
+	FailedRounds int
 	// PausedUntil is the time before which no round works on the sequence, whatever waits.
 	PausedUntil int64
 	// DueAt is the time at which a round must look at the sequence again, 0 for no time of its own.
@@ -113,5 +113,5 @@ const (
 	Awaited                // requests wait
 )
 
-// AtOnce is a time for Sequence.WakeAt that has passed.
+// AtOnce is a time for Host.WakeAt that has passed.
 const AtOnce = 1

@@ -39,7 +39,7 @@ func (sit Situation) Supply(r *record.Record) time.Duration {
 // View has the records that were read for a decision: first /cluster, /seq and the sequence's record together, and then
 // its keys.
 type View struct {
-	record.Found
+	record.Snapshot
 	SentAt      int64               // when the read of the record was sent, ns of AtMost
 	AnsweredAt  timeguard.Moment    // when that was answered
 	RequestKeys *record.RequestKeys // nil: they were not read

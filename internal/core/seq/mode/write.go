@@ -13,8 +13,8 @@ type Write struct {
 	record.Write
 	Requests    []Request           // those of a strict sequence
 	RequestKeys *record.RequestKeys // as the write leaves them, nil if it does not write them
-	// Renews: this node owns the ordered sequence, and the write keeps or ends that. If it keeps that and takes no block,
-	// it may be made before the node may take positions. Session is the session in which any write of an ordered
+	// Renews: this node owns the ordered sequence, and the write keeps or ends that. If it keeps that and takes no
+	// block, it may be made before the node may take positions. Session is the session in which any write of an ordered
 	// sequence is made.
 	Renews  bool
 	Session int64
@@ -39,7 +39,7 @@ func (v View) After(w Write) View {
 	}
 	v.Record, v.Stat, v.MapKey = &w.Record, store.Stat{Version: version}, nil
 	if w.RequestKeys != nil {
-		v.RequestKeys = w.RequestKeys.Written()
+		v.RequestKeys = w.RequestKeys.AfterWrite()
 	}
 	return v
 }

@@ -40,8 +40,8 @@ func refused(format string, a ...any) error { return ChangeError(fmt.Sprintf(for
 
 // Set changes a sequence. Nodes follow at their next heartbeat. It returns ErrNotFound, ErrLostAgain, a ChangeError or
 // an error of update.
-func (s Sequences) Set(ctx context.Context, name string, c Change) (record.Record, error) {
-	return s.update(ctx, name, c.jumps(), func(v seen) (all writes, err error) {
+func (s Commands) Set(ctx context.Context, name string, c Change) (record.Record, error) {
+	return s.update(ctx, name, c.jumps(), func(v view) (all writes, err error) {
 		switch {
 		case !v.Record.Exists():
 			return writes{}, ErrNotFound
@@ -101,7 +101,7 @@ func (c Change) Apply(r record.Record, st record.State) (record.Record, error) {
 			}
 			r.Incarnation = st.Incarnation // nothing needs to be skipped
 		}
-		r.From = p
+		r.RaisedTo = p
 	}
 	return r, nil
 }

@@ -26,12 +26,12 @@ func (machineClock) Sleep(ctx context.Context, d time.Duration) error {
 }
 
 // Now returns the time of the operator's clock, Unix milliseconds.
-func (s Sequences) Now() int64 { return s.clock().Now().UnixMilli() }
+func (s Commands) Now() int64 { return s.clock().Now().UnixMilli() }
 
 // Sleep blocks for d by the operator's clock, or until ctx ends. Then it returns the error of ctx.
-func (s Sequences) Sleep(ctx context.Context, d time.Duration) error { return s.clock().Sleep(ctx, d) }
+func (s Commands) Sleep(ctx context.Context, d time.Duration) error { return s.clock().Sleep(ctx, d) }
 
-func (s Sequences) clock() Clock {
+func (s Commands) clock() Clock {
 	if s.Clock == nil {
 		return machineClock{}
 	}

@@ -39,7 +39,7 @@ func (d Definition) Check() error {
 		return err
 	}
 	check, many := sequence.CheckName[string], error(nil)
-	switch template := positions.IsTemplate(d.Name); {
+	switch template := positions.IsPattern(d.Name); {
 	case d.Sections != 0 && !(template && d.Mode.Owned()):
 		many = errors.New("sections is for families, which are ordered, and whose names end with *, as in msg:*")
 	case d.Sections != 0 && d.MaxNames != 0:
@@ -51,8 +51,8 @@ func (d Definition) Check() error {
 	case !template && d.MaxNames != 0:
 		many = errors.New("max-names is for templates only")
 	}
-	if positions.IsTemplate(d.Name) {
-		check = positions.CheckTemplate
+	if positions.IsPattern(d.Name) {
+		check = positions.CheckPattern
 	}
 	return cmp.Or(check(d.Name), many, d.checkLease(), d.Map.Check(), d.Settings.Check())
 }
@@ -85,17 +85,17 @@ func checkMaxNames(n int64) error {
 // Create creates a sequence and returns its record. A name that was deleted begins above all values
 // of its earlier lives. It returns the error of Definition.Check, which is no ChangeError, then ErrExists,
 // ErrStartNeeded, ErrTooEarly, a ChangeError or a *FamilyError, or an error of update.
-func (s Sequences) Create(ctx context.Context, d Definition) (record.Record, error) {
+func (s Commands) Create(ctx context.Context, d Definition) (record.Record, error) {
 	if err := d.Check(); err != nil {
 		return record.Record{}, err
 	}
-	return s.update(ctx, d.Name, true, func(v seen) (all writes, err error) {
+	return s.update(ctx, d.Name, true, func(v view) (all writes, err error) {
 		st, old := *v.State, v.Record
 		lost := lacksValues(old, st)
 		switch {
 		case old.Exists():
 			return writes{}, ErrExists
-		case old != nil && old.Sections > 0 && d.Sections == 0:
+		case old != nil && old.SectionCount > 0 && d.Sections == 0:
 			return writes{}, refused("sections must be given, because this name was a family. Or purge it first")
 		case lost && !d.StartGiven:
 			return writes{}, ErrStartNeeded
@@ -121,7 +121,7 @@ func (s Sequences) Create(ctx context.Context, d Definition) (record.Record, err
 // above them.
 func newLife(r record.Record, old *record.Record, lost bool) (record.Record, error) {
 	if old != nil {
-		r.Gen, r.WaitMs, r.WaitFrom = old.Gen, old.WaitMs, old.WaitFrom
+		r.WriteCount, r.WaitMs, r.WaitFrom = old.WriteCount, old.WaitMs, old.WaitFrom
 		r.Credit, r.CreditAt = min(r.Credit, old.Credit), old.CreditAt // all lives together keep the ceiling (S6)
 		r.Above = old.HighestIssued()
 	}

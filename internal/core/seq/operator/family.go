@@ -36,7 +36,7 @@ func (e *FamilyError) Error() string {
 }
 
 // readSections reads the sections of all lives of a family.
-func (s Sequences) readSections(ctx context.Context, family string) ([]entry, error) {
+func (s Commands) readSections(ctx context.Context, family string) ([]foundRecord, error) {
 	var names []string
 	for k := range positions.MaxSections {
 		names = append(names, record.SectionName(family, k))
@@ -46,11 +46,11 @@ func (s Sequences) readSections(ctx context.Context, family string) ([]entry, er
 
 // FindInFamily is Find of the section that issues the values of a name of a family. It returns ErrNotFound if no family
 // has the name.
-func (s Sequences) FindInFamily(ctx context.Context, name string) (record.Named, record.State, error) {
+func (s Commands) FindInFamily(ctx context.Context, name string) (record.Named, record.State, error) {
 	around, err := s.enclosing(ctx, name)
 	for _, e := range around {
 		if e.record.Kind() == record.Family {
-			section, _ := positions.Place(name, e.record.Sections)
+			section, _ := positions.Place(name, e.record.SectionCount)
 			return s.Find(ctx, record.SectionName(e.name, section))
 		}
 	}
@@ -58,15 +58,15 @@ func (s Sequences) FindInFamily(ctx context.Context, name string) (record.Named,
 }
 
 // enclosing reads the templates and families in whose prefixes a name lies.
-func (s Sequences) enclosing(ctx context.Context, name string) ([]entry, error) {
-	return s.readEntries(ctx, slices.DeleteFunc(positions.Templates(name), func(t string) bool { return t == name }))
+func (s Commands) enclosing(ctx context.Context, name string) ([]foundRecord, error) {
+	return s.readEntries(ctx, slices.DeleteFunc(positions.Patterns(name), func(t string) bool { return t == name }))
 }
 
 // checkEnclosing returns a *FamilyError if name lies in the prefix of a family.
-func (s Sequences) checkEnclosing(ctx context.Context, name string) error {
+func (s Commands) checkEnclosing(ctx context.Context, name string) error {
 	around, err := s.enclosing(ctx, name)
 	for _, e := range around {
-		if e.record != nil && e.record.Sections > 0 {
+		if e.record != nil && e.record.SectionCount > 0 {
 			return &FamilyError{Family: e.name}
 		}
 	}
@@ -74,7 +74,7 @@ func (s Sequences) checkEnclosing(ctx context.Context, name string) error {
 }
 
 // checkEnclosed returns a *FamilyError if names exist, or were deleted, that lie in the prefix of a new family.
-func (s Sequences) checkEnclosed(ctx context.Context, family string) error {
+func (s Commands) checkEnclosed(ctx context.Context, family string) error {
 	prefix := strings.TrimSuffix(family, "*")
 	all, _, err := s.List(ctx, prefix)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s Sequences) checkEnclosed(ctx context.Context, family string) error {
 // beforeFamily returns the operations that must come before the creation of a family: the creation of the directories
 // of its sections, and checks that no node has created a sequence in its prefix from a template. Other operators need
 // no check: each command writes /seq, so one of two at once fails and is tried again.
-func (s Sequences) beforeFamily(ctx context.Context, family string, sections []entry) (ops []store.Op, err error) {
+func (s Commands) beforeFamily(ctx context.Context, family string, sections []foundRecord) (ops []store.Op, err error) {
 	around, err := s.enclosing(ctx, family)
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (s Sequences) beforeFamily(ctx context.Context, family string, sections []e
 
 // createFamily returns a new family and its sections. All of them begin above the values of all sections of earlier
 // lives. lost is that of newLife.
-func (s Sequences) createFamily(ctx context.Context, d Definition, v seen, lost bool) (all writes, err error) {
+func (s Commands) createFamily(ctx context.Context, d Definition, v view, lost bool) (all writes, err error) {
 	if v.sections, err = s.readSections(ctx, d.Name); err != nil {
 		return writes{}, err
 	}
@@ -142,7 +142,7 @@ func (s Sequences) createFamily(ctx context.Context, d Definition, v seen, lost 
 	above := v.highest()
 	begin := func(sections int, old *record.Record) (record.Record, error) {
 		r := record.Fresh(d.Map, d.Settings, *v.State)
-		r.Mode, r.Sections, r.Above = d.Mode, sections, above
+		r.Mode, r.SectionCount, r.Above = d.Mode, sections, above
 		if old != nil {
 			old = new(*old)
 			old.Above = above
@@ -163,7 +163,7 @@ func (s Sequences) createFamily(ctx context.Context, d Definition, v seen, lost 
 }
 
 // changeSections returns what change makes of all sections that exist.
-func (v seen) changeSections(change func(record.Record) (record.Record, error)) (all []sectionWrite, err error) {
+func (v view) changeSections(change func(record.Record) (record.Record, error)) (all []sectionWrite, err error) {
 	for _, e := range v.sections {
 		if e.record.Exists() {
 			after, err := change(*e.record)
@@ -178,7 +178,7 @@ func (v seen) changeSections(change func(record.Record) (record.Record, error)) 
 
 // setFamily returns a family and its sections after a change. The next value must not be lower than that of any
 // section.
-func (c Change) setFamily(v seen) (all writes, err error) {
+func (c Change) setFamily(v view) (all writes, err error) {
 	if _, err := c.Apply(asOne(*v.Record, v.sections), *v.State); err != nil {
 		return writes{}, err
 	}
@@ -193,7 +193,7 @@ func (c Change) setFamily(v seen) (all writes, err error) {
 
 // deleteFamily returns the tombstones of a family and of its sections. That of the family knows the highest value of
 // all sections, and how long nodes that are cut off may issue some.
-func (v seen) deleteFamily(now int64) writes {
+func (v view) deleteFamily(now int64) writes {
 	st := *v.State
 	all := writes{own: asOne(*v.Record, v.sections).Deleted(st, now)}
 	wait := all.own.IssuableFor(st)
@@ -207,7 +207,7 @@ func (v seen) deleteFamily(now int64) writes {
 }
 
 // highest returns the highest value that a family may have issued in any of its lives, -1 for none.
-func (v seen) highest() int64 {
+func (v view) highest() int64 {
 	highest := int64(-1)
 	if v.Record != nil {
 		highest = v.Record.HighestIssued()
@@ -222,7 +222,7 @@ func (v seen) highest() int64 {
 
 // asOne returns the record of a family with what its sections have together: the furthest next position, the number of
 // ownerships, and the earliest incarnation.
-func asOne(r record.Record, sections []entry) record.Record {
+func asOne(r record.Record, sections []foundRecord) record.Record {
 	var incarnations []int64
 	for _, e := range sections {
 		if e.record.Exists() {
@@ -230,7 +230,7 @@ func asOne(r record.Record, sections []entry) record.Record {
 			incarnations = append(incarnations, e.record.Incarnation)
 		}
 	}
-	if len(incarnations) == r.Sections { // else some are missing
+	if len(incarnations) == r.SectionCount { // else some are missing
 		r.Incarnation = slices.Min(incarnations)
 	}
 	return r
@@ -240,7 +240,7 @@ func asOne(r record.Record, sections []entry) record.Record {
 func foldSections(all []record.Named) (folded []record.Named) {
 	for len(all) > 0 {
 		n, end := all[0], 1
-		for ; end < len(all) && n.Record.Sections > 0; end++ {
+		for ; end < len(all) && n.Record.SectionCount > 0; end++ {
 			if of, _, is := record.SectionOf(all[end].Name); !is || of != n.Name {
 				break
 			}
@@ -252,15 +252,15 @@ func foldSections(all []record.Named) (folded []record.Named) {
 
 // withSections returns a family with those of its sections that exist. If one of them is damaged, the family is.
 func withSections(n record.Named, sections []record.Named) record.Named {
-	var entries []entry
+	var entries []foundRecord
 	for _, s := range sections {
 		switch {
 		case s.Err != nil:
 			n.Err = s.Err
 		case s.Exists():
-			n.Sections, entries = append(n.Sections, s), append(entries, entry{record: &s.Record})
-			if s.Written >= n.Written {
-				n.Written, n.By = s.Written, s.By
+			n.Sections, entries = append(n.Sections, s), append(entries, foundRecord{record: &s.Record})
+			if s.WrittenAt >= n.WrittenAt {
+				n.WrittenAt, n.WrittenBy = s.WrittenAt, s.WrittenBy
 			}
 		}
 	}

@@ -40,16 +40,16 @@ func eachFamily(t *testing.T, test func(f familyHouse)) {
 	})
 }
 
-func (f familyHouse) operator() Sequences { return Sequences{Store: f.admin} }
+func (f familyHouse) operator() Commands { return Commands{Store: f.admin} }
 
 // read reads /seq and the record of a name.
-func (f familyHouse) read(name string) record.Found {
+func (f familyHouse) read(name string) record.Snapshot {
 	f.Helper()
 	v, _, err := f.operator().look(f.Context(), name)
 	if err != nil {
 		f.Fatal(err)
 	}
-	return v.Found
+	return v.Snapshot
 }
 
 func ofFamily(name string, sections int) Definition {
@@ -83,7 +83,7 @@ func (f familyHouse) creates(d Definition) record.Named {
 func (f familyHouse) owns(section string, next int64) {
 	f.Helper()
 	v := f.read(section)
-	r := v.Record.Raised(next).Written("n", "node")
+	r := v.Record.Raised(next).Stamped("n", "node")
 	r.Owner, r.Term, r.Address, r.OwnedAt = "n", r.Term+1, "a:1", 1
 	if err := f.admin.Multi(f.Context(), record.SetOps(section, r, v.Stat.Version)...); err != nil {
 		f.Fatal(err)
@@ -133,7 +133,7 @@ func TestFamilyIsChangedInOneTransaction(t *testing.T) {
 		}
 		n, _ = f.found(name)
 		for _, s := range n.Sections {
-			if s.Next != 6000 || s.From != 6000 || s.Ceiling != 10 || s.Mode != record.Ordered {
+			if s.Next != 6000 || s.RaisedTo != 6000 || s.Ceiling != 10 || s.Mode != record.Ordered {
 				f.Fatalf("%+v", s)
 			}
 		}
@@ -153,7 +153,7 @@ func TestFamilyIsChangedInOneTransaction(t *testing.T) {
 		if err != nil || len(all) != 0 || st.Purged == 0 {
 			f.Error(len(all), st, err)
 		}
-		if n = f.creates(ofFamily(name, 1)); n.Sections[0].Next != 0 || n.Sections[0].Gen <= st.Purged {
+		if n = f.creates(ofFamily(name, 1)); n.Sections[0].Next != 0 || n.Sections[0].WriteCount <= st.Purged {
 			f.Errorf("%+v", n)
 		}
 	})

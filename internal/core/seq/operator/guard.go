@@ -40,7 +40,7 @@ var ErrMade = errors.New("the change was made, but it is not known whether all n
 // guard blocks until all connected nodes have followed the last change of a name, or until GuardTime has passed (S29).
 // Only a node that knows of a jump can put it back. So two jumps of a name must not follow each other unseen: ZooKeeper
 // could lose both. v has the record of the name and /seq, as they were read. far: the change will be a far jump.
-func (s Sequences) guard(ctx context.Context, name string, v seen, far bool) error {
+func (s Commands) guard(ctx context.Context, name string, v view, far bool) error {
 	if v.Record == nil && !slices.Contains(v.State.Changed, name) {
 		return nil // there is no last change
 	}
@@ -51,7 +51,7 @@ func (s Sequences) guard(ctx context.Context, name string, v seen, far bool) err
 
 // await blocks until no node is late, or until GuardTime has passed. made: the operator has made the change of at.
 // Before that, it does not wait for absent nodes.
-func (s Sequences) await(ctx context.Context, at coordinator.Change, far, made bool) error {
+func (s Commands) await(ctx context.Context, at coordinator.Change, far, made bool) error {
 	began, said := s.clock().Now(), false
 	for {
 		late, err := s.nodesBehind(ctx, at, far, made)
@@ -64,9 +64,9 @@ func (s Sequences) await(ctx context.Context, at coordinator.Change, far, made b
 			return nil
 		case err == nil && (waited > GuardTime || len(late.Absent) > 0 && !made):
 			return &late
-		case !said && waited > time.Second && s.Waiting != nil:
+		case !said && waited > time.Second && s.OnWait != nil:
 			said = true
-			s.Waiting()
+			s.OnWait()
 		}
 		if err := s.clock().Sleep(ctx, 200*time.Millisecond); err != nil {
 			return err
@@ -77,7 +77,7 @@ func (s Sequences) await(ctx context.Context, at coordinator.Change, far, made b
 // nodesBehind returns the nodes that have not followed the changes as far as at. Of a far jump that is about to be
 // made, all absent nodes are late. One that has reported shortly before may only reconnect: it counts as behind for so
 // long.
-func (s Sequences) nodesBehind(
+func (s Commands) nodesBehind(
 	ctx context.Context, at coordinator.Change, far, made bool,
 ) (late NotFollowedError, err error) {
 	all, err := coordinator.Operator{Store: s.Store, Now: s.Now, By: s.By}.Roster(ctx)
@@ -92,7 +92,7 @@ func (s Sequences) nodesBehind(
 	for _, e := range all.Absent() {
 		reports := all.Reports(e)
 		switch {
-		case slices.Contains(s.Without, e.Worker), made && (reports || e.Slot.Followed.Reaches(at)):
+		case slices.Contains(s.IgnoredWorkers, e.Worker), made && (reports || e.Slot.Followed.Reaches(at)):
 		//mutant:s34-lock-is-missing by internal/core/seq:TestFarJumpsWaitForNodesThatReconnect -> case false:
 		case reports && e.Slot.Followed.Reaches(at): // else NotFollowed has it
 			late.Behind = append(late.Behind, e)
@@ -105,14 +105,14 @@ func (s Sequences) nodesBehind(
 
 // Absent returns the workers whose nodes are not connected, but may come back with their leases. They do not hear of a
 // far jump, unless they are connected in time.
-func (s Sequences) Absent(ctx context.Context) ([]coordinator.Entry, error) {
+func (s Commands) Absent(ctx context.Context) ([]coordinator.Entry, error) {
 	late, err := s.nodesBehind(ctx, coordinator.Change{}, true, false)
 	return late.Absent, err
 }
 
-// far reports whether a change is a far jump: see jumpsFar. So is a name that begins anew a short time after it
+// isFarJump reports whether a change is a far jump: see jumpsFar. So is a name that begins anew a short time after it
 // was purged: other nodes may know the record before.
-func (v seen) far(name string, after writes) bool {
+func (v view) isFarJump(name string, after writes) bool {
 	//mutant:s34-purged by internal/core/seq:TestPurgeNeedsAllNodes -> purged := false
 	purged := v.Record == nil && slices.Contains(v.State.Changed, name)
 	return purged || jumpsFar(v.Record, after.own) || slices.ContainsFunc(after.sections, func(s sectionWrite) bool {
@@ -120,9 +120,9 @@ func (v seen) far(name string, after writes) bool {
 	})
 }
 
-// AllHave blocks until all nodes have followed the last change of a name, or until GuardTime has passed. Then it
+// AwaitFollowed blocks until all nodes have followed the last change of a name, or until GuardTime has passed. Then it
 // returns a *NotFollowedError. It returns nil for a record that makes no far jumps.
-func (s Sequences) AllHave(ctx context.Context, n record.Named, st record.State) error {
+func (s Commands) AwaitFollowed(ctx context.Context, n record.Named, st record.State) error {
 	if !n.Record.GoesOnAlone() {
 		return nil
 	}
@@ -130,12 +130,12 @@ func (s Sequences) AllHave(ctx context.Context, n record.Named, st record.State)
 	return s.await(ctx, at, true, true)
 }
 
-// Far reports whether a change that makes after of n is a far jump, for which no node may be absent: see
-// Sequences.Without.
-func Far(n, after record.Named) bool {
+// IsFarJump reports whether a change that makes after of n is a far jump, for which no node may be absent: see
+// Commands.IgnoredWorkers.
+func IsFarJump(n, after record.Named) bool {
 	far := jumpsFar(&n.Record, after.Record)
 	for k, s := range n.Sections {
-		far = far || k < len(after.Sections) && Far(s, after.Sections[k])
+		far = far || k < len(after.Sections) && IsFarJump(s, after.Sections[k])
 	}
 	return far
 }

@@ -9,12 +9,12 @@ import (
 	"github.com/flaked/flaked/sequence"
 )
 
-// ErrNoKey: ZooKeeper does not have the key of the sequence.
-var ErrNoKey = errors.New("the key of the sequence is missing in ZooKeeper")
+// ErrNoMapKey: ZooKeeper does not have the key of the sequence.
+var ErrNoMapKey = errors.New("the key of the sequence is missing in ZooKeeper")
 
-// Key returns the key of a sequence, to turn its values into positions. That of a plain one has no effect. It returns
-// ErrNoKey if there is none.
-func (s Sequences) Key(ctx context.Context, r record.Record) (sequence.Key, error) {
+// MapKey returns the key of a sequence, to turn its values into positions. That of a plain one has no effect. It
+// returns ErrNoMapKey if there is none.
+func (s Commands) MapKey(ctx context.Context, r record.Record) (sequence.Key, error) {
 	if !r.Keyed() {
 		return sequence.Key{}, nil
 	}
@@ -24,20 +24,20 @@ func (s Sequences) Key(ctx context.Context, r record.Record) (sequence.Key, erro
 	}
 	k, ok := r.MapKeyIn(found[0])
 	if !ok {
-		return sequence.Key{}, ErrNoKey
+		return sequence.Key{}, ErrNoMapKey
 	}
 	return k, nil
 }
 
 // mapKeyFor returns a new record with the fingerprint of its map key, and the operation that writes that key. old is
 // the record whose place it takes, or nil.
-func (s Sequences) mapKeyFor(ctx context.Context, r record.Record, old *record.Record) (record.Record, []store.Op, error) {
+func (s Commands) mapKeyFor(ctx context.Context, r record.Record, old *record.Record) (record.Record, []store.Op, error) {
 	if r.KeyCheck == "" {
 		r, ops := r.WithMapKey()
 		return r, ops, nil
 	}
-	k, err := s.Key(ctx, *old)
-	if errors.Is(err, ErrNoKey) {
+	k, err := s.MapKey(ctx, *old)
+	if errors.Is(err, ErrNoMapKey) {
 		err = refused("start must be above %d, because the key with which the name could go on is missing in ZooKeeper",
 			r.Highest(0))
 	}
@@ -45,15 +45,15 @@ func (s Sequences) mapKeyFor(ctx context.Context, r record.Record, old *record.R
 }
 
 // deleteMapKey deletes the map key of a sequence that is no more.
-func (s Sequences) deleteMapKey(ctx context.Context, id string) error {
+func (s Commands) deleteMapKey(ctx context.Context, id string) error {
 	if err := s.Store.Delete(ctx, record.MapKeyPath(id), store.AnyVersion); !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
 	return nil
 }
 
-// forgetKeys removes the keys of a record that is deleted. A failure does no harm: nobody reads them again.
-func (s Sequences) forgetKeys(ctx context.Context, r record.Record) {
+// deleteRequestKeys removes those of a record that is deleted. A failure does no harm: nobody reads them again.
+func (s Commands) deleteRequestKeys(ctx context.Context, r record.Record) {
 	if r.Mode.HasRequestKeys() {
 		_ = s.Store.Delete(ctx, record.RequestKeysPath(r.ID), store.AnyVersion)
 	}

@@ -7,7 +7,7 @@
 //
 // Three types to read:
 //
-//   - Sequences has the commands.
+//   - Commands has the commands.
 //   - Change has the settings that a command changes, and record.Named is a sequence as the commands show it.
 //   - NotFollowedError says which nodes do not know a change, and whether it was made.
 package operator
@@ -20,18 +20,18 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// Sequences has the commands of an operator on the sequences of a cluster. No value is issued twice,
+// Commands has the commands of an operator on the sequences of a cluster. No value is issued twice,
 // although nodes take blocks at the same time.
-type Sequences struct {
+type Commands struct {
 	Store store.Store
 	// Clock is nil for that of the machine.
 	Clock Clock
 	// By is the operator's name, for people.
 	By string
-	// Waiting is called when a command has waited for the nodes for a second: see await. It may be nil.
-	Waiting func()
-	// Without are workers for which a far jump does not wait while they are not connected (S34).
-	Without []int
+	// OnWait is called when a command has waited for the nodes for a second: see await. It may be nil.
+	OnWait func()
+	// IgnoredWorkers are workers for which a far jump does not wait while they are not connected (S34).
+	IgnoredWorkers []int
 }
 
 // ErrNoState: no node of this cluster has served sequences yet.
@@ -42,8 +42,8 @@ var ErrNotFound = errors.New("sequence not found")
 
 // Delete deletes a sequence. Its record stays as a tombstone, so that the name does not begin again
 // with values that were issued. It returns ErrNotFound, or an error of update.
-func (s Sequences) Delete(ctx context.Context, name string) (record.Record, error) {
-	r, err := s.update(ctx, name, true, func(v seen) (writes, error) {
+func (s Commands) Delete(ctx context.Context, name string) (record.Record, error) {
+	r, err := s.update(ctx, name, true, func(v view) (writes, error) {
 		switch {
 		case !v.Record.Exists():
 			return writes{}, ErrNotFound
@@ -53,7 +53,7 @@ func (s Sequences) Delete(ctx context.Context, name string) (record.Record, erro
 		return writes{own: v.Record.Deleted(*v.State, s.Now())}, nil
 	})
 	if err == nil {
-		s.forgetKeys(ctx, r)
+		s.deleteRequestKeys(ctx, r)
 	}
 	return r, err
 }
@@ -66,7 +66,7 @@ var ErrTooEarly = errors.New("nodes that are cut off may still issue values of t
 // are cut off may issue values (S18): see Record.IssuableFor. It returns a *NotFollowedError if a connected node
 // does not follow the deletion in time. The same happens if a node with a running lease is not connected, but not for a
 // strict sequence or a template.
-func (s Sequences) Purge(ctx context.Context, name string) error {
+func (s Commands) Purge(ctx context.Context, name string) error {
 	for {
 		v, ctx, err := s.look(ctx, name)
 		switch {
@@ -89,16 +89,16 @@ func (s Sequences) Purge(ctx context.Context, name string) error {
 			return err
 		}
 		next, removed := v.State.After(name), []store.Op(nil)
-		for _, e := range append(v.sections, entry{name, v.Record, v.Stat.Version, 0}) {
+		for _, e := range append(v.sections, foundRecord{name, v.Record, v.Stat.Version, 0}) {
 			if e.record.Kind() == record.Tombstone {
-				next.Purged = max(next.Purged, e.record.Gen)
+				next.Purged = max(next.Purged, e.record.WriteCount)
 				removed = append(removed, store.DeleteOp{Path: record.Path(e.name), Version: e.version})
 			}
 		}
 		ops := append(v.SetStateOps(next), v.CheckClusterOp())
 		if err = s.Store.Multi(ctx, append(ops, removed...)...); !store.Outpaced(err) {
 			if err == nil {
-				s.forgetKeys(ctx, *v.Record)
+				s.deleteRequestKeys(ctx, *v.Record)
 			}
 			return err
 		}

@@ -13,18 +13,18 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// seen has the records that an operator has read: that of a name, and of a family those of its sections, by number,
+// view has the records that an operator has read: that of a name, and of a family those of its sections, by number,
 // also those of earlier lives.
-type seen struct {
-	record.Found
-	sections []entry
+type view struct {
+	record.Snapshot
+	sections []foundRecord
 }
 
 // look reads /seq and a record, and the sections of a family. Writes that go by them must use the context that look
 // returns: in another session ZooKeeper may have lost data, and versions may have come back.
-func (s Sequences) look(ctx context.Context, name string) (seen, context.Context, error) {
+func (s Commands) look(ctx context.Context, name string) (view, context.Context, error) {
 	if err := s.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
-		return seen{}, ctx, err
+		return view{}, ctx, err
 	}
 	session := s.Store.SessionID()
 	bound := store.OnSession(ctx, session)
@@ -34,21 +34,21 @@ func (s Sequences) look(ctx context.Context, name string) (seen, context.Context
 	}
 	ctx = bound
 	if err != nil {
-		return seen{}, ctx, err
+		return view{}, ctx, err
 	}
-	var v seen
-	v.Found, err = record.ParseFound(found)
+	var v view
+	v.Snapshot, err = record.ParseSnapshot(found)
 	if err == nil && (v.State == nil || v.Cluster == nil) {
 		err = ErrNoState
 	}
-	if err == nil && v.Record != nil && v.Record.Sections > 0 {
+	if err == nil && v.Record != nil && v.Record.SectionCount > 0 {
 		v.sections, err = s.readSections(ctx, name)
 	}
 	return v, ctx, err
 }
 
-// entry is the record of a name as an operator has read it.
-type entry struct {
+// foundRecord is the record of a name as an operator has read it.
+type foundRecord struct {
 	name    string
 	record  *record.Record // nil: there is none
 	version int32
@@ -56,7 +56,7 @@ type entry struct {
 }
 
 // readEntries reads the records of names.
-func (s Sequences) readEntries(ctx context.Context, names []string) ([]entry, error) {
+func (s Commands) readEntries(ctx context.Context, names []string) ([]foundRecord, error) {
 	paths := make([]string, len(names))
 	for k, name := range names {
 		paths[k] = record.Path(name)
@@ -65,7 +65,7 @@ func (s Sequences) readEntries(ctx context.Context, names []string) ([]entry, er
 	if err != nil {
 		return nil, err
 	}
-	all := make([]entry, len(names))
+	all := make([]foundRecord, len(names))
 	for k, f := range found {
 		if all[k].name = names[k]; !f.Found {
 			continue
@@ -81,7 +81,7 @@ func (s Sequences) readEntries(ctx context.Context, names []string) ([]entry, er
 
 // List returns the sequences whose names begin with prefix, and the tombstones, by name. The sections of a family are
 // part of it. It returns ErrNoState if no node has served sequences yet.
-func (s Sequences) List(ctx context.Context, prefix string) ([]record.Named, record.State, error) {
+func (s Commands) List(ctx context.Context, prefix string) ([]record.Named, record.State, error) {
 	st, err := s.State(ctx)
 	if err != nil {
 		return nil, record.State{}, err
@@ -117,7 +117,7 @@ func (s Sequences) List(ctx context.Context, prefix string) ([]record.Named, rec
 	return foldSections(all), st, nil
 }
 
-func (s Sequences) inBucket(ctx context.Context, dir, prefix string) ([]record.Named, error) {
+func (s Commands) inBucket(ctx context.Context, dir, prefix string) ([]record.Named, error) {
 	children, err := s.Store.Children(ctx, dir)
 	if err != nil {
 		return nil, err
@@ -138,7 +138,7 @@ func (s Sequences) inBucket(ctx context.Context, dir, prefix string) ([]record.N
 			continue // purged meanwhile
 		}
 		r, err := record.Parse(f.Data)
-		all = append(all, record.Named{Name: names[k], Record: r, Written: f.Stat.Mtime, Err: record.DamagedAt(paths[k], err)})
+		all = append(all, record.Named{Name: names[k], Record: r, WrittenAt: f.Stat.Mtime, Err: record.DamagedAt(paths[k], err)})
 	}
 	return all, nil
 }
@@ -146,7 +146,7 @@ func (s Sequences) inBucket(ctx context.Context, dir, prefix string) ([]record.N
 // Nodes returns the addresses of the nodes that may own ordered sequences. A node is on the list while it has an
 // address, knows an ordered sequence, may take values, and gives none away. Exception: it has just lost a section twice
 // (O9).
-func (s Sequences) Nodes(ctx context.Context) ([]string, error) {
+func (s Commands) Nodes(ctx context.Context) ([]string, error) {
 	nodes, err := s.Store.Children(ctx, record.NodesDir)
 	if errors.Is(err, store.ErrNoNode) {
 		return nil, nil
@@ -155,7 +155,7 @@ func (s Sequences) Nodes(ctx context.Context) ([]string, error) {
 }
 
 // State returns the state of all sequences. It returns ErrNoState if no node has served sequences yet, and ErrDamaged.
-func (s Sequences) State(ctx context.Context) (st record.State, err error) {
+func (s Commands) State(ctx context.Context) (st record.State, err error) {
 	if err := s.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 		return record.State{}, err
 	}
@@ -163,7 +163,7 @@ func (s Sequences) State(ctx context.Context) (st record.State, err error) {
 	if err != nil {
 		return record.State{}, err
 	}
-	v, err := record.ParseFound(found)
+	v, err := record.ParseSnapshot(found)
 	switch {
 	case err != nil:
 		return record.State{}, fmt.Errorf("%w: %w", record.ErrDamaged, err)
@@ -174,7 +174,7 @@ func (s Sequences) State(ctx context.Context) (st record.State, err error) {
 }
 
 // Find returns a sequence, or its tombstone, and the state of all sequences. It returns ErrNotFound if there is none.
-func (s Sequences) Find(ctx context.Context, name string) (record.Named, record.State, error) {
+func (s Commands) Find(ctx context.Context, name string) (record.Named, record.State, error) {
 	v, _, err := s.look(ctx, name)
 	_, hasPath := errors.AsType[record.DamagedError](err)
 	switch {
@@ -190,9 +190,9 @@ func (s Sequences) Find(ctx context.Context, name string) (record.Named, record.
 	var sections []record.Named
 	for _, e := range v.sections {
 		if e.record != nil {
-			sections = append(sections, record.Named{Name: e.name, Record: *e.record, Written: e.written})
+			sections = append(sections, record.Named{Name: e.name, Record: *e.record, WrittenAt: e.written})
 		}
 	}
-	n := record.Named{Name: name, Record: *v.Record, Written: v.Stat.Mtime}
+	n := record.Named{Name: name, Record: *v.Record, WrittenAt: v.Stat.Mtime}
 	return withSections(n, sections), *v.State, nil
 }

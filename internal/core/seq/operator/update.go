@@ -16,8 +16,8 @@ import (
 // Besides the errors of change and of the store, it returns ErrNoState, and record.ErrDamaged or record.ErrUnknownMode
 // for a record that cannot be used. It returns a *NotFollowedError if nodes have not followed the last change before a
 // jump, or have not followed a far jump in time: then it says Made. It returns ErrMade if that is not known.
-func (s Sequences) update(
-	ctx context.Context, name string, jump bool, change func(v seen) (writes, error),
+func (s Commands) update(
+	ctx context.Context, name string, jump bool, change func(v view) (writes, error),
 ) (record.Record, error) {
 	type last struct{ changes, incarnation int64 }
 	var guarded *last
@@ -39,7 +39,7 @@ func (s Sequences) update(
 		}
 		now := last{v.State.LastChange(name), v.Incarnation()}
 		if jump && (guarded == nil || *guarded != now) {
-			if err := s.guard(ctx, name, v, v.far(name, after)); err != nil {
+			if err := s.guard(ctx, name, v, v.isFarJump(name, after)); err != nil {
 				return record.Record{}, err
 			}
 			guarded = &now
@@ -55,7 +55,7 @@ func (s Sequences) update(
 			continue
 		}
 		//mutant:s34-unheard by internal/core/seq:TestFarJumpsAreHeard -> if false {
-		if err == nil && v.far(name, after) {
+		if err == nil && v.isFarJump(name, after) {
 			at := coordinator.Change{Number: v.State.Changes + 1, Incarnation: v.Incarnation()}
 			err = s.await(ctx, at, true, true)
 			if err != nil && !errors.As(err, new(*NotFollowedError)) {
@@ -75,13 +75,13 @@ type writes struct {
 }
 
 type sectionWrite struct {
-	entry
+	foundRecord
 	after record.Record
 }
 
 // commit writes the records of a change. also are the operations that belong to them.
-func (s Sequences) commit(
-	ctx context.Context, name string, v seen, after writes, also []store.Op,
+func (s Commands) commit(
+	ctx context.Context, name string, v view, after writes, also []store.Op,
 ) (r record.Record, err error) {
 	ops, nonce := append(v.SetStateOps(v.State.After(name)), v.CheckClusterOp()), record.NewNonce("")
 	ops = append(append(ops, after.before...), also...)
@@ -90,8 +90,8 @@ func (s Sequences) commit(
 			return record.Record{}, err
 		}
 	}
-	write := func(e entry, r record.Record) (record.Record, error) {
-		r = r.Written(nonce, s.By)
+	write := func(e foundRecord, r record.Record) (record.Record, error) {
+		r = r.Stamped(nonce, s.By)
 		if data := r.Marshal(); len(data) > record.MaxBytes {
 			return r, fmt.Errorf("the record has %d bytes, at most %d are allowed", len(data), record.MaxBytes)
 		}
@@ -102,11 +102,11 @@ func (s Sequences) commit(
 		}
 		return r, nil
 	}
-	if r, err = write(entry{name, v.Record, v.Stat.Version, 0}, after.own); err != nil {
+	if r, err = write(foundRecord{name, v.Record, v.Stat.Version, 0}, after.own); err != nil {
 		return record.Record{}, err
 	}
 	for _, section := range after.sections {
-		if _, err := write(section.entry, section.after); err != nil {
+		if _, err := write(section.foundRecord, section.after); err != nil {
 			return record.Record{}, err
 		}
 	}

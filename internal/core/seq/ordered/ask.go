@@ -7,7 +7,7 @@ import (
 )
 
 // An address is not an identity: another node may listen where the owner did, also one of another cluster. So a request
-// that is passed on names the ownership that must answer it, and the answer the one that did (O10).
+// that is forwarded names the ownership that must answer it, and the answer the one that did (O10).
 
 // Ask is a request for N values of an ordered sequence that follow each other, which one ownership must answer.
 type Ask struct {
@@ -33,17 +33,18 @@ func (a Ask) answeredBy(owner string) bool {
 	return owner != "" && (owner == a.Of.Owner || a.Of.Owner == "")
 }
 
-// isAskedFor reports whether this node's ownership is the one that a request was passed on to. If the sequence had no
+// isAskedFor reports whether this node's ownership is the one that a request was forwarded to. If the sequence had no
 // owner, it is any later one.
 func (s *Section) isAskedFor(of *sequence.Ownership) bool {
 	//mutant:o10-any-owner by internal/core/seq:TestPassedRequestNamesTheOwner -> return true
-	return of.Owner == s.lease.owner || of.Owner == "" && of.Term < s.Known().Term
+	return of.Owner == s.lease.owner || of.Owner == "" && of.Term < s.Host.Known().Term
 }
 
-// mayBecome reports whether this node, which owns nothing, may become the owner for a request that was passed on.
+// mayBecome reports whether this node, which owns nothing, may become the owner for a request that was forwarded.
 func (s *Section) mayBecome(of *sequence.Ownership) bool {
-	return of.Owner == "" && of.ID == s.Known().ID && of.Term <= s.Known().Term
+	return of.Owner == "" && of.ID == s.Host.Known().ID && of.Term <= s.Host.Known().Term
 }
 
-// ErrNotAsked: another node could not be asked, so it has counted nothing.
-var ErrNotAsked = errors.New("it was not asked")
+// ErrNothingIssued: another node has certainly issued nothing for a request. It could not be reached, or has refused
+// this node.
+var ErrNothingIssued = errors.New("it was not asked")

@@ -16,7 +16,7 @@ func seen(owner string, incarnation int64, version int32, second int64) mode.Vie
 	r := record.Record{Owner: owner, Nonce: owner, Incarnation: incarnation, Mode: record.Ordered}
 	r.HoldMs = 10_000
 	return mode.View{
-		Found: record.Found{
+		Snapshot: record.Snapshot{
 			Cluster: &record.Cluster{Incarnation: 1}, Record: &r, Stat: store.Stat{Version: version},
 		},
 		AnsweredAt: timeguard.Moment{Least: second * int64(time.Second)},

@@ -7,7 +7,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
-// NotOwner refuses a request that another node has passed on: this one has not the ownership that it names.
+// NotOwner refuses a request that another node has forwarded: this one has not the ownership that it names.
 func NotOwner(name string) *record.Refusal {
 	return record.Refuse(record.NotOwner, 0, "this node is not the owner of %s that the request names. Ask again", name)
 }

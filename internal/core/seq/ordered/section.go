@@ -8,7 +8,7 @@
 //
 // Three types to read:
 //
-//   - Section is the mode: it issues, passes on, renews its lease, or takes the section over.
+//   - Section is the mode: it issues, forwards, renews its lease, or takes the section over.
 //   - Node has the parts that the sections of a node share: how others are asked, and the place of each section.
 //   - Ask is a request to another node. Package peer has the connections.
 package ordered
@@ -31,8 +31,8 @@ import (
 // lane. A family has more of both.
 type Section struct {
 	*mode.Series
-	node  *Node
-	lease lease
+	shared *Shared
+	lease  lease
 	// lastEnded is the nonce of the last ownership that this process has ended.
 	lastEnded string
 	watch     watch
@@ -40,31 +40,31 @@ type Section struct {
 	counters counters // what the owner may issue
 
 	// lapses counts the leases that ended before they were renewed. lapsedAt has the times at which the last two did.
-	lapses   int64
-	lapsedAt [2]int64
-	passes   passes
+	lapses     int64
+	lapsedAt   [2]int64
+	forwarding forwarding
 	// staysUntil: the node has taken the section although its place is at another one, and keeps it until then.
 	staysUntil int64
 }
 
 // NewSection returns the mode of an ordered sequence that this node has just learned of, and does not own.
-func NewSection(s *mode.Series, node *Node) *Section {
+func NewSection(s *mode.Series, node *Shared) *Section {
 	node.inUse.Store(true)
-	return &Section{Series: s, node: node}
+	return &Section{Series: s, shared: node}
 }
 
 // idleAfter is the time without a request after which the owner gives the section back. Else a name that nobody uses
 // would be written for ever.
 const idleAfter = time.Minute
 
-// Serve is that of mode.Issuing. Without a valid lease the request is passed on, or waits for a round.
+// Serve is that of mode.Issuing. Without a valid lease the request is forwarded, or waits for a round.
 func (s *Section) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
-	now := s.node.Now() // (O2): that of the other modes may be late
+	now := s.shared.Now() // (O2): that of the other modes may be late
 	if got, ok := r.Wait.Result.(*mode.Result); ok {
 		if r.Wait.Result = nil; got.Err != nil {
 			return to, false, got.Err
 		}
-		s.passes.values += got.Block.Len()
+		s.forwarding.values += got.Block.Len()
 		return got.Block.AppendRuns(to, &got.Values), false, nil
 	}
 	if r.Wait.Key != "" {
@@ -79,17 +79,17 @@ func (s *Section) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker
 		}
 		s.Issued += r.N
 		r.Wait.Owner = s.lease.owner
-		return positions.Block{First: p, End: p + r.N}.AppendRuns(to, s.Values()), s.counters.low() && s.MayTry(now), nil
+		return positions.Block{First: p, End: p + r.N}.AppendRuns(to, s.Host.Values()), s.counters.low() && s.MayTry(now), nil
 	}
 	if s.lease.owner != "" && !s.lease.ending {
 		s.Lapse(now)
 	}
 	switch {
 	case r.Wait.Since != 0 && now-r.Wait.Since >= int64(mode.Patience) && s.ownedByAnother():
-		return to, false, noOwner(s.Name, s.Known().Address, s.Known().Address == s.node.own, s.passes.doubtedFor)
+		return to, false, noOwner(s.Name, s.Host.Known().Address, s.Host.Known().Address == s.shared.own, s.forwarding.doubtedFor)
 	//mutant:o10-passed-on-twice by internal/core/seq:TestRequestIsPassedOnOnce -> case !s.Stale && s.target(now) != "":
-	case !s.Stale && r.Wait.Passed == nil && s.target(now) != "": // a request is passed on once (O10)
-		return s.pass(r, now, to)
+	case !s.Stale && r.Wait.Passed == nil && s.target(now) != "": // a request is forwarded once (O10)
+		return s.forward(r, now, to)
 	}
 	return s.WaitOrRefuse(r, now, to)
 }
@@ -109,13 +109,13 @@ func (s *Section) endLease() {
 	s.lastEnded, s.lease, s.Last = s.lease.owner, lease{}, nil
 }
 
-// Lacks is that of mode.Issuing. It does not count requests that can be passed on.
+// Lacks is that of mode.Issuing. It does not count requests that can be forwarded.
 func (s *Section) Lacks() bool {
-	return len(s.Waiting) > 0 && (s.Leased() || s.target(s.node.Now()) == "" || s.passedOn())
+	return len(s.Waiting) > 0 && (s.Leased() || s.target(s.shared.Now()) == "" || s.hasForwarded())
 }
 
-// passedOn reports whether a request waits that another node has passed on to this one.
-func (s *Section) passedOn() bool {
+// hasForwarded reports whether a request waits that another node has forwarded to this one.
+func (s *Section) hasForwarded() bool {
 	return slices.ContainsFunc(s.Waiting, func(r mode.Request) bool { return r.Wait.Passed != nil && r.Wait.Result == nil })
 }
 
@@ -126,10 +126,10 @@ func (s *Section) LeasedIn(session int64) bool { return s.Leased() && s.lease.se
 func (s *Section) Until() int64 { return s.lease.until }
 
 // SlowAt returns when a round must look whether another node has answered, ns of AtMost, 0 if it need not.
-func (s *Section) SlowAt() int64 { return s.passes.slowAt() }
+func (s *Section) SlowAt() int64 { return s.forwarding.slowAt() }
 
 // Used is that of mode.Issuing: only the owner takes blocks although nobody waits.
-func (s *Section) Used() bool { return s.Leased() }
+func (s *Section) TakesAhead() bool { return s.Leased() }
 
 // Leased reports whether this node is the owner, as far as it knows. Its lease may have ended: see Until.
 func (s *Section) Leased() bool { return s.lease.owner != "" }
@@ -142,13 +142,13 @@ func (s *Section) Pause(int64) time.Duration {
 	if s.Leased() {
 		return mode.Backoff(0)
 	}
-	return mode.Backoff(s.Conflicts)
+	return mode.Backoff(s.FailedRounds)
 }
 
 // Urgency is that of mode.Issuing: a renewal is due, or another node does not answer.
 func (s *Section) Urgency(sit mode.Situation) mode.Urgency {
 	switch {
-	case s.slow(sit.AtMost), s.passes.doubted() && sit.AtMost >= s.DueAt, s.lease.owner != "" && s.renewalDue(sit.AtMost):
+	case s.slow(sit.AtMost), s.forwarding.doubted() && sit.AtMost >= s.DueAt, s.lease.owner != "" && s.renewalDue(sit.AtMost):
 		return mode.Needed
 	}
 	return mode.Idle
@@ -156,7 +156,7 @@ func (s *Section) Urgency(sit mode.Situation) mode.Urgency {
 
 // renewalDue reports whether the owner must write the record, or give the section back.
 func (s *Section) renewalDue(now int64) bool {
-	return s.lease.ending || s.node.leaves() || s.counters.low() || s.lease.mayRenew(now, s.Known().Hold())
+	return s.lease.ending || s.shared.leaves() || s.counters.low() || s.lease.mayRenew(now, s.Host.Known().Hold())
 }
 
 // Saw is that of mode.Issuing. It ends the ownership if the lease has ended, or if the record does not show that
@@ -173,13 +173,13 @@ func (s *Section) Saw(v mode.View, before *record.Record, sit mode.Situation) {
 		s.endLease()
 	default:
 		s.lease.session, s.Last = sit.Session, new(v) // a renewal checks the versions: v was not read at one moment
-		s.counters.skipTo(v.Record.From)
+		s.counters.skipTo(v.Record.RaisedTo)
 	}
 	if before == nil || before.Nonce != v.Record.Nonce { // the owner lives, or there is another one
-		s.passes.suspect = ""
+		s.forwarding.suspect = ""
 	}
-	if s.passes.leaveBehind(v.Record); v.Record.Owner != "" {
-		s.passes.answered = ""
+	if s.forwarding.leaveBehind(v.Record); v.Record.Owner != "" {
+		s.forwarding.answered = ""
 	}
 }
 
@@ -190,9 +190,9 @@ func (s *Section) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 		return s.take(v, sit)
 	}
 	if s.slow(sit.AtMost) {
-		s.passes.cancelFlight()
+		s.forwarding.cancelFlight()
 	}
-	d := s.Known().Hold()
+	d := s.Host.Known().Hold()
 	s.DueAt = renewAt(s.lease.sent, d)
 	if sit.Unconfirmed == 0 && (s.lease.ending || s.endsNow(sit)) {
 		s.lease.ending, s.DueAt = true, 0
@@ -203,7 +203,7 @@ func (s *Section) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 		return s.renewal(*w, sit)
 	}
 	if due {
-		return s.renewal(record.Write{Record: s.Known().Renewed(sit.SeqTime)}, sit)
+		return s.renewal(record.Write{Record: s.Host.Known().Renewed(sit.SeqTime)}, sit)
 	}
 	return nil
 }
@@ -216,9 +216,9 @@ func (s *Section) extension(v mode.View, sit mode.Situation, due bool) *record.W
 	refusal := mode.Confirming(sit.Unconfirmed)
 	//mutant:o7-takes-unconfirmed by internal/core/seq:TestOwnerRenewsBeforeItMayTake -> if true {
 	if sit.Unconfirmed == 0 {
-		want, need := s.counters.want(s.Known().Next, time.Duration(sit.AtMost-s.lease.sent), s.Known().Block, s.Waiting)
+		want, need := s.counters.want(s.Host.Known().Next, time.Duration(sit.AtMost-s.lease.sent), s.Host.Known().Block, s.Waiting)
 		var w record.Write
-		if w, refusal = s.Known().Plan(v.Incarnation(), want, need, sit.SeqTime); refusal == nil {
+		if w, refusal = s.Host.Known().Plan(v.Incarnation(), want, need, sit.SeqTime); refusal == nil {
 			return &w
 		}
 	}
@@ -238,14 +238,14 @@ func (s *Section) renewal(w record.Write, sit mode.Situation) *mode.Write {
 // has its place at another node. The last reason uses up one of the node's moves, so the caller must give the section
 // back if endsNow returns true.
 func (s *Section) endsNow(sit mode.Situation) bool {
-	return sit.AtMost-s.AskedAt > int64(idleAfter) || s.node.leaves() ||
-		sit.AtMost >= s.staysUntil && s.node.takeMove(s.Name)
+	return sit.AtMost-s.AskedAt > int64(idleAfter) || s.shared.leaves() ||
+		sit.AtMost >= s.staysUntil && s.shared.takeMove(s.Name)
 }
 
 // giveBack returns the write that leaves the section without an owner (O6). It returns the positions that no lane has
 // issued, so that the next owner goes on without a gap.
 func (s *Section) giveBack(v mode.View, sit mode.Situation) *mode.Write {
-	r := s.Known().Renewed(sit.SeqTime)
+	r := s.Host.Known().Renewed(sit.SeqTime)
 	//mutant:o6-next-too-low by internal/core/seq:TestStoppedOwnerLeavesNoGap -> rest := record.Remainder{ID: r.ID, Incarnation: r.Incarnation, Block: positions.Block{First: s.counters.first, End: s.counters.end}}
 	rest := record.Remainder{ID: r.ID, Incarnation: r.Incarnation, Block: s.counters.rest()}
 	if lower, possible := r.ReturnOf(rest, v.Incarnation()); possible {
@@ -258,24 +258,24 @@ func (s *Section) giveBack(v mode.View, sit mode.Situation) *mode.Write {
 // take returns the write that makes this node the owner, if requests need that and nobody else may be the owner.
 func (s *Section) take(v mode.View, sit mode.Situation) *mode.Write {
 	if s.slow(sit.AtMost) {
-		s.doubt(s.passes.flight, errSilent)
-		s.passes.leaveBehind(s.Known())
+		s.doubt(s.forwarding.flight, errSilent)
+		s.forwarding.leaveBehind(s.Host.Known())
 	}
-	s.refusePassed(func(r mode.Request) bool { return !s.mayBecome(r.Wait.Passed) })
+	s.refuseForwarded(func(r mode.Request) bool { return !s.mayBecome(r.Wait.Passed) })
 	//mutant:o4-at-most by internal/core/seq:TestOwnerAndBootClocksAtAnyRate -> wait := s.watch.freeIn(v, s.lastEnded, sit.AtMost)
 	wait := s.watch.freeIn(v, s.lastEnded, sit.AtLeast)
-	if s.Known().Owner == "" && s.node.place(s.Name) != s.node.own {
-		s.refusePassed(nil) // another node is asked next
+	if s.Host.Known().Owner == "" && s.shared.preferredOwner(s.Name) != s.shared.own {
+		s.refuseForwarded(nil) // another node is asked next
 	}
 	switch {
-	case len(s.Waiting) == 0 && !s.passes.doubted(), !s.passedOn() && s.target(sit.AtMost) != "":
+	case len(s.Waiting) == 0 && !s.forwarding.doubted(), !s.hasForwarded() && s.target(sit.AtMost) != "":
 		return nil
-	case wait > 0 || s.node.leaves():
-		if s.Known().Address != s.node.own || s.node.leaves() { // else the last process of this node was the owner
-			s.refusePassed(nil)
+	case wait > 0 || s.shared.leaves():
+		if s.Host.Known().Address != s.shared.own || s.shared.leaves() { // else the last process of this node was the owner
+			s.refuseForwarded(nil)
 		}
 		// A request that comes meanwhile waits until then, so that is soon, also with a long lease.
-		s.DueAt = sit.AtMost + int64(min(max(wait, lookAgain), s.Known().Hold()/6, time.Second))
+		s.DueAt = sit.AtMost + int64(min(max(wait, lookAgain), s.Host.Known().Hold()/6, time.Second))
 		s.PausedUntil = s.DueAt
 		return nil
 	}
@@ -286,22 +286,22 @@ func (s *Section) take(v mode.View, sit mode.Situation) *mode.Write {
 	if len(s.Waiting) == 0 {
 		need = 1
 	}
-	w, refusal := s.Known().Plan(v.Incarnation(), max(all, s.Known().Block), need, sit.SeqTime)
+	w, refusal := s.Host.Known().Plan(v.Incarnation(), max(all, s.Host.Known().Block), need, sit.SeqTime)
 	if refusal != nil {
 		s.Refuse(refusal, sit.AtMost)
 		return nil
 	}
 	w.Record.Owner, w.Record.Term = sit.Nonce, w.Record.Term+1
-	w.Record.Address, w.Record.OwnedAt = s.node.own, s.node.elapsed.Now().Wall/1e6
+	w.Record.Address, w.Record.OwnedAt = s.shared.own, s.shared.elapsed.Now().Wall/1e6
 	return &mode.Write{Write: w, Session: sit.Session}
 }
 
 // lookAgain is the pause after which a node that leaves looks again whether others can answer what it cannot.
 const lookAgain = 50 * time.Millisecond
 
-// refusePassed refuses requests that other nodes have passed on to this one, which is not the owner: those that which
-// chooses. nil: all.
-func (s *Section) refusePassed(which func(mode.Request) bool) {
+// refuseForwarded refuses requests that other nodes have forwarded to this one, which is not the owner: those that
+// which chooses. nil: all.
+func (s *Section) refuseForwarded(which func(mode.Request) bool) {
 	for _, r := range s.Waiting {
 		if r.Wait.Passed != nil && (which == nil || which(r)) {
 			r.Wait.Result = &mode.Result{Err: NotOwner(s.Name)}
@@ -327,7 +327,7 @@ func (s *Section) Wrote(w mode.Write, v mode.View, sent, now int64, err error) (
 }
 
 func (s *Section) accept(w mode.Write, v mode.View, sent, now int64) {
-	s.Sequence.KnowWritten(w, now)
+	s.Host.KnowWritten(w, now)
 	switch owner := w.Record.Owner; {
 	case owner == "":
 		s.endLease()
@@ -336,7 +336,7 @@ func (s *Section) accept(w mode.Write, v mode.View, sent, now int64) {
 		return
 	case owner != s.lease.owner: // a new ownership
 		s.counters.begin(w.Block)
-		if s.node.place(s.Name) != s.node.own {
+		if s.shared.preferredOwner(s.Name) != s.shared.own {
 			s.staysUntil = now + int64(time.Minute)
 		}
 	//mutant:o5-block-kept -> case false:
@@ -349,24 +349,24 @@ func (s *Section) accept(w mode.Write, v mode.View, sent, now int64) {
 	s.lease, s.Last = newLease(w, sent), new(v.After(w))
 	s.traceOwner(sent, now)
 	s.counters.wrote()
-	s.Conflicts, s.DueAt = 0, renewAt(sent, s.Known().Hold())
-	if s.passes.suspect = ""; s.passes.doubted() {
-		s.passes.cancelFlight()
+	s.FailedRounds, s.DueAt = 0, renewAt(sent, s.Host.Known().Hold())
+	if s.forwarding.suspect = ""; s.forwarding.doubted() {
+		s.forwarding.cancelFlight()
 	}
 }
 
 // Report is that of mode.Issuing.
 func (s *Section) Report(u *mode.Use) string {
-	u.Owns, u.Passed, u.Lapses = s.lease.owner != "", s.passes.values, s.lapses
+	u.Owns, u.FromOthers, u.Lapses = s.lease.owner != "", s.forwarding.values, s.lapses
 	if u.Owns {
 		u.Held = s.counters.end - s.counters.high
 	}
-	address := s.Known().Address
-	if !s.Known().HasOwner() { // as far as this node knows: it need not read the record as long as its place answers
-		address = s.passes.answered
+	address := s.Host.Known().Address
+	if !s.Host.Known().HasOwner() { // as far as this node knows: it need not read the record as long as its place answers
+		address = s.forwarding.answered
 	}
-	return fmt.Sprintf("owner=%s term=%d lease_ms=%d passed=%d", cmp.Or(address, "-"), s.Known().Term, s.Known().HoldMs,
-		u.Passed)
+	return fmt.Sprintf("owner=%s term=%d lease_ms=%d passed=%d", cmp.Or(address, "-"), s.Host.Known().Term, s.Host.Known().HoldMs,
+		u.FromOthers)
 }
 
 // Traced returns what a trace of a write says of how the ownership came about.
@@ -378,10 +378,10 @@ func (s *Section) traceOwner(sent, now int64) {
 	if s.Trace == nil {
 		return
 	}
-	at := s.node.elapsed.Now()
+	at := s.shared.elapsed.Now()
 	boot := func(most int64) int64 { return at.Boot - (at.Most - most) }
 	s.Trace.Step("owns", "name", s.Name, "owner", s.lease.owner, "sent", boot(sent), "now", boot(now),
-		"until", boot(s.lease.until), "hold_ms", s.Known().HoldMs)
+		"until", boot(s.lease.until), "hold_ms", s.Host.Known().HoldMs)
 }
 
 // Flaps reports whether the node has lost two leases in the last minute. Then others should own the sections (O9).

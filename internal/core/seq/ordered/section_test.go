@@ -23,7 +23,7 @@ func (*quiet) Values() *sequence.Values {
 
 // A node that has not read who the owner is tells clients which node answers.
 func TestClientsLearnWhichNodeAnswers(t *testing.T) {
-	m := NewSection(&mode.Series{Name: "ticks", Sequence: &quiet{record.Record{Mode: record.Ordered}}}, new(Node))
+	m := NewSection(&mode.Series{Name: "ticks", Host: &quiet{record.Record{Mode: record.Ordered}}}, new(Shared))
 	if line := m.Report(new(mode.Use)); !strings.HasPrefix(line, "owner=- ") {
 		t.Error(line)
 	}
@@ -31,7 +31,7 @@ func TestClientsLearnWhichNodeAnswers(t *testing.T) {
 	if line := m.Report(new(mode.Use)); !strings.HasPrefix(line, "owner=b:7609 ") {
 		t.Error(line)
 	}
-	m.Known().Owner, m.Known().Address = "nonce", "c:7609"
+	m.Host.Known().Owner, m.Host.Known().Address = "nonce", "c:7609"
 	if line := m.Report(new(mode.Use)); !strings.HasPrefix(line, "owner=c:7609 ") {
 		t.Error(line)
 	}

@@ -12,7 +12,7 @@ import (
 func Fresh(m sequence.Map, s Settings, st State) Record {
 	return Record{
 		ID: store.Nonce(), Map: m, Settings: s, Above: -1,
-		Credit: s.CeilingInForce().Burst(), CreditAt: st.Time, Gen: st.Purged, Incarnation: st.Incarnation,
+		Credit: s.CeilingInForce().Burst(), CreditAt: st.Time, WriteCount: st.Purged, Incarnation: st.Incarnation,
 	}
 }
 
@@ -32,7 +32,7 @@ func (r Record) Deleted(st State, now int64) Record {
 		r.WaitMs = max(r.IssuableFor(st).Milliseconds(), waitAfter(r.LongestHoldMs()))
 		r.WaitFrom = st.Time
 	}
-	r.DeletedAt, r.Gen = max(1, now), max(r.Gen, st.Purged)
+	r.DeletedAt, r.WriteCount = max(1, now), max(r.WriteCount, st.Purged)
 	r.Owner, r.Address, r.OwnedAt = "", "", 0
 	return r
 }

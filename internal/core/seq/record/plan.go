@@ -111,9 +111,9 @@ func (r Record) Raised(next int64) Record {
 }
 
 // Written returns the record as it is written: every write raises the write count and has a fresh nonce.
-func (r Record) Written(nonce, by string) Record {
-	r.Gen++
-	r.Nonce, r.By = nonce, by
+func (r Record) Stamped(nonce, by string) Record {
+	r.WriteCount++
+	r.Nonce, r.WrittenBy = nonce, by
 	return r
 }
 

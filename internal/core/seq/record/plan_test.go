@@ -17,7 +17,7 @@ import (
 func usual(change func(*Record)) Record {
 	r := Record{
 		ID: "id", Map: sequence.Map{Start: 1, Increment: 1, Max: 1_000_000_000}, Settings: settings(1000),
-		Next: 100, Credit: 5000, Gen: 10, Nonce: "nonce", Incarnation: 1,
+		Next: 100, Credit: 5000, WriteCount: 10, Nonce: "nonce", Incarnation: 1,
 	}
 	if change != nil {
 		change(&r)
@@ -137,7 +137,7 @@ func TestReturnOf(t *testing.T) {
 		"nothing is left":            {nil, 100, false},
 		"a renewal":                  {func(r *Record) { r.Nonce = "other" }, 80, true},
 		"another block":              {func(r *Record) { r.Next = 200 }, 80, false},
-		"a next value in the rest":   {func(r *Record) { r.From = 81 }, 80, false},
+		"a next value in the rest":   {func(r *Record) { r.RaisedTo = 81 }, 80, false},
 		"data were lost":             {func(r *Record) { r.Incarnation = 2 }, 80, false},
 		"deleted":                    {func(r *Record) { r.DeletedAt = 1 }, 80, false},
 		"deleted, and created again": {func(r *Record) { r.ID = "new" }, 80, false},
@@ -265,18 +265,18 @@ func TestCompare(t *testing.T) {
 		"nothing is known": {nil, nil, 0, Absent},
 		"a new record":     {&known, nil, 0, Good},
 		"the known record": {&known, &known, 0, Good},
-		"a later write":    {ptr(usual(func(r *Record) { r.Gen++ })), &known, 0, Good},
-		"an earlier write": {ptr(usual(func(r *Record) { r.Gen-- })), &known, 0, Lost},
-		"a later incarnation with fewer writes": {ptr(usual(func(r *Record) { r.Incarnation, r.Gen = 2, 1 })),
+		"a later write":    {ptr(usual(func(r *Record) { r.WriteCount++ })), &known, 0, Good},
+		"an earlier write": {ptr(usual(func(r *Record) { r.WriteCount-- })), &known, 0, Lost},
+		"a later incarnation with fewer writes": {ptr(usual(func(r *Record) { r.Incarnation, r.WriteCount = 2, 1 })),
 			&known, 0, Good},
 		"an earlier incarnation with more writes": {&known,
-			ptr(usual(func(r *Record) { r.Incarnation, r.Gen = 2, 1 })), 0, Lost},
+			ptr(usual(func(r *Record) { r.Incarnation, r.WriteCount = 2, 1 })), 0, Lost},
 		"another write with as many before": {ptr(usual(func(r *Record) { r.Nonce = "x" })), &known, 0, Lost},
 		"missing":                           {nil, &known, 9, Lost},
 		"deleted and purged meanwhile":      {nil, &known, 10, Absent},
 		"a tombstone is missing":            {nil, &tombstone, 9, Lost},
 		"a tombstone was purged":            {nil, &tombstone, 10, Absent},
-		"a tombstone is alive again in an old copy": {ptr(usual(func(r *Record) { r.Gen-- })), &tombstone, 0,
+		"a tombstone is alive again in an old copy": {ptr(usual(func(r *Record) { r.WriteCount-- })), &tombstone, 0,
 			Lost},
 	} {
 		if got := Compare(c.found, c.known, c.purged); got != c.want {
@@ -286,8 +286,8 @@ func TestCompare(t *testing.T) {
 }
 
 func TestPutBack(t *testing.T) {
-	older := func(r *Record) { r.Gen, r.Next = 8, 60 }
-	rival := func(r *Record) { r.Nonce, r.Next, r.Gen = "rival", 90, 12 }
+	older := func(r *Record) { r.WriteCount, r.Next = 8, 60 }
+	rival := func(r *Record) { r.Nonce, r.Next, r.WriteCount = "rival", 90, 12 }
 	for name, c := range map[string]struct {
 		found         *Record
 		known         Record
@@ -299,32 +299,32 @@ func TestPutBack(t *testing.T) {
 		"missing":         {nil, usual(nil), 100, true, "id", 100, 10, 0},
 		"an older record": {ptr(usual(older)), usual(nil), 100, true, "id", 100, 10, 0},
 		"the known one":   {ptr(usual(nil)), usual(nil), 100, false, "id", 100, 10, 0},
-		"a newer one": {ptr(usual(func(r *Record) { r.Gen, r.Next = 12, 130 })),
+		"a newer one": {ptr(usual(func(r *Record) { r.WriteCount, r.Next = 12, 130 })),
 			usual(nil), 100, false, "id", 130, 12, 0},
-		"a newer one with a lower next": {ptr(usual(func(r *Record) { r.Gen, r.Next, r.CreditAt = 12, 60, 7 })),
+		"a newer one with a lower next": {ptr(usual(func(r *Record) { r.WriteCount, r.Next, r.CreditAt = 12, 60, 7 })),
 			usual(nil), 100, true, "id", 100, 12, 7},
-		"next was once higher": {ptr(usual(func(r *Record) { r.Gen = 12 })),
-			usual(func(r *Record) { r.Gen = 12 }), 500, true, "id", 500, 12, 0},
+		"next was once higher": {ptr(usual(func(r *Record) { r.WriteCount = 12 })),
+			usual(func(r *Record) { r.WriteCount = 12 }), 500, true, "id", 500, 12, 0},
 		"an older life": {ptr(usual(func(r *Record) {
-			r.ID, r.Gen, r.Next = "old", 8,
+			r.ID, r.WriteCount, r.Next = "old", 8,
 				900
 		})), usual(nil), 100, true, "id", 100, 10, 0},
-		"a newer life": {ptr(usual(func(r *Record) { r.ID, r.Gen, r.Next = "new", 12, 5 })),
+		"a newer life": {ptr(usual(func(r *Record) { r.ID, r.WriteCount, r.Next = "new", 12, 5 })),
 			usual(nil), 100, false, "new", 5, 12, 0},
-		"a rival": {ptr(usual(rival)), usual(func(r *Record) { r.Gen = 12 }), 100, true, "id", 100, 12, 0},
+		"a rival": {ptr(usual(rival)), usual(func(r *Record) { r.WriteCount = 12 }), 100, true, "id", 100, 12, 0},
 		"a rival with a higher next": {ptr(usual(func(r *Record) { rival(r); r.Next = 130 })),
-			usual(func(r *Record) { r.Gen = 12 }), 100, true, "id", 130, 12, 0},
-		"a rival of an older life": {ptr(usual(rival)), usual(func(r *Record) { r.ID, r.Gen = "new", 12 }), 100,
+			usual(func(r *Record) { r.WriteCount = 12 }), 100, true, "id", 130, 12, 0},
+		"a rival of an older life": {ptr(usual(rival)), usual(func(r *Record) { r.ID, r.WriteCount = "new", 12 }), 100,
 			true, "new", 100, 12, 0},
 		"a rival of a newer life": {ptr(usual(func(r *Record) { rival(r); r.ID, r.Above = "new", 500 })),
-			usual(func(r *Record) { r.Gen = 12 }), 100, true, "new", 90, 12, 0},
+			usual(func(r *Record) { r.WriteCount = 12 }), 100, true, "new", 90, 12, 0},
 		"a later incarnation with fewer writes": {ptr(usual(func(r *Record) {
-			r.Incarnation, r.Gen, r.Next = 2, 3,
+			r.Incarnation, r.WriteCount, r.Next = 2, 3,
 				900
 		})), usual(nil), 100, false, "id", 900, 10, 0},
 	} {
 		r, due := PutBack(c.found, c.known, c.highest)
-		if due != c.due || r.ID != c.id || r.Next != c.next || r.Gen != c.gen || r.CreditAt != c.at {
+		if due != c.due || r.ID != c.id || r.Next != c.next || r.WriteCount != c.gen || r.CreditAt != c.at {
 			t.Errorf("%s: %v, %+v", name, due, r)
 		}
 	}
@@ -348,7 +348,7 @@ func TestPutBackKeepsTheLongestHold(t *testing.T) {
 		"it is longer than before":        {hold(hour, 0), hold(1000, 0), false, hour, hour},
 		"it was as long before the other": {hold(1000, hour), hold(hour, 0), false, 1000, hour},
 	} {
-		c.found.Gen = c.known.Gen + 2
+		c.found.WriteCount = c.known.WriteCount + 2
 		r, due := PutBack(&c.found, c.known, c.known.Next)
 		if due != c.due || r.HoldMs != c.hold || r.LongestHoldMs() != c.longest {
 			t.Errorf("%s: %v, hold %d, longest %d", name, due, r.HoldMs, r.LongestHoldMs())

@@ -23,7 +23,7 @@ func Compare(found, known *Record, purged int64) Finding {
 		return Absent
 	case known == nil:
 		return Good
-	case found == nil && known.Gen <= purged: // every record that was made after a purge has a higher Gen
+	case found == nil && known.WriteCount <= purged: // every record that was made after a purge has a higher Gen
 		return Absent
 	case found == nil, known.Newer(*found):
 		return Lost
@@ -39,8 +39,8 @@ func Compare(found, known *Record, purged int64) Finding {
 // lost if the tombstone was not purged. A tombstone with a wait is put back in any case, because nodes that are cut off
 // may issue its values. If it was purged, an operator can purge it again.
 func (r Record) IsPurged(purged int64) bool {
-	//mutant:s18-wait-is-purged by internal/core/seq:TestTombstoneThatWaitsComesBack -> return r.Kind() == Tombstone && r.Gen <= purged
-	return r.Kind() == Tombstone && r.Gen <= purged && r.WaitMs == 0
+	//mutant:s18-wait-is-purged by internal/core/seq:TestTombstoneThatWaitsComesBack -> return r.Kind() == Tombstone && r.WriteCount <= purged
+	return r.Kind() == Tombstone && r.WriteCount <= purged && r.WaitMs == 0
 }
 
 // PutBack returns the record that a node writes after a loss of data (S8): the newer one of found and known. Its next
@@ -62,7 +62,7 @@ func PutBack(found *Record, known Record, highest int64) (next Record, due bool)
 	if found.ID == known.ID { // else it is another life of the name, with positions of its own
 		next = next.Raised(max(found.Next, known.Next)).withHoldsOf(known).withHoldsOf(*found)
 	}
-	next.Gen = max(found.Gen, known.Gen)
+	next.WriteCount = max(found.WriteCount, known.WriteCount)
 	return next, older || rivals || next.Next > found.Next || next.EarlierHoldMs > found.EarlierHoldMs ||
 		next.WaitMs > found.WaitMs
 }

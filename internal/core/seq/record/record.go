@@ -47,7 +47,7 @@ func (r *Record) Kind() Kind {
 		return None
 	case r.DeletedAt != 0:
 		return Tombstone
-	case r.Sections > 0:
+	case r.SectionCount > 0:
 		return Family
 	case r.MaxNames > 0:
 		return Template
@@ -71,7 +71,7 @@ type Record struct {
 	// Next is the first position that was not given to a node.
 	Next int64 `json:"next"`
 	// From is the first position that may still be issued: an operator has raised the next value to it.
-	From int64 `json:"from,omitempty"`
+	RaisedTo int64 `json:"from,omitempty"`
 	// Credit positions may be taken at the sequence time CreditAt, ms.
 	Credit   int64 `json:"credit"`
 	CreditAt int64 `json:"at"`
@@ -83,10 +83,10 @@ type Record struct {
 	PeakAt   int64 `json:"peak_at"`
 	// Gen counts the writes. It goes on when the name is created again, and above both copies when a node puts the
 	// record back. Together with Incarnation it orders the copies of a record: see Newer.
-	Gen   int64  `json:"gen"`
-	Nonce string `json:"nonce"`
+	WriteCount int64  `json:"gen"`
+	Nonce      string `json:"nonce"`
 	// By names the node or the operator that wrote the record last.
-	By string `json:"by,omitempty"`
+	WrittenBy string `json:"by,omitempty"`
 	// Incarnation is that of /cluster when the sequence was created, when it took its first block after a loss of data,
 	// or when an operator vouched for its next value, whichever was last.
 	Incarnation int64 `json:"incarnation"`
@@ -110,7 +110,7 @@ type Record struct {
 	Address string `json:"address,omitempty"`
 	OwnedAt int64  `json:"owned_at,omitempty"`
 	// Sections is the number of sections of a family, 0 for all other records. Its tombstone keeps it.
-	Sections int `json:"sections,omitempty"`
+	SectionCount int `json:"sections,omitempty"`
 	// DeletedAt is the time when an operator deleted the sequence, Unix ms, for people. 0: it was not deleted.
 	DeletedAt int64 `json:"deleted_at,omitempty"`
 }
@@ -129,7 +129,7 @@ type Named struct {
 	// Sections are those of a family, by their numbers. Those that ZooKeeper has lost are missing.
 	Sections []Named
 	// Written is the time at which the record was last written, Unix ms of ZooKeeper's leader.
-	Written int64
+	WrittenAt int64
 	// Err is ErrDamaged or ErrUnknownMode if the record cannot be used. Record is empty then.
 	Err error
 }
@@ -179,7 +179,7 @@ func Parse(b []byte) (r Record, err error) {
 }
 
 func (r Record) usable() bool {
-	return r.Map.Check() == nil && r.Settings.Check() == nil && r.ID != "" && r.Gen >= 1 && r.Next >= 0 &&
+	return r.Map.Check() == nil && r.Settings.Check() == nil && r.ID != "" && r.WriteCount >= 1 && r.Next >= 0 &&
 		(!r.Keyed() || r.MaxNames != 0 || r.KeyCheck != "")
 }
 

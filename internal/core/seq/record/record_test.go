@@ -24,7 +24,7 @@ func TestFrozenReasons(t *testing.T) {
 
 // fresh returns the record of a new sequence.
 func fresh(m sequence.Map) Record {
-	return Record{ID: "i", Map: m, Settings: settings(1000), Gen: 1, Nonce: "n", KeyCheck: "k", Above: -1}
+	return Record{ID: "i", Map: m, Settings: settings(1000), WriteCount: 1, Nonce: "n", KeyCheck: "k", Above: -1}
 }
 
 // FuzzRecords: a record of ZooKeeper is refused as damaged, or stays the same when it is written again. The next block
@@ -68,8 +68,8 @@ func FuzzState(f *testing.F) {
 		State{Cluster: "c", Changes: 9, Changed: []string{"a", "b"}}.Marshal())
 	f.Add([]byte(`{"uuid":"c","incarnation":-1}`), []byte(`{"cluster":"c","changed":["a"]}`))
 	f.Fuzz(func(t *testing.T, cluster, state []byte) {
-		read := func(state []byte) (Found, error) {
-			return ParseFound([]store.Record{{Found: true, Data: cluster}, {Found: true, Data: state}})
+		read := func(state []byte) (Snapshot, error) {
+			return ParseSnapshot([]store.Record{{Found: true, Data: cluster}, {Found: true, Data: state}})
 		}
 		v, err := read(state)
 		if err != nil {
@@ -155,7 +155,7 @@ func TestVersionOfKeysAfterAWrite(t *testing.T) {
 		{RequestKeys{}, 0, 1}, {RequestKeys{Exists: true, Version: 7}, 8, 1},
 		{RequestKeys{Exists: true, Version: -2}, 0, 2}, // a write at version -1 would be unconditional
 	} {
-		if got := c.k.Written(); !got.Exists || got.Version != c.want || len(c.k.Ops("id")) != c.ops {
+		if got := c.k.AfterWrite(); !got.Exists || got.Version != c.want || len(c.k.Ops("id")) != c.ops {
 			t.Errorf("%+v: %+v", c.k, got)
 		}
 	}

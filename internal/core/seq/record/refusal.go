@@ -31,7 +31,7 @@ const (
 	WrongMode Reason = "wrong-mode"
 	// TooManyNames: clients ask for more unknown names than the node looks up.
 	TooManyNames Reason = "too-many-names"
-	// NotOwner: another node has passed the request on, and this one does not have the ownership that it names.
+	// NotOwner: another node has forwarded the request, and this one does not have the ownership that it names.
 	NotOwner Reason = "not-owner"
 	// NoOwner: the owner of the ordered sequence gives this node no values: it does not answer, has no address, or
 	// refuses this node's token.

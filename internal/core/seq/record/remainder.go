@@ -18,7 +18,7 @@ type Remainder struct {
 func (r Record) ReturnOf(rest Remainder, incarnation int64) (after Record, possible bool) {
 	b := rest.Block
 	switch {
-	case r.ID != rest.ID, r.Kind() != Sequence, b.First < r.From, b.Len() <= 0:
+	case r.ID != rest.ID, r.Kind() != Sequence, b.First < r.RaisedTo, b.Len() <= 0:
 		return Record{}, false
 	case r.Incarnation != incarnation, rest.Incarnation != incarnation:
 		return Record{}, false

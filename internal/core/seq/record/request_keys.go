@@ -11,8 +11,8 @@ import (
 )
 
 // A request of a strict sequence may have a key, which the client has chosen. The keys of the last values are kept in a
-// znode beside the record, and written together with it. A later request with the same key gets the same value, from any
-// node.
+// znode beside the record, and written together with it. A later request with the same key gets the same value, from
+// any node.
 
 // RequestKeysDir has one znode for each strict sequence that is asked with keys, by the record's ID.
 const RequestKeysDir = "/seq/r"
@@ -20,8 +20,8 @@ const RequestKeysDir = "/seq/r"
 // RequestKeysPath returns the path of the request keys of the sequence with this Record.ID.
 func RequestKeysPath(id string) string { return RequestKeysDir + "/" + id }
 
-// MaxRequestKeys is the number of keys that are remembered of a sequence (S16). A key does not expire: with a wrong clock,
-// a retry would get another value.
+// MaxRequestKeys is the number of keys that are remembered of a sequence (S16). A key does not expire: with a wrong
+// clock, a retry would get another value.
 const MaxRequestKeys = 1000
 
 // KeyHash is the first 96 bits of the SHA-256 of a key.
@@ -109,7 +109,7 @@ func (k *RequestKeys) Dirs() []string {
 }
 
 // Written returns the keys as ZooKeeper has them after Ops.
-func (k *RequestKeys) Written() *RequestKeys {
+func (k *RequestKeys) AfterWrite() *RequestKeys {
 	after := *k
 	after.Exists = true
 	if after.Version++; !k.Exists || after.Version == store.AnyVersion {

@@ -15,7 +15,7 @@ func (r Record) Standing(st State) Standing {
 	var c Write
 	var refusal *Refusal
 	switch {
-	case r.Sections > 0: // its sections have records of their own
+	case r.SectionCount > 0: // its sections have records of their own
 		return Standing{}
 	case r.MaxNames > 0:
 		_, _, refusal = r.Create("", st)

@@ -37,7 +37,7 @@ func FuzzReplies(f *testing.F) {
 					t.Fatalf("%q: call %d of %d has %v, %v", said, i, answered, k.got, k.err)
 				}
 				if _, refused := errors.AsType[*ids.ReplyError](k.err); i < answered && k.err != nil && !refused &&
-					!errors.Is(k.err, ordered.ErrNotAsked) {
+					!errors.Is(k.err, ordered.ErrNothingIssued) {
 					t.Fatalf("%q: call %d: %v", said, i, k.err)
 				}
 				var first, last int64

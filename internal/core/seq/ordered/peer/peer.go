@@ -50,10 +50,10 @@ func (c *Caller) Close() {
 const retryDial = 100 * time.Millisecond
 
 // Pass asks a node for values of an ordered sequence. Its error is an *ids.ReplyError if the node refuses the request
-// itself. It wraps ordered.ErrNotAsked if the node has certainly counted nothing: it could not be reached, belongs to
-// another cluster, or refuses this node. If it refuses the token of this node, the error wraps that *ids.ReplyError,
+// itself. It wraps ordered.ErrNothingIssued if the node has certainly issued nothing: it could not be reached, belongs
+// to another cluster, or refuses this node. If it refuses the token of this node, the error wraps that *ids.ReplyError,
 // too. Any other error leaves open whether the node has counted values.
-func (c *Caller) Pass(ctx context.Context, ask ordered.Ask) (got ordered.Answer, err error) {
+func (c *Caller) Forward(ctx context.Context, ask ordered.Ask) (got ordered.Answer, err error) {
 	k, address := &call{Ask: ask, done: make(chan struct{})}, ask.Address
 	l, err := c.submit(k)
 	if err != nil {
@@ -103,9 +103,9 @@ func (c *Caller) submit(k *call) (*link, error) {
 func notAsked(err error) error {
 	e, ok := errors.AsType[*ids.ReplyError](err)
 	if ok && e.Code != ids.NOAUTH && e.Code != ids.WRONGPASS && e.Code != ids.NOPERM {
-		return fmt.Errorf("%w: %v", ordered.ErrNotAsked, e) // not a refusal of the request, which clients would get
+		return fmt.Errorf("%w: %v", ordered.ErrNothingIssued, e) // not a refusal of the request, which clients would get
 	}
-	return fmt.Errorf("%w: %w", ordered.ErrNotAsked, err)
+	return fmt.Errorf("%w: %w", ordered.ErrNothingIssued, err)
 }
 
 const (
@@ -413,7 +413,7 @@ func (l *link) answer(line []byte) error {
 }
 
 // parse returns the answer in a reply, or the error that it is: an *ids.ReplyError if the node refuses the request, and
-// an ordered.ErrNotAsked if it refuses this node or does not understand it.
+// an ordered.ErrNothingIssued if it refuses this node or does not understand it.
 func (k *call) parse(address string, line []byte) (got ordered.Answer, err error) {
 	var buffer [2]int64
 	values, owner, ok := dialog.Row(buffer[:0], line, 2)

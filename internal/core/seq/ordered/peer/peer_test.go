@@ -144,7 +144,7 @@ func TestCallsShareAConnection(t *testing.T) {
 				wg.Go(func() {
 					var mine []int64
 					for range calls {
-						got, err := c.Pass(t.Context(), asking(address, "msg:a", n))
+						got, err := c.Forward(t.Context(), asking(address, "msg:a", n))
 						if err != nil || len(mine) > 0 && got.First <= mine[len(mine)-1] || got.Owner != "nonce" {
 							t.Error(got, err)
 							return
@@ -191,11 +191,11 @@ func TestRepliesAndRefusals(t *testing.T) {
 			fmt.Fprint(nc, reply+"\n")
 			_, _ = io.Copy(io.Discard, in)
 		})
-		answer, err := caller(t, dialog.Client{}).Pass(t.Context(), asking(address, "ticks", 3))
+		answer, err := caller(t, dialog.Client{}).Forward(t.Context(), asking(address, "ticks", 3))
 		out := fmt.Sprint(answer)
 		if err != nil {
 			out = strings.ReplaceAll(err.Error(), address, "ADDR")
-			out = strings.Replace(out, ordered.ErrNotAsked.Error(), "not asked", 1)
+			out = strings.Replace(out, ordered.ErrNothingIssued.Error(), "not asked", 1)
 		}
 		if out != want || got != "PASS ticks 3 c0ffee id 7 nonce\n" {
 			t.Errorf("%s: %q for %q, want %q", reply, out, got, want)
@@ -220,8 +220,8 @@ func TestNodeThatCannotBeReachedIsNotAsked(t *testing.T) {
 	} {
 		c := caller(t, dialog.Client{Token: row.token})
 		begin := time.Now()
-		_, err := c.Pass(t.Context(), asking(address, "ticks", 1))
-		if text := strings.ReplaceAll(fmt.Sprint(err), address, "ADDR"); !errors.Is(err, ordered.ErrNotAsked) ||
+		_, err := c.Forward(t.Context(), asking(address, "ticks", 1))
+		if text := strings.ReplaceAll(fmt.Sprint(err), address, "ADDR"); !errors.Is(err, ordered.ErrNothingIssued) ||
 			!strings.Contains(text, row.want) {
 			t.Errorf("%s, want %s", text, row.want)
 		}
@@ -257,9 +257,9 @@ func TestNodeOfAnotherClusterIsNotAsked(t *testing.T) {
 	for address, want := range answers {
 		ask := asking(address, "ticks", 1)
 		ask.Cluster = "beef"
-		_, err := caller(t, dialog.Client{}).Pass(t.Context(), ask)
-		if text := strings.ReplaceAll(fmt.Sprint(err), address, "ADDR"); !errors.Is(err, ordered.ErrNotAsked) ||
-			text != ordered.ErrNotAsked.Error()+": "+want {
+		_, err := caller(t, dialog.Client{}).Forward(t.Context(), ask)
+		if text := strings.ReplaceAll(fmt.Sprint(err), address, "ADDR"); !errors.Is(err, ordered.ErrNothingIssued) ||
+			text != ordered.ErrNothingIssued.Error()+": "+want {
 			t.Errorf("%s, want %s", text, want)
 		}
 	}
@@ -278,11 +278,11 @@ func TestBrokenConnectionLeavesTheOutcomeOpen(t *testing.T) {
 		}
 	})
 	c := caller(t, dialog.Client{})
-	if _, err := c.Pass(t.Context(), asking(address, "ticks", 1)); err == nil || errors.Is(err, ordered.ErrNotAsked) ||
+	if _, err := c.Forward(t.Context(), asking(address, "ticks", 1)); err == nil || errors.Is(err, ordered.ErrNothingIssued) ||
 		err.Error() != "connection closed by "+address {
 		t.Error(err)
 	}
-	if got, err := c.Pass(t.Context(), asking(address, "ticks", 1)); got.First != 5 || err != nil {
+	if got, err := c.Forward(t.Context(), asking(address, "ticks", 1)); got.First != 5 || err != nil {
 		t.Error(got, err)
 	}
 }
@@ -305,17 +305,17 @@ func TestStalledNodeBlocksNoCallForLonger(t *testing.T) {
 	pass := func(d time.Duration) error {
 		ctx, cancel := context.WithTimeout(t.Context(), d)
 		defer cancel()
-		_, err := c.Pass(ctx, asking(address, "ticks", 1))
+		_, err := c.Forward(ctx, asking(address, "ticks", 1))
 		return err
 	}
 	var sent int64
-	for err := pass(tick / 4); !errors.Is(err, ordered.ErrNotAsked); err = pass(tick / 4) {
+	for err := pass(tick / 4); !errors.Is(err, ordered.ErrNothingIssued); err = pass(tick / 4) {
 		if sent++; !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
 	}
 	want := "it was not asked: no answer from " + address + " in time"
-	if err := pass(time.Minute); !errors.Is(err, ordered.ErrNotAsked) || err.Error() != want {
+	if err := pass(time.Minute); !errors.Is(err, ordered.ErrNothingIssued) || err.Error() != want {
 		t.Errorf("not sent: %v", err)
 	}
 	close(goOn)
@@ -342,10 +342,10 @@ func TestFailedWriteTellsWhatWasNotSent(t *testing.T) {
 	}
 	l.unsent(len(out)/2, io.ErrClosedPipe)
 	l.finish(io.ErrClosedPipe, nil)
-	if err := calls[0].err; errors.Is(err, ordered.ErrNotAsked) {
+	if err := calls[0].err; errors.Is(err, ordered.ErrNothingIssued) {
 		t.Error(err)
 	}
-	if err := calls[2].err; !errors.Is(err, ordered.ErrNotAsked) {
+	if err := calls[2].err; !errors.Is(err, ordered.ErrNothingIssued) {
 		t.Error(err)
 	}
 }
@@ -363,7 +363,7 @@ func TestUnusedConnectionIsClosed(t *testing.T) {
 	})
 	c := caller(t, dialog.Client{})
 	for range 2 {
-		if _, err := c.Pass(t.Context(), asking(address, "ticks", 1)); err != nil {
+		if _, err := c.Forward(t.Context(), asking(address, "ticks", 1)); err != nil {
 			t.Fatal(err)
 		}
 		<-closed
@@ -380,15 +380,15 @@ func TestCloseEndsCalls(t *testing.T) {
 	c := New(func() dialog.Client { return dialog.Client{} })
 	failed := make(chan error)
 	go func() {
-		_, err := c.Pass(context.Background(), asking(address, "ticks", 1))
+		_, err := c.Forward(context.Background(), asking(address, "ticks", 1))
 		failed <- err
 	}()
 	<-sent
 	c.Close()
-	if err := <-failed; !errors.Is(err, ids.ErrClosed) || errors.Is(err, ordered.ErrNotAsked) {
+	if err := <-failed; !errors.Is(err, ids.ErrClosed) || errors.Is(err, ordered.ErrNothingIssued) {
 		t.Error(err)
 	}
-	if _, err := c.Pass(context.Background(), asking(address, "ticks", 1)); !errors.Is(err, ordered.ErrNotAsked) {
+	if _, err := c.Forward(context.Background(), asking(address, "ticks", 1)); !errors.Is(err, ordered.ErrNothingIssued) {
 		t.Error(err)
 	}
 }
@@ -400,7 +400,7 @@ func BenchmarkPass(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if _, err := c.Pass(context.Background(), asking(address, "msg:alice", 1)); err != nil {
+			if _, err := c.Forward(context.Background(), asking(address, "msg:alice", 1)); err != nil {
 				b.Error(err)
 				return
 			}

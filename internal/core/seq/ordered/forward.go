@@ -14,8 +14,8 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// passes has the requests of one section that a node passes on. A node that was asked goes through these states until
-// it answers:
+// forwarding has the requests of one section that a node forwards. A node that was asked goes through these states
+// until it answers:
 //
 //  1. asked: flight has what was sent to it.
 //  2. slow: slowAfter has passed, or slowTaker. The next round doubts it. An error does so at once: see distrust.
@@ -25,9 +25,9 @@ import (
 //     flight has ended. The record is the same: this node waits for the lease to end. The node that was asked has
 //     become the owner: it is the new suspect. A third node has: the flight ends, and the queue goes to that one. This
 //     node has: the flight ends.
-type passes struct {
+type forwarding struct {
 	queue []mode.Request
-	// sending: a goroutine passes the queue on. flight has the requests that it has sent, nil for none.
+	// sending: a goroutine forwards the queue. flight has the requests that it has sent, nil for none.
 	sending bool
 	flight  *flight
 	// suspect is an ownership whose owner seems to be dead, and doubtedFor why. The node waits until it may take its
@@ -53,12 +53,12 @@ var (
 	errOwnAddress = errors.New("this node has the same address. Each node needs one at which the others reach it")
 )
 
-func (p *passes) avoids(address string, now int64) bool {
+func (p *forwarding) avoids(address string, now int64) bool {
 	return address == p.avoided && now < p.avoidedUntil
 }
 
-// cancelFlight ends the requests that were passed on and are not answered in time, because this node is the owner now.
-func (p *passes) cancelFlight() {
+// cancelFlight ends the requests that were forwarded and are not answered in time, because this node is the owner now.
+func (p *forwarding) cancelFlight() {
 	p.flight.doubted = true
 	p.flight.cancel()
 }
@@ -66,7 +66,7 @@ func (p *passes) cancelFlight() {
 // leaveBehind makes a doubted flight go by the present owner, that of r. If the node that was asked has become the
 // owner, the flight and the suspect get its ownership. If a third node has, leaveBehind ends the flight, so that the
 // requests that wait behind it can be sent to that node.
-func (p *passes) leaveBehind(r *record.Record) {
+func (p *forwarding) leaveBehind(r *record.Record) {
 	switch f := p.flight; {
 	case !p.doubted() || r.Owner == "" || r.Owner == f.owner:
 	case r.Address == f.address:
@@ -77,10 +77,10 @@ func (p *passes) leaveBehind(r *record.Record) {
 }
 
 // doubted reports whether requests have not been answered in time, and may never be.
-func (p *passes) doubted() bool { return p.flight != nil && p.flight.doubted }
+func (p *forwarding) doubted() bool { return p.flight != nil && p.flight.doubted }
 
 // slowAt returns when Round must look whether a node has answered, 0 if it need not.
-func (p *passes) slowAt() int64 {
+func (p *forwarding) slowAt() int64 {
 	if p.flight == nil || p.flight.doubted {
 		return 0
 	}
@@ -89,17 +89,17 @@ func (p *passes) slowAt() int64 {
 
 // slow reports whether a node does not answer in time, and is not doubted yet.
 func (s *Section) slow(now int64) bool {
-	at := s.passes.slowAt()
+	at := s.forwarding.slowAt()
 	return at != 0 && now >= at
 }
 
 // doubt notes that a node has not answered as the owner. If the owner remains the same, this node waits until it may
 // take its place.
 func (s *Section) doubt(f *flight, why error) {
-	p := &s.passes
+	p := &s.forwarding
 	f.doubted, p.doubtedFor = true, why
 	if f.owner == "" {
-		p.avoided, p.avoidedUntil = f.address, s.node.Now()+int64(mode.Patience)
+		p.avoided, p.avoidedUntil = f.address, s.shared.Now()+int64(mode.Patience)
 	} else {
 		p.suspect = f.owner
 	}
@@ -108,32 +108,32 @@ func (s *Section) doubt(f *flight, why error) {
 
 // ownedByAnother reports whether the last known owner is another node, or an earlier process of this one.
 func (s *Section) ownedByAnother() bool {
-	return s.Known().Owner != "" && s.Known().Owner != s.lease.owner && s.Known().Owner != s.lastEnded
+	return s.Host.Known().Owner != "" && s.Host.Known().Owner != s.lease.owner && s.Host.Known().Owner != s.lastEnded
 }
 
 // target returns the address of the node that should answer requests. It is "" if this node should, or if it can ask
 // none: the owner is suspect or has no address, or this node has not joined a cluster.
 func (s *Section) target(now int64) string {
-	p, address := &s.passes, s.Known().Address
+	p, address := &s.forwarding, s.Host.Known().Address
 	switch {
-	case s.node.Pass == nil, s.node.cluster.Load() == nil:
+	case s.shared.Forward == nil, s.shared.cluster.Load() == nil:
 		return ""
-	case s.Known().Owner == "":
-		address = s.node.place(s.Name)
+	case s.Host.Known().Owner == "":
+		address = s.shared.preferredOwner(s.Name)
 		if p.avoids(address, now) {
 			return ""
 		}
-	case !s.ownedByAnother(), s.Known().Owner == p.suspect:
+	case !s.ownedByAnother(), s.Host.Known().Owner == p.suspect:
 		return ""
 	}
-	if address == s.node.own {
+	if address == s.shared.own {
 		return ""
 	}
 	return address
 }
 
-// pass makes a request wait until the owner has answered it.
-func (s *Section) pass(r mode.Request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
+// forward makes a request wait until the owner has answered it.
+func (s *Section) forward(r mode.Request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
 	if refusal := s.Oversized(r.N); refusal != nil {
 		return to, false, refusal
 	}
@@ -142,17 +142,17 @@ func (s *Section) pass(r mode.Request, now int64, to []worker.Run) ([]worker.Run
 		s.Waits++
 	}
 	r.Name = append([]byte(nil), r.Name...) // the caller may change it
-	p := &s.passes
+	p := &s.forwarding
 	p.queue = append(p.queue, r)
 	if !p.sending {
 		p.sending = true
-		s.node.Beside(s.passQueue)
+		s.shared.Beside(s.forwardQueue)
 	}
 	return to, false, sequence.ErrPending
 }
 
-// passQueue passes the queue on until it is empty, all that is in it at a time.
-func (s *Section) passQueue() {
+// forwardQueue forwards the queue until it is empty, all that is in it at a time.
+func (s *Section) forwardQueue() {
 	for {
 		batch, f := s.nextBatch()
 		if f == nil {
@@ -160,7 +160,7 @@ func (s *Section) passQueue() {
 			return
 		}
 		lanes := byLane(batch)
-		s.node.Each(len(lanes), func(k int) { s.ask(f, lanes[k]) })
+		s.shared.Each(len(lanes), func(k int) { s.ask(f, lanes[k]) })
 		f.cancel()
 	}
 }
@@ -174,7 +174,7 @@ func (s *Section) ask(f *flight, some []mode.Request) error {
 	}
 	ask := f.ask
 	ask.Name, ask.N = string(some[0].Name), n
-	got, err := s.node.Pass(f, ask)
+	got, err := s.shared.Forward(f, ask)
 	if len(some) == 1 || !tooLarge(replied(err)) {
 		s.note(f, some, n, got, err)
 		return err
@@ -202,22 +202,22 @@ func (s *Section) note(f *flight, some []mode.Request, n int64, got Answer, err 
 	defer mode.WakeAll(some)
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	p, ok := s.Values().Position(got.First)
+	p, ok := s.Host.Values().Position(got.First)
 	reply, refused := errors.AsType[*ids.ReplyError](err)
 	if err == nil && !f.ask.answeredBy(got.Owner) {
 		err = errOtherOwner
 	}
 	switch {
 	case err == nil && ok:
-		if s.passes.suspect == f.owner {
-			s.passes.suspect = ""
+		if s.forwarding.suspect == f.owner {
+			s.forwarding.suspect = ""
 		}
-		if f.owner == "" && s.passes.answered != f.address { // it owns the section now. Its lease counts if it dies
+		if f.owner == "" && s.forwarding.answered != f.address { // it owns the section now. Its lease counts if it dies
 			s.reread()
 		}
-		s.passes.answered = f.address
+		s.forwarding.answered = f.address
 		for _, r := range some {
-			r.Wait.Result = &mode.Result{Values: *s.Values(), Block: positions.Block{First: p, End: p + r.N}}
+			r.Wait.Result = &mode.Result{Values: *s.Host.Values(), Block: positions.Block{First: p, End: p + r.N}}
 			p += r.N
 		}
 	case refused && (reply.Code == ids.NOTREADY && !final(record.Reason(reply.Reason())) || reply.Code == ids.WRONGNODE):
@@ -226,7 +226,7 @@ func (s *Section) note(f *flight, some []mode.Request, n int64, got Answer, err 
 		fail(some, noOwner(s.Name, f.address, false, err))
 	case refused:
 		fail(some, err)
-	case errors.Is(err, ErrNotAsked):
+	case errors.Is(err, ErrNothingIssued):
 		s.distrust(f, err)
 	default:
 		fail(some, unknownOwner(s.Name, f.address, n))
@@ -258,7 +258,7 @@ func (s *Section) distrust(f *flight, err error) {
 // reread makes Round read the record.
 func (s *Section) reread() {
 	s.Stale, s.PausedUntil = true, 0
-	s.Sequence.WakeAt(mode.AtOnce)
+	s.Host.WakeAt(mode.AtOnce)
 }
 
 // flight is one batch of requests to the owner.
@@ -271,7 +271,7 @@ type flight struct {
 	doubted        bool  // see doubt
 }
 
-// atOnce is Node.Each. The last call needs no goroutine.
+// atOnce is Shared.Each. The last call needs no goroutine.
 func atOnce(n int, f func(k int)) {
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -285,30 +285,30 @@ func atOnce(n int, f func(k int)) {
 func (s *Section) nextBatch() (batch []mode.Request, f *flight) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	p, now := &s.passes, s.node.Now()
+	p, now := &s.forwarding, s.shared.Now()
 	batch, p.queue, p.flight = p.queue, nil, nil
 	address := ""
-	if s.Mode() == mode.Issuing(s) && s.Known().Kind() == record.Sequence { // else the name has another life, or was deleted
+	if s.Host.Mode() == mode.Issuing(s) && s.Host.Known().Kind() == record.Sequence { // else the name has another life, or was deleted
 		address = s.target(now)
 	}
 	if len(batch) == 0 || address == "" || s.Stale {
 		p.sending = false
 		return batch, nil
 	}
-	ctx, cancel := context.WithTimeout(s.node.senders.ctx, mode.Patience)
+	ctx, cancel := context.WithTimeout(s.shared.senders.ctx, mode.Patience)
 	slow := slowAfter
-	if s.Known().Owner == "" {
+	if s.Host.Known().Owner == "" {
 		slow = slowTaker
 	}
-	p.flight = &flight{Context: ctx, cancel: cancel, owner: s.Known().Owner, address: address, slowAt: now + int64(slow)}
-	p.flight.ask = Ask{Address: address, Cluster: *s.node.cluster.Load(),
-		Of: sequence.Ownership{ID: s.Known().ID, Owner: s.Known().Owner, Term: s.Known().Term}}
-	s.Sequence.WakeAt(p.flight.slowAt)
+	p.flight = &flight{Context: ctx, cancel: cancel, owner: s.Host.Known().Owner, address: address, slowAt: now + int64(slow)}
+	p.flight.ask = Ask{Address: address, Cluster: *s.shared.cluster.Load(),
+		Of: sequence.Ownership{ID: s.Host.Known().ID, Owner: s.Host.Known().Owner, Term: s.Host.Known().Term}}
+	s.Host.WakeAt(p.flight.slowAt)
 	return batch, p.flight
 }
 
-// maxPass is the most positions that one request to the owner asks for.
-const maxPass = 1_000_000
+// maxForward is the most positions that one request to the owner asks for.
+const maxForward = 1_000_000
 
 // byLane divides requests into those that share a request to the owner.
 func byLane(batch []mode.Request) (all [][]mode.Request) {
@@ -316,7 +316,7 @@ func byLane(batch []mode.Request) (all [][]mode.Request) {
 	sums := make(map[int]int64)
 	for _, r := range batch {
 		k, ok := last[r.Lane]
-		if !ok || sums[r.Lane]+r.N > maxPass {
+		if !ok || sums[r.Lane]+r.N > maxForward {
 			k = len(all)
 			all, last[r.Lane], sums[r.Lane] = append(all, nil), k, 0
 		}

@@ -5,7 +5,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
-// Counts has the mode's counts for the sequence.
+// Counts are those of all lives of a name, but AskedAt.
 type Counts struct {
 	Totals
 	// AskedAt is the time at which the node last answered a request or, of an ordered sequence, was last asked, ns of
@@ -31,10 +31,10 @@ type Use struct {
 	// Unanswered is the number of values of a strict sequence that the node has taken, or perhaps taken, and not
 	// answered. Nobody will get them, but for those that are being answered.
 	Unanswered int64
-	// Owns: this node is the owner of the ordered sequence. Passed is the number of values that it got from other nodes
-	// since it started, and Lapses that of its leases that ended before they were renewed.
-	Owns           bool
-	Passed, Lapses int64
+	// Owns: this node is the owner of the ordered sequence. FromOthers is the number of values that it got from other
+	// nodes in this life of the name, and Lapses that of its leases that ended before they were renewed.
+	Owns               bool
+	FromOthers, Lapses int64
 	// Block is the last block that the node has taken.
 	Block positions.Block
 	// PerSecond is the number of values that the node has issued in a second, over the last minute or longer.

@@ -18,7 +18,7 @@ type listing struct {
 
 // keepListed follows the list of nodes at each heartbeat, and leaves it when this node gives its sections away.
 func (rs *Rounds) keepListed(ctx context.Context, followed bool) error {
-	leaving := rs.issuer.owners.IsLeaving()
+	leaving := rs.issuer.ordered.IsLeaving()
 	if !followed && leaving == rs.listing.sawLeaving {
 		return nil
 	}
@@ -26,9 +26,9 @@ func (rs *Rounds) keepListed(ctx context.Context, followed bool) error {
 		rs.listing.sawLeaving, rs.agenda.unfinished = leaving, true // all that this node owns is due
 	}
 	may := func() bool {
-		return rs.follower.snapshot().unconfirmed() == 0 && !rs.issuer.series.flaps(rs.issuer.now())
+		return rs.follower.roundWorker().unconfirmed() == 0 && !rs.issuer.series.flaps(rs.issuer.now())
 	}
-	err := rs.issuer.owners.KeepListed(ctx, rs.issuer.cfg.Store, may)
+	err := rs.issuer.ordered.KeepListed(ctx, rs.issuer.cfg.Store, may)
 	refused := err != nil && !errors.Is(err, store.ErrUnreachable)
 	if refused && !rs.listing.unlisted {
 		rs.issuer.cfg.Log.Warn("sequences: this node cannot tell others that it may own ordered sequences", "error", err)
@@ -43,13 +43,13 @@ func (rs *Rounds) keepListed(ctx context.Context, followed bool) error {
 // Leave makes this node give its ordered sequences to other nodes, if there are any. From then on it passes
 // requests on.
 func (i *Issuer) Leave() {
-	if i.owners.Leave() {
+	if i.ordered.Leave() {
 		i.Wake()
 	}
 }
 
-// Left reports whether no section is left to give away: this node owns none, or no other node may own any.
-func (i *Issuer) Left() bool { return !i.owners.Used() || !i.owners.Others() || !i.owns() }
+// HasGivenAll reports whether no section is left to give away: this node owns none, or no other node may own any.
+func (i *Issuer) HasGivenAll() bool { return !i.ordered.Used() || !i.ordered.Others() || !i.owns() }
 
 // owns reports whether this node owns a section.
 func (i *Issuer) owns() bool {

@@ -7,26 +7,27 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// knowledge has the facts that a node knows about /cluster and /seq, and so about losses of data. It does no I/O:
-// observe says what the node does about what it has read. It is always in one phase:
+// lossState has what a node knows about /cluster and /seq, and so about losses of data. It does no I/O: observe says
+// what the node does about what it has read. It is always in one phase:
 //
-//	unread       The node knows no /seq. It takes over that of others, or creates one when the confirming time has passed
-//	             since entered: until then others may know more.
-//	behind       The node knows /seq, and has entered a later incarnation: a loss. It waits for a heartbeat, because only
-//	             the leader's stamp may show how long a pause was (S24).
-//	puttingBack  The sequence time to put back is fixed. The node writes /seq, if it knows it better than what it reads.
-//	counting     /seq is compared. The node puts records back (S8), and so may others: nobody takes positions until the
-//	             confirming time has passed since entered and since heard (S9).
-//	settled      The node has begun to read all records again since then (S36). It may take positions.
+//	unread            The node knows no /seq. It takes over that of others, or creates one when the confirming time has
+//	                  passed since entered: until then others may know more.
+//	behind            The node knows /seq, and has entered a later incarnation: a loss. It waits for a heartbeat, because
+//	                  only the leader's stamp may show how long a pause was (S24).
+//	restoringState    The sequence time to put back is fixed. The node writes /seq, if it knows it better than what it
+//	                  reads.
+//	restoringRecords  /seq is compared. The node puts records back (S8), and so may others: nobody takes positions until
+//	                  the confirming time has passed since entered and since heard (S9).
+//	settled           The node has begun to read all records again since then (S36). It may take positions.
 //
-//	unread, puttingBack ── learn ──► counting ── settle ──► settled
-//	settled ── lostCount, or learn that another one still puts back ──► counting
-//	all but unread ── enter ──► behind ── fixTime ──► puttingBack
+//	unread, restoringState ── learn ──► restoringRecords ── settle ──► settled
+//	settled ── reopen, or learn that another one still puts back ──► restoringRecords
+//	all but unread ── enter ──► behind ── fixTime ──► restoringState
 //
-// The invariant: what is known of /seq is of the present incarnation, but in behind and puttingBack, where it is of an
-// earlier one. So a node counts and settles by data that no loss known to it has touched, and positions are taken in
+// The invariant: what is known of /seq is of the present incarnation, but in behind and restoringState, where it is of
+// an earlier one. So a node counts and settles by data that no loss known to it has touched, and positions are taken in
 // settled alone.
-type knowledge struct {
+type lossState struct {
 	// incarnation is the highest one of /cluster that the node has seen, never before.
 	incarnation int64
 	phase
@@ -45,26 +46,26 @@ var longAgo = timeguard.Moment{Least: longAgoNs, Most: longAgoNs}
 
 const longAgoNs = -1 << 62
 
-// phase is unread, behind, puttingBack, counting or settled.
+// phase is unread, behind, restoringState, restoringRecords or settled.
 type phase interface {
 	// seq returns what the node knows of /seq, nil in unread.
 	seq() *seqRead
 }
 
 type (
-	unread      struct{}
-	behind      struct{ *seqRead }
-	puttingBack struct {
+	unread         struct{}
+	behind         struct{ *seqRead }
+	restoringState struct {
 		*seqRead
 		least int64 // the sequence time that the node puts back, or a higher one
 	}
-	counting struct{ *seqRead }
-	settled  struct{ *seqRead }
+	restoringRecords struct{ *seqRead }
+	settled          struct{ *seqRead }
 )
 
 // seqRead has the facts that a node knows about /seq. It does not change: learn makes a new one.
 type seqRead struct {
-	// state is /seq as it was last read or written. In behind and puttingBack it is from an earlier incarnation.
+	// state is /seq as it was last read or written. In behind and restoringState it is from an earlier incarnation.
 	state record.State
 	// first is the time at which the node had first read the present State.Time, in ns of AtLeast.
 	first int64
@@ -78,13 +79,13 @@ func (unread) seq() *seqRead { return nil }
 
 func (s *seqRead) seq() *seqRead { return s }
 
-// knowsNothing returns the knowledge of a node that has read nothing of its cluster.
-func knowsNothing() knowledge {
-	return knowledge{incarnation: never, phase: unread{}, entered: longAgo, heard: longAgo}
+// knowsNothing returns the state of a node that has read nothing of its cluster.
+func knowsNothing() lossState {
+	return lossState{incarnation: never, phase: unread{}, entered: longAgo, heard: longAgo}
 }
 
 // recalled returns what an earlier process of this node had known. It had settled, or it would have saved nothing.
-func recalled(w Witness, atLeast int64) knowledge {
+func recalled(w Witness, atLeast int64) lossState {
 	k := knowsNothing()
 	k.incarnation, k.phase = w.Incarnation, settled{&seqRead{w.State, atLeast, w.Sure, w.Last}}
 	if w.Entered != nil {
@@ -94,22 +95,22 @@ func recalled(w Witness, atLeast int64) knowledge {
 }
 
 // owes reports whether the node knows /seq of an earlier incarnation, and has not compared it in this one.
-func (k knowledge) owes() bool {
+func (k lossState) owes() bool {
 	switch k.phase.(type) {
-	case behind, puttingBack:
+	case behind, restoringState:
 		return true
 	}
 	return false
 }
 
 // hasSettled reports whether the node has begun to read all records since others have put back what they know better.
-func (k knowledge) hasSettled() bool {
+func (k lossState) hasSettled() bool {
 	_, ok := k.phase.(settled)
 	return ok
 }
 
 // putBackLeft returns the time for which other nodes may still put back what they know better (S9).
-func (k knowledge) putBackLeft(now timeguard.Moment, confirm time.Duration) (left time.Duration) {
+func (k lossState) putBackLeft(now timeguard.Moment, confirm time.Duration) (left time.Duration) {
 	for _, since := range []timeguard.Moment{k.entered, k.heard} {
 		//mutant:s9-at-most by TestFastBootClock -> passed := time.Duration(now.Most - since.Most)
 		passed := time.Duration(now.Least - since.Least)
@@ -119,18 +120,18 @@ func (k knowledge) putBackLeft(now timeguard.Moment, confirm time.Duration) (lef
 	return left
 }
 
-// maySettle reports whether the node must begin to read all records again now, and so settles: it is counting, and the
-// time is over in which others put back what they know better (S36). A record that this node has put back itself may be
-// another one by now.
-func (k knowledge) maySettle(now timeguard.Moment, confirm time.Duration) bool {
-	_, counts := k.phase.(counting)
+// maySettle reports whether the node must begin to read all records again now, and so settles: it restores records, and
+// the time is over in which others put back what they know better (S36). A record that this node has put back itself
+// may be another one by now.
+func (k lossState) maySettle(now timeguard.Moment, confirm time.Duration) bool {
+	_, counts := k.phase.(restoringRecords)
 	return counts && k.putBackLeft(now, confirm) == 0
 }
 
 // finding says what /cluster and /seq show of a loss of data. Without a sync only record.Good counts: the server may
-// lag behind, or v may be a view from before. snapshot.look reads anything else again after a sync, so its views count.
-// Good needs none: reads of one session do not go back, and a write that goes by old data fails (S10).
-func (k knowledge) finding(v view) record.Finding {
+// lag behind, or v may be a view from before. roundWorker.look reads anything else again after a sync, so its views
+// count. Good needs none: reads of one session do not go back, and a write that goes by old data fails (S10).
+func (k lossState) finding(v view) record.Finding {
 	known := k.seq()
 	switch {
 	case v.Incarnation() < k.incarnation:
@@ -173,7 +174,7 @@ const (
 
 // observe takes over what was read of /cluster and /seq, or says what comes before. The read was sent at sent, when the
 // node's slot was slot, and answered now. c is the node's cluster.
-func (k *knowledge) observe(v view, sent, now timeguard.Moment, slot Slot, c ClusterInfo) (r reaction) {
+func (k *lossState) observe(v view, sent, now timeguard.Moment, slot Slot, c ClusterInfo) (r reaction) {
 	switch k.finding(v) {
 	case record.Lost:
 		return reaction{kind: reportsLoss}
@@ -194,16 +195,16 @@ func (k *knowledge) observe(v view, sent, now timeguard.Moment, slot Slot, c Clu
 			r.kind, r.write = writesState, putBackUnknown(v, c.UUID)
 		}
 		return r
-	case puttingBack:
+	case restoringState:
 		if next, due := record.PutBackState(v.State, at.state, v.Incarnation(), at.least); due {
 			r.kind, r.write = writesState, next
 			return r
 		}
-	case counting, settled: // follow the changes of operators (S28)
+	case restoringRecords, settled: // follow the changes of operators (S28)
 		//mutant:s28-no-follow by TestNameCreatedAgainWithAHigherStart -> names, all := []string(nil), false
 		names, all := v.State.Since(k.seq().state.Changes)
 		if r.changed = names; all {
-			k.lostCount()
+			k.reopen()
 		}
 	}
 	k.learn(*v.State, reading{v.State.Time, sent, v.leader}, now, slot.mayTake())
@@ -212,7 +213,7 @@ func (k *knowledge) observe(v view, sent, now timeguard.Moment, slot Slot, c Clu
 }
 
 // enter notes a later incarnation: ZooKeeper has lost data. In the first one nobody has.
-func (k *knowledge) enter(incarnation int64, now timeguard.Moment) {
+func (k *lossState) enter(incarnation int64, now timeguard.Moment) {
 	if incarnation > 0 {
 		k.entered = now
 	}
@@ -226,7 +227,7 @@ func (k *knowledge) enter(incarnation int64, now timeguard.Moment) {
 // is so. The leader must have stamped a heartbeat since the incarnation has grown: a machine that stood still may know
 // by nothing else how long that was. now is a moment since then, and leader a time of ZooKeeper's leader since that
 // heartbeat.
-func (k *knowledge) fixTime(now timeguard.Moment, leader int64, slot Slot) bool {
+func (k *lossState) fixTime(now timeguard.Moment, leader int64, slot Slot) bool {
 	//mutant:s24-before-a-heartbeat by TestTimeIsPutBackByThreeClocks -> if false {
 	if slot.Incarnation < k.incarnation {
 		return false
@@ -234,13 +235,13 @@ func (k *knowledge) fixTime(now timeguard.Moment, leader int64, slot Slot) bool 
 	known := k.seq()
 	//mutant:s24-time-as-read by TestTimeIsPutBackByThreeClocks -> least := known.state.Time
 	least := max(known.sure.atMost(now, leader), known.last.atMost(now, leader))
-	k.phase = puttingBack{known, least}
+	k.phase = restoringState{known, least}
 	return true
 }
 
 // learn takes over a state, from a read that was answered at this time, or from a write. sure: see seqRead. A node that
 // had settled counts again if another one still puts records back (S36).
-func (k *knowledge) learn(st record.State, read reading, answered timeguard.Moment, sure bool) {
+func (k *lossState) learn(st record.State, read reading, answered timeguard.Moment, sure bool) {
 	next, before := &seqRead{st, answered.Least, read, read}, k.seq()
 	if before != nil && before.state.Time == st.Time {
 		next.first = before.first
@@ -258,7 +259,7 @@ func (k *knowledge) learn(st record.State, read reading, answered timeguard.Mome
 		return
 	}
 	//mutant:s36-read-before by TestFollowedCountsForOneSession -> k.phase = settled{next}
-	k.phase = counting{next}
+	k.phase = restoringRecords{next}
 }
 
 // hearsOfPutBack reports whether a node that knew before learns from st that another one still puts records back.
@@ -273,11 +274,11 @@ func (before *seqRead) hearsOfPutBack(st record.State) bool {
 // another one still puts records back.
 const putsBackFor = time.Minute
 
-// lostCount notes that there were more changes than /seq has names of, so that all records must be read again (S28).
-func (k *knowledge) lostCount() { k.phase = counting{k.seq()} }
+// reopen makes the node read all records again: there were more changes than /seq has names of (S28).
+func (k *lossState) reopen() { k.phase = restoringRecords{k.seq()} }
 
 // settle notes that the node begins to read all records again (S36).
-func (k *knowledge) settle() { k.phase = settled{k.seq()} }
+func (k *lossState) settle() { k.phase = settled{k.seq()} }
 
 // putBackUnknown returns the state that a node writes when the confirming time is over and nobody has put the state
 // back. It knows none of its own. The data may be older by what has passed on the clock of ZooKeeper's leader since the
@@ -300,7 +301,7 @@ const soonPutBack = 64
 // many records, lost (S9), unless it has just begun with few of them, and the names of those that it has put back. They
 // count as changes, so that the others read them, also if that came when their time was over (S36). due is false if
 // there is nothing to tell. follow is the time between two heartbeats.
-func (k knowledge) tells(lost int, names []string, now timeguard.Moment, follow time.Duration) (next record.State, due bool) {
+func (k lossState) tells(lost int, names []string, now timeguard.Moment, follow time.Duration) (next record.State, due bool) {
 	late := now.Most-k.entered.Most > int64(follow/2)
 	puts := lost > 0 && (late || lost > soonPutBack)
 	//mutant:s36-unheard by TestNodesHearOfALatePutBack -> next = k.seq().state
@@ -338,13 +339,13 @@ func (r reading) atMost(now timeguard.Moment, leader int64) int64 {
 }
 
 // seqTime returns the present sequence time. least is the time of AtLeast.
-func (k knowledge) seqTime(least int64) int64 {
+func (k lossState) seqTime(least int64) int64 {
 	return k.seq().state.At(time.Duration(least - k.seq().first))
 }
 
 // raisedTime returns /seq with the present sequence time. due is false if its time is young, or if nobody needs the
 // time: the cluster has had no sequences.
-func (k knowledge) raisedTime(now timeguard.Moment) (next record.State, due bool) {
+func (k lossState) raisedTime(now timeguard.Moment) (next record.State, due bool) {
 	//mutant:s23-at-most by TestFastBootClock -> age := time.Duration(now.Most - k.seq().first)
 	age := time.Duration(now.Least - k.seq().first)
 	next = k.seq().state

@@ -27,10 +27,10 @@ func kind(p phase) phase {
 	switch p.(type) {
 	case behind:
 		return behind{}
-	case puttingBack:
-		return puttingBack{}
-	case counting:
-		return counting{}
+	case restoringState:
+		return restoringState{}
+	case restoringRecords:
+		return restoringRecords{}
 	case settled:
 		return settled{}
 	}
@@ -47,8 +47,8 @@ func TestPhases(t *testing.T) {
 		st.PutAt = &putAt
 		return &st
 	}
-	usual := look{state: first, want: follows, phase: counting{}, due: true}
-	unread, behind, counting, settled := unread{}, behind{}, counting{}, settled{}
+	usual := look{state: first, want: follows, phase: restoringRecords{}, due: true}
+	unread, behind, counting, settled := unread{}, behind{}, restoringRecords{}, settled{}
 	for title, looks := range map[string][]look{
 		"the first node of a cluster creates /seq when its worker is confirmed": {
 			{unconfirmed: true, want: waits, phase: unread},
@@ -78,7 +78,7 @@ func TestPhases(t *testing.T) {
 		"a loss": {
 			usual,
 			{after: s, incarnation: 1, state: nil, want: waits, phase: behind},
-			{after: s, incarnation: 1, beat: 1, state: nil, want: writesState, phase: puttingBack{}},
+			{after: s, incarnation: 1, beat: 1, state: nil, want: writesState, phase: restoringState{}},
 			{incarnation: 1, beat: 1, state: lost, want: follows, phase: counting},
 			{after: 7 * s, incarnation: 1, beat: 1, state: told(5), want: follows, phase: counting}, // another tells
 			{after: 9 * s, incarnation: 1, beat: 1, state: told(5), want: follows, phase: counting},
@@ -91,7 +91,7 @@ func TestPhases(t *testing.T) {
 			usual,
 			{incarnation: 1, state: first, want: waits, phase: behind},
 			{incarnation: 2, beat: 1, state: first, want: waits, phase: behind},
-			{incarnation: 2, beat: 2, state: first, want: writesState, phase: puttingBack{}},
+			{incarnation: 2, beat: 2, state: first, want: writesState, phase: restoringState{}},
 			{incarnation: 3, beat: 2, state: first, want: waits, phase: behind},
 		},
 		"ZooKeeper has lost what nobody has noticed": {
@@ -110,7 +110,7 @@ func TestPhases(t *testing.T) {
 		for n, l := range looks {
 			ns += int64(l.after)
 			now := timeguard.Moment{Boot: ns, Wall: ns, Least: ns, Most: ns}
-			v := view{View: mode.View{Found: record.Found{State: l.state}}}
+			v := view{View: mode.View{Snapshot: record.Snapshot{State: l.state}}}
 			if l.incarnation != never {
 				v.Cluster = &record.Cluster{UUID: "c", Incarnation: l.incarnation}
 			}
@@ -158,7 +158,7 @@ func TestTells(t *testing.T) {
 		"both":                     {lost: 65, names: []string{"a"}, due: true, putAt: 7000, changes: 1},
 	} {
 		k := knowsNothing()
-		k.entered, k.phase = timeguard.Moment{}, counting{&seqRead{state: record.State{Time: 7000}}}
+		k.entered, k.phase = timeguard.Moment{}, restoringRecords{&seqRead{state: record.State{Time: 7000}}}
 		next, due := k.tells(row.lost, row.names, timeguard.Moment{Least: int64(row.since), Most: int64(row.since)}, follow)
 		if due != row.due || next.ToldPutBack() != row.putAt || next.Changes != row.changes {
 			t.Errorf("%s: %v, %+v", name, due, next)
@@ -181,7 +181,7 @@ func TestPutBackLeft(t *testing.T) {
 		"the time is over":             {at(11 * s), at(10 * s), 0},
 		"a new node hears of the last": {longAgo, at(0), 10 * s},
 	} {
-		k := knowledge{entered: row.entered, heard: row.heard}
+		k := lossState{entered: row.entered, heard: row.heard}
 		if left := k.putBackLeft(timeguard.Moment{}, 10*s); left != row.want {
 			t.Errorf("%s: %s", name, left)
 		}
@@ -201,7 +201,7 @@ func TestRaisedTime(t *testing.T) {
 		"long due":     {changes: 1, age: time.Hour, due: true, time: 16_000},
 		"no sequences": {age: time.Hour, time: 16_000},
 	} {
-		k := knowledge{phase: settled{&seqRead{state: record.State{Time: 1000, Changes: row.changes}, first: 5}}}
+		k := lossState{phase: settled{&seqRead{state: record.State{Time: 1000, Changes: row.changes}, first: 5}}}
 		next, due := k.raisedTime(timeguard.Moment{Least: 5 + int64(row.age), Most: 1 << 60})
 		if due != row.due || next.Time != row.time {
 			t.Errorf("%s: %v, %d", name, due, next.Time)
@@ -266,7 +266,7 @@ func TestJudgeState(t *testing.T) {
 		"an earlier time":                      {2, &record.State{Changes: 6, Time: 999}, &known, false, record.Lost},
 		"what is not compared yet":             {2, &record.State{}, &record.State{Incarnation: 1, Changes: 5}, true, record.Good},
 	} {
-		v := view{View: mode.View{Found: record.Found{State: c.found}}}
+		v := view{View: mode.View{Snapshot: record.Snapshot{State: c.found}}}
 		if c.cluster != never {
 			v.Cluster = &record.Cluster{UUID: "c", Incarnation: c.cluster}
 		}
@@ -297,7 +297,7 @@ func TestTimeOfASecondPutBack(t *testing.T) {
 	}
 	k.enter(1, at(66e9))
 	k.fixTime(at(66e9), 0, Slot{Incarnation: 1})
-	if least := k.phase.(puttingBack).least; least < 160_000 {
+	if least := k.phase.(restoringState).least; least < 160_000 {
 		t.Errorf("puts back %d", least)
 	}
 }
@@ -332,7 +332,7 @@ func TestTimeIsPutBackByThreeClocks(t *testing.T) {
 			hold.Incarnation = 1
 		}
 		fixed := k.fixTime(e.Now(), leader+row.leader.Milliseconds(), hold)
-		want := puttingBack{k.seq(), 1000 + (row.want + 2*record.MostRaise).Milliseconds()}
+		want := restoringState{k.seq(), 1000 + (row.want + 2*record.MostRaise).Milliseconds()}
 		if fixed == row.lacksHeartbeat || fixed && k.phase != want {
 			t.Errorf("%s: puts back %+v: %v, want %d", name, k.phase, fixed, want.least)
 		}
@@ -343,7 +343,7 @@ func TestTimeIsPutBackByThreeClocks(t *testing.T) {
 // there. After a loss the first one must put back a time above theirs: it knows of neither.
 func TestTimeIsPutBackAboveRaisesAfterAPause(t *testing.T) {
 	const pause = 10 * time.Minute
-	k := knowledge{phase: settled{&seqRead{state: record.State{Time: 1000}}}}
+	k := lossState{phase: settled{&seqRead{state: record.State{Time: 1000}}}}
 	raised := record.State{Time: k.seqTime(int64(pause))}
 	latest := raised.At(pause)
 	if least := (reading{Time: 1000}).atMost(timeguard.Moment{}, 0); least < latest {

@@ -8,17 +8,17 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// Requests for ordered sequences are passed on to the owner. Those that wait for one lane share a request to it, unless
+// Requests for ordered sequences are forwarded to the owner. Those that wait for one lane share a request to it, unless
 // they ask for too many values together.
 
-// Node has the parts that the sections of a node share: how to ask other nodes, and which node should own a section.
+// Shared has the parts that the sections of a node share: how to ask other nodes, and which node should own a section.
 // Its methods may be called by any goroutine.
-type Node struct {
-	// Pass asks another node: see NewNode. Beside calls a function in a goroutine that Close waits for, and Each calls
-	// one for 0 to n-1 at once, and returns when all have. A test may replace them before the first request.
-	Pass   func(ctx context.Context, ask Ask) (Answer, error)
-	Beside func(func())
-	Each   func(n int, f func(k int))
+type Shared struct {
+	// Forward asks another node: see NewShared. Beside calls a function in a goroutine that Close waits for, and Each
+	// calls one for 0 to n-1 at once, and returns when all have. A test may replace them before the first request.
+	Forward func(ctx context.Context, ask Ask) (Answer, error)
+	Beside  func(func())
+	Each    func(n int, f func(k int))
 	// Now is AtMost for requests, ns: right also when the machine has just stood still.
 	Now func() int64
 
@@ -35,16 +35,16 @@ type Node struct {
 	movable atomic.Int64 // how many sections may move to other nodes until the next heartbeat
 }
 
-// NewNode returns a Node. It does no I/O.
+// NewShared returns a Shared. It does no I/O.
 //
-// pass asks another node for values. It returns an *ids.ReplyError if that node refuses, an error that wraps
-// ErrNotAsked if the request was certainly not sent, and another one if the outcome is not known. nil: this node asks
-// no others. own is the address at which other nodes reach this one: HOST:PORT, "" for none.
-func NewNode(
+// forward asks another node for values. It returns an *ids.ReplyError if that node refuses, an error that wraps
+// ErrNothingIssued if that node has certainly issued nothing, and another one if the outcome is not known. nil: this
+// node asks no others. own is the address at which other nodes reach this one: HOST:PORT, "" for none.
+func NewShared(
 	pass func(ctx context.Context, ask Ask) (Answer, error), own string, elapsed *timeguard.Elapsed,
-) *Node {
-	n := &Node{
-		Pass: pass, own: own, elapsed: elapsed, Each: atOnce,
+) *Shared {
+	n := &Shared{
+		Forward: pass, own: own, elapsed: elapsed, Each: atOnce,
 		//mutant:o2-at-least by internal/core/seq:TestOwnerAndBootClocksAtAnyRate -> Now: elapsed.AtLeast,
 		Now: elapsed.ByWall().AtMost,
 	}
@@ -53,8 +53,8 @@ func NewNode(
 	return n
 }
 
-// Close ends the requests that are passed on, and waits for their goroutines. None starts afterwards.
-func (n *Node) Close() {
+// Close ends the requests that are forwarded, and waits for their goroutines. None starts afterwards.
+func (n *Shared) Close() {
 	p := &n.senders
 	p.mu.Lock()
 	p.cancel()
@@ -62,15 +62,15 @@ func (n *Node) Close() {
 	p.wg.Wait()
 }
 
-// senders are the goroutines that pass requests on. None starts after Node.Close.
+// senders are the goroutines that pass requests on. None starts after Shared.Close.
 type senders struct {
 	ctx    context.Context // of their calls
 	cancel context.CancelFunc
-	mu     sync.Mutex // makes start and Node.Close exclude each other
+	mu     sync.Mutex // makes start and Shared.Close exclude each other
 	wg     sync.WaitGroup
 }
 
-// start calls f in a goroutine. After Node.Close it does nothing: requests then wait in vain, as all do at the end.
+// start calls f in a goroutine. After Shared.Close it does nothing: requests then wait in vain, as all do at the end.
 func (p *senders) start(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,23 +80,23 @@ func (p *senders) start(f func()) {
 }
 
 // Join notes the cluster that the node has joined, "" for none yet.
-func (n *Node) Join(uuid string) {
+func (n *Shared) Join(uuid string) {
 	if known := n.cluster.Load(); uuid != "" && (known == nil || *known != uuid) {
 		n.cluster.Store(&uuid)
 	}
 }
 
 // leaves reports whether this node gives all its sections away.
-func (n *Node) leaves() bool { return n.ending.Load() || n.leaving.Load() && n.Others() }
+func (n *Shared) leaves() bool { return n.ending.Load() || n.leaving.Load() && n.Others() }
 
 // Leave makes this node give its sections to other nodes. news: it had not been told before.
-func (n *Node) Leave() (news bool) { return !n.leaving.Swap(true) }
+func (n *Shared) Leave() (news bool) { return !n.leaving.Swap(true) }
 
 // IsLeaving reports whether this node was told to give its sections to other nodes.
-func (n *Node) IsLeaving() bool { return n.leaving.Load() }
+func (n *Shared) IsLeaving() bool { return n.leaving.Load() }
 
 // GiveAll makes this node give all its sections back, also if there is no other one.
-func (n *Node) GiveAll() { n.ending.Store(true) }
+func (n *Shared) GiveAll() { n.ending.Store(true) }
 
 // Used reports whether the node has known an ordered sequence since it started.
-func (n *Node) Used() bool { return n.inUse.Load() }
+func (n *Shared) Used() bool { return n.inUse.Load() }

@@ -14,17 +14,18 @@ import (
 // address. Rendezvous hashing gives each section a place among them: the node that is asked first when nobody owns the
 // section. It has no part in safety.
 
-// place returns the address of the node that should own a section: this one if there is no other.
-func (n *Node) place(section string) string {
+// preferredOwner returns the address of the node that should own a section: this one if there is no other.
+func (n *Shared) preferredOwner(section string) string {
 	nodes := n.nodes.Load()
 	if nodes == nil || len(*nodes) == 0 {
 		return n.own
 	}
-	return Place(*nodes, section)
+	return PreferredOwner(*nodes, section)
 }
 
-// Place returns the address, of those that are listed, of the node that should own a section. "": there is none.
-func Place(addresses []string, section string) (best string) {
+// PreferredOwner returns the address, of those that are listed, of the node that should own a section. "": there is
+// none.
+func PreferredOwner(addresses []string, section string) (best string) {
 	var most uint64
 	for _, address := range addresses {
 		h := fnv.New64a()
@@ -42,20 +43,20 @@ func Place(addresses []string, section string) (best string) {
 const movesAtOnce = 8
 
 // Others reports whether another node may own sections.
-func (n *Node) Others() bool {
+func (n *Shared) Others() bool {
 	nodes := n.nodes.Load()
 	return nodes != nil && slices.ContainsFunc(*nodes, func(a string) bool { return a != n.own })
 }
 
 // takeMove reports whether this node should give a section away now, because the section has its place at another one.
 // That uses up one of movesAtOnce.
-func (n *Node) takeMove(section string) bool {
-	return n.Others() && n.place(section) != n.own && n.movable.Add(-1) >= 0
+func (n *Shared) takeMove(section string) bool {
+	return n.Others() && n.preferredOwner(section) != n.own && n.movable.Add(-1) >= 0
 }
 
 // KeepListed reads the list of the nodes that may own sections, and keeps this node on it while it may.
-func (n *Node) KeepListed(ctx context.Context, st store.Store, may func() bool) error {
-	if !n.inUse.Load() || n.Pass == nil {
+func (n *Shared) KeepListed(ctx context.Context, st store.Store, may func() bool) error {
+	if !n.inUse.Load() || n.Forward == nil {
 		return nil
 	}
 	nodes, err := st.Children(ctx, record.NodesDir)

@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// renewAfter is the age of Record.CreditAt after which a node that uses the sequence writes the record again. The skip
+// minRenewAge is the age of Record.CreditAt after which a node that uses the sequence writes the record again. The skip
 // after a loss of data grows with that age.
-const renewAfter = time.Minute
+const minRenewAge = time.Minute
 
 // maxWrites is the most writes a second that the nodes of a cluster make for sequences, unless requests need
 // more. ZooKeeper has other things to do.
@@ -28,5 +28,5 @@ func renewalsAtOnce(heartbeat time.Duration, nodes int64) int {
 // renewalInterval returns the age of a record after which it is written again. It grows with idle, the time for
 // which nobody has asked for values: an idle sequence is renewed ever more rarely.
 func renewalInterval(spread, idle time.Duration) time.Duration {
-	return max(renewAfter, spread, idle/10)
+	return max(minRenewAge, spread, idle/10)
 }
