@@ -51,7 +51,7 @@ func (c Claim) carriedBy(s Slot) bool {
 	return s.Nonce != "" && s.Node == c.Node && (s.Nonce == c.Nonce || s.Nonce == c.PendingNonce)
 }
 
-// Leased reports whether the claim's confirmed lease still runs by the wall clock, now in Unix ms, and by the boot
+// Leased reports whether the claim's confirmed lease still runs: by the issuing clock, now in Unix ms, and by the boot
 // clock in ns. While it runs no other node can take the slot.
 func (c Claim) Leased(now, boot int64) bool {
 	return c.EverConfirmed && now < c.LeaseUntil && !c.endedByBoot(boot)

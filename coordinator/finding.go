@@ -38,11 +38,11 @@ func ClusterFinding(found *Cluster, uuid string, incarnation int64) Finding {
 
 // slotFinding says what the record found in a slot means for its holder (C19). found is nil if there is none.
 //
-// It compares incarnations first. A record of an earlier incarnation is an older copy: a loss. One of a later
-// incarnation fences if it is confirmed, because its holder has waited for the earlier one and has issued IDs since. If
-// it is not confirmed, a new node that did not know of the holder has written it: a loss. In the same incarnation a
-// higher term fences, an equal term fences if it is confirmed, and a lower term is an older copy. A release of our
-// record by an operator fences in every incarnation.
+// A record with our nonce is ours. A release of our record by an operator fences in every incarnation. Else the
+// incarnations are compared. A record of an earlier incarnation is an older copy: a loss. One of a later incarnation
+// fences if it is confirmed, because its holder has waited for the earlier one and has issued IDs since. If it is not
+// confirmed, a new node that did not know of the holder has written it: a loss. In the same incarnation a higher term
+// fences, an equal term fences if it is confirmed, and a lower term is an older copy.
 func slotFinding(found *Slot, mine Claim) Finding {
 	switch {
 	case found == nil:

@@ -92,8 +92,8 @@ func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ err
 	}
 }
 
-// readBeat reads the records of our worker in one round trip, and with them what Peers compares after the heartbeat, if
-// the live workers were listed before.
+// readBeat reads the cluster's record and our slot in one round trip, and with them what Peers compares after the
+// heartbeat, if the live workers were listed before.
 func (c *Coordinator) readBeat(ctx context.Context) (recorded, error) {
 	p := c.proof
 	paths, own := []string{clusterPath, SlotPath(p.Worker)}, 2

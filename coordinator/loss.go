@@ -81,8 +81,9 @@ func (l Loss) nextCluster(found *Cluster, mine Cluster, now int64, leased bool) 
 }
 
 // announce makes a loss of data known to the whole cluster: it raises the incarnation and freezes registration. It
-// returns the cluster's record as it is then, and the zero Cluster if that is missing or another cluster's and the
-// finder must not put its own there. The error is store.ErrBadVersion if a node has confirmed in the other cluster.
+// returns the cluster's record as it is then. If that is missing or another cluster's, and l.MayRecreate is not set, it
+// returns the zero Cluster. If l.MayRecreate is set, and a node has confirmed in the other cluster, the error is
+// store.ErrBadVersion.
 func (c *Coordinator) announce(ctx context.Context, l Loss) (Cluster, error) {
 	c.Logger.Error("ZooKeeper has lost data; freezing registration", "found", l.Found, "incarnation", l.Known)
 	mine := c.ownCluster()

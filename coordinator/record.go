@@ -150,8 +150,8 @@ type Slot struct {
 	// ReleasedBy is the operator who took the slot from its holder.
 	ReleasedBy string `json:"released_by,omitempty"`
 
-	// The first term of the holder, when it was granted (0: not known), and the earlier holders. Operators see these,
-	// and Claim.wasLost decides by them.
+	// The first term of the holder, when it was granted (0: not known), and the earlier holders. Claim.wasLost decides
+	// by these. Operators see Granted.
 	FromTerm int64   `json:"from_term,omitempty"`
 	Granted  int64   `json:"granted,omitempty"`
 	History  History `json:"history,omitempty"`

@@ -33,8 +33,8 @@ func (l Left) Worker() int { return l.proof.Worker }
 // If the node holds a slot, it leaves that one: the identity and the ticket stay, and left is the old slot. If Register
 // returns an error, the node still holds it.
 //
-// The node keeps the ticket of an attempt that ZooKeeper did not answer for the next one. After any other error
-// Register deletes the ticket, unless this node holds a slot by it. Errors include *FullError, *FrozenError,
+// The node keeps the ticket of an attempt that ZooKeeper did not answer for the next one. If Register fails with another
+// error after it has written the ticket, it deletes the ticket, unless this node holds a slot by it. Errors include *FullError, *FrozenError,
 // *OtherClusterError, ErrNoCluster, and those of check, of the Ledger and of the store.
 func (c *Coordinator) Register(ctx context.Context, cl Cluster, lease time.Duration, check ClockCheck) (
 	left Left, confirm time.Duration, _ error,

@@ -9,7 +9,7 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// Resume renews the slot of the local record (C15). It calls check with the clocks of the leader and of the peers, then
+// Resume resumes the slot of the local record (C15). It calls check with the clocks of the leader and of the peers, then
 // writes the slot with the next term and a new nonce.
 //
 // The claim's floor is at least the reserved bound then, which the earlier process may have reached (C6). Its lease
@@ -61,7 +61,7 @@ func (c *Coordinator) resumable(ctx context.Context) (recorded, error) {
 	err = mayResume(v.slot, p.Claim)
 	var no *NotOursError
 	if errors.As(err, &no) && p.Nonce != "" && (no.Lost || p.showsLoss(v, c.mine)) {
-		c.AnnounceLater(c.lossOf(p, v.cl, no.Reason)) // Register writes it
+		c.AnnounceLater(c.lossOf(p, v.cl, no.Reason)) // the next AnnounceDue writes it
 	}
 	return v, err
 }

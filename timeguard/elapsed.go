@@ -46,7 +46,7 @@ func NewElapsed(c Clock) *Elapsed {
 	return e
 }
 
-// Continue goes on from a moment of an earlier process on this boot of the machine.
+// Continue goes on from a moment of an earlier process on this boot of the machine. Only simulations and tests call it.
 func (e *Elapsed) Continue(m Moment) {
 	now := m.at(e.clock.Boot(), e.clock.Wall())
 	e.last.Store(&now)
@@ -102,7 +102,7 @@ func (e *Elapsed) From(m Moment, sameBoot bool) Moment {
 		return Moment{now.Boot, m.Wall, now.Least, now.Most - max(0, now.Wall-m.Wall)}
 	}
 	since := m.at(now.Boot, now.Wall)
-	// This process may go on from a moment of that one: see Continue. Then it knows what ZooKeeper's leader has shown.
+	// After Continue with m, this process also counts what ZooKeeper's leader has shown since m.
 	m.Least = max(m.Least, now.Least-(since.Least-m.Least))
 	m.Most = min(m.Most, now.Most-(since.Most-m.Most))
 	return m

@@ -3,7 +3,8 @@ package worker
 import "strconv"
 
 // ID is one snowflake identifier: a 64-bit integer that is never negative. A Layout decodes
-// its fields. IDs of one cluster sort by the time when they were made.
+// its fields. IDs of one cluster sort by the time when they were made, as far as the clocks of
+// its nodes agree and do not go back.
 //
 // Programs should carry an ID as a string if the other side may read numbers as doubles:
 // JavaScript loses the low bits above 2^53. JSON has it as a string, database/sql as an integer of 64 bits. A column

@@ -16,7 +16,7 @@ const (
 
 	// ClocksApart bounds the offset between any two clocks in use: each may be off by
 	// ClocksAgree from a third, the leader's. It is added to the length of a freeze, and to
-	// the lease bound of a slot that was lost, or that an operator lowers.
+	// the lease bound of a slot that was lost.
 	ClocksApart = 10 * time.Second
 
 	// GraceParts limits the grace, the time for which a slot stays with its holder after

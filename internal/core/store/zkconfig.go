@@ -32,8 +32,8 @@ type ZKConfig struct {
 
 	// DigestAuth is "user:password". "" means no authentication, and records that anybody
 	// may change. Otherwise only this user may use the records created here, but see
-	// WorldReadable. Several users, one a line, may all use them, and each of them opens
-	// older records of that user.
+	// WorldReadable. It may have several users, one a line. Each of them may use the records
+	// created here, and the store may use the older records of each of them.
 	DigestAuth string
 
 	// WorldReadable lets others read the records created here, except those with

@@ -101,7 +101,8 @@ func (z *ZK) readSome(c *zkClient, paths []string, to []Record) error {
 	return group.Wait()
 }
 
-// multiRead reads the records at the paths in one request. It waits until the connection ends.
+// multiRead reads the records at the paths in one request. It waits for the reply, or until the
+// connection ends.
 func (w *wireConn) multiRead(paths []string, to []Record) error {
 	answer := make(chan []byte, 1)
 	w.mu.Lock()
