@@ -16,8 +16,8 @@ type family struct {
 	name     string // with the *
 	prefix   string
 	sections []atomic.Pointer[series] // none: it was deleted
-	// most is the greatest number of sections in any of its lives, which are purged together, and gen the Gen of its
-	// record.
+	// most is the greatest number of sections in any of its lives, which are purged together, and gen the WriteCount of
+	// its record.
 	most int
 	gen  int64
 }
@@ -110,5 +110,5 @@ func (f *family) section(k int) string { return record.SectionName(f.name, k) }
 // series returns what was noted of a section, nil for nothing.
 func (f *family) series(k int) *series { return f.sections[k].Load() }
 
-// note notes the sequence that a section is.
+// setSeries notes the series of a section.
 func (f *family) setSeries(k int, s *series) { f.sections[k].Store(s) }

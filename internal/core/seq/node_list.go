@@ -10,7 +10,7 @@ import (
 
 // listing has the facts that rounds know about this node's place on the list of nodes that may own sections.
 type listing struct {
-	// sawLeaving is the value of owners.IsLeaving at the last call of keepListed.
+	// sawLeaving is the value of ordered.Shared.IsLeaving at the last call of keepListed.
 	sawLeaving bool
 	// unlisted: ZooKeeper refuses the list.
 	unlisted bool

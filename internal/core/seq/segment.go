@@ -113,7 +113,7 @@ func (s *segment) has(r mode.Request) bool {
 	return s.stock.Left() >= r.N
 }
 
-// Used reports whether this node has taken a block of the sequence.
+// TakesAhead reports whether the mode has a last block, perhaps an earlier process's.
 func (s *segment) TakesAhead() bool { return s.lastBlock.Len() > 0 }
 
 // Urgency is that of mode.Issuing: a block may be needed, or the record must be renewed.
@@ -197,7 +197,7 @@ func (s *segment) noteDemand(sit mode.Situation, need int64) positions.Demand {
 	return d
 }
 
-// needs has the numbers of positions that the requests which wait need.
+// demand has the numbers of positions that the requests which wait need.
 type demand struct {
 	// all is the positions that they ask for together.
 	all int64

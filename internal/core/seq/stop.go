@@ -62,8 +62,8 @@ func (rs *Rounds) mayGiveBack() error {
 	return nil
 }
 
-// giveSomeBack gives some rests back. An error means that no others can be given back. saved is false if the journal
-// could not be written. Then nothing goes back.
+// giveSomeBack gives some leftovers back. An error means that no others can be given back. saved is false if the
+// journal could not be written. Then nothing goes back.
 func (rs *Rounds) giveSomeBack(ctx context.Context, all *leftovers, some []*leftover) (saved bool, err error) {
 	rw := rs.follower.roundWorker()
 	err = rw.each(some, func(some []*leftover) error { return rw.planReturns(ctx, some) })
@@ -81,7 +81,7 @@ func (rs *Rounds) giveSomeBack(ctx context.Context, all *leftovers, some []*left
 	return true, err
 }
 
-// each calls f for some rests, several times at once.
+// each calls f for some leftovers, several times at once.
 func (rw roundWorker) each(some []*leftover, f func([]*leftover) error) error {
 	var group errgroup.Group
 	group.SetLimit(rw.issuer.cfg.Parallel)
@@ -97,18 +97,19 @@ type leftovers struct {
 	// node is the identity of the node in the journal, "" if nothing must be written there.
 	node string
 	// The first write also says that all entries of the journal are up to date, so it has these: dropped are the
-	// sequences of which the journal may have an entry, although the node holds nothing of them, and due the rests of
-	// which it may have another one.
+	// sequences of which the journal may have an entry, although the node holds nothing of them, and due the leftovers
+	// of which it may have another entry.
 	dropped []*series
 	due     []*leftover
 }
 
-// rest has the positions of a sequence that a node holds when it stops.
+// leftover has the positions of a sequence that a node holds when it stops.
 type leftover struct {
 	s    *series
 	keep held
 	give record.Remainder // empty: nothing can be given back
-	// returns: write gives that back. Else the journal keeps it. With 100,000 rests, only some have a write at a time.
+	// returns: write gives that back. Else the journal keeps it. With 100,000 leftovers, only some have a write at a
+	// time.
 	returns bool
 	write   *part
 }
@@ -162,7 +163,7 @@ func (rs *Rounds) collectRests() (all leftovers) {
 	return all
 }
 
-// sort finds what the first write must have, by the sequences that are due in the journal and all others.
+// splitForFirstWrite finds what the first write must have, by the sequences that are due in the journal and all others.
 func (all *leftovers) splitForFirstWrite(due, others []*series) {
 	isDue, rests := make(map[string]bool, len(due)), make(map[string]bool, len(all.rests))
 	for _, s := range due {
@@ -176,7 +177,7 @@ func (all *leftovers) splitForFirstWrite(due, others []*series) {
 	all.dropped = slices.DeleteFunc(slices.Concat(due, others), func(s *series) bool { return rests[s.Name] })
 }
 
-// planReturns reads the records of some rests, and decides which go back.
+// planReturns reads the records of some leftovers, and decides which go back.
 func (rw roundWorker) planReturns(ctx context.Context, some []*leftover) error {
 	keepInJournal(some)
 	paths := []string{record.ClusterPath, record.StatePath}
@@ -208,7 +209,7 @@ func (rw roundWorker) planReturns(ctx context.Context, some []*leftover) error {
 	return nil
 }
 
-// plan decides whether the rest goes back, by what was read.
+// plan decides whether the leftover goes back, by what was read.
 func (r *leftover) plan(v mode.View, nonce, by string) {
 	after, possible := v.Record.ReturnOf(r.give, v.Incarnation())
 	if r.returns = possible; possible {
@@ -216,7 +217,7 @@ func (r *leftover) plan(v mode.View, nonce, by string) {
 	}
 }
 
-// makeReturns gives some rests back in one transaction, as planned. If something has changed since, it reads again.
+// makeReturns gives some leftovers back in one transaction, as planned. If something has changed since, it reads again.
 func (rw roundWorker) makeReturns(ctx context.Context, some []*leftover) error {
 	for range maxTries {
 		some = slices.DeleteFunc(slices.Clone(some), func(r *leftover) bool { return !r.returns })
@@ -247,7 +248,7 @@ func (rw roundWorker) makeReturns(ctx context.Context, some []*leftover) error {
 	return nil
 }
 
-// saveRests writes into the journal what the node keeps of some rests: what is not given back.
+// saveRests writes into the journal the part of some leftovers that the node keeps: what is not given back.
 func (rs *Rounds) saveRests(all *leftovers, some []*leftover) error {
 	j := rs.issuer.journal
 	if j == nil {

@@ -9,7 +9,7 @@
 // Three types to read:
 //
 //   - Section is the mode: it issues, forwards, renews its lease, or takes the section over.
-//   - Node has the parts that the sections of a node share: how others are asked, and the place of each section.
+//   - Shared has the parts that the sections of a node share: how others are asked, and the place of each section.
 //   - Ask is a request to another node. Package peer has the connections.
 package ordered
 
@@ -128,7 +128,7 @@ func (s *Section) Until() int64 { return s.lease.until }
 // SlowAt returns when a round must look whether another node has answered, ns of AtMost, 0 if it need not.
 func (s *Section) SlowAt() int64 { return s.forwarding.slowAt() }
 
-// Used is that of mode.Issuing: only the owner takes blocks although nobody waits.
+// TakesAhead is that of mode.Issuing: only the owner takes blocks although nobody waits.
 func (s *Section) TakesAhead() bool { return s.Leased() }
 
 // Leased reports whether this node is the owner, as far as it knows. Its lease may have ended: see Until.

@@ -28,7 +28,7 @@ type Shared struct {
 	cluster atomic.Pointer[string] // UUID, nil before the node has joined it
 
 	inUse atomic.Bool // the node has known an ordered sequence since it started
-	// nodes are the addresses of the nodes that may own sections: see place.
+	// nodes are the addresses of the nodes that may own sections: see KeepListed.
 	nodes   atomic.Pointer[[]string]
 	leaving atomic.Bool  // the node gives its sections to others
 	ending  atomic.Bool  // the node gives its sections back, also if there is no other one
@@ -37,7 +37,7 @@ type Shared struct {
 
 // NewShared returns a Shared. It does no I/O.
 //
-// forward asks another node for values. It returns an *ids.ReplyError if that node refuses, an error that wraps
+// pass asks another node for values. It returns an *ids.ReplyError if that node refuses, an error that wraps
 // ErrNothingIssued if that node has certainly issued nothing, and another one if the outcome is not known. nil: this
 // node asks no others. own is the address at which other nodes reach this one: HOST:PORT, "" for none.
 func NewShared(

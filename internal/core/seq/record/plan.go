@@ -110,7 +110,7 @@ func (r Record) Raised(next int64) Record {
 	return r
 }
 
-// Written returns the record as it is written: every write raises the write count and has a fresh nonce.
+// Stamped returns the record as it is written: every write raises the write count and has a fresh nonce.
 func (r Record) Stamped(nonce, by string) Record {
 	r.WriteCount++
 	r.Nonce, r.WrittenBy = nonce, by

@@ -23,7 +23,7 @@ func Compare(found, known *Record, purged int64) Finding {
 		return Absent
 	case known == nil:
 		return Good
-	case found == nil && known.WriteCount <= purged: // every record that was made after a purge has a higher Gen
+	case found == nil && known.WriteCount <= purged: // every record that was made after a purge has a higher count
 		return Absent
 	case found == nil, known.Newer(*found):
 		return Lost

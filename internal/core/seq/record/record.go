@@ -11,7 +11,7 @@
 //   - Record is one sequence: its Next, its budget, and in which incarnation of the cluster it was written. Plan decides
 //     the next block, Compare says what a later read shows, and PutBack what comes back.
 //   - State is shared by all sequences of a cluster: the sequence time, and the count of the changes of operators.
-//   - Found has the records that were read together. Its checks must hold when a decision is written.
+//   - Snapshot has the records that were read together. Its checks must hold when a decision is written.
 package record
 
 import (
@@ -58,7 +58,7 @@ func (r *Record) Kind() Kind {
 // Exists reports whether the record is one that was not deleted.
 func (r *Record) Exists() bool { return r != nil && r.DeletedAt == 0 }
 
-// Record is a sequence in ZooKeeper. Every write raises Gen and has a fresh Nonce.
+// Record is a sequence in ZooKeeper. Every write raises WriteCount and has a fresh Nonce.
 type Record struct {
 	// ID is random, and new each time a sequence with this name is created.
 	ID string `json:"id"`
@@ -70,7 +70,7 @@ type Record struct {
 	Mode Mode `json:"mode,omitempty"`
 	// Next is the first position that was not given to a node.
 	Next int64 `json:"next"`
-	// From is the first position that may still be issued: an operator has raised the next value to it.
+	// RaisedTo is the first position that may still be issued: an operator has raised the next value to it.
 	RaisedTo int64 `json:"from,omitempty"`
 	// Credit positions may be taken at the sequence time CreditAt, ms.
 	Credit   int64 `json:"credit"`
@@ -81,11 +81,11 @@ type Record struct {
 	// is lost may have begun with a copy from before this one (S13).
 	PeakFrom int64 `json:"peak_from"`
 	PeakAt   int64 `json:"peak_at"`
-	// Gen counts the writes. It goes on when the name is created again, and above both copies when a node puts the
-	// record back. Together with Incarnation it orders the copies of a record: see Newer.
+	// WriteCount counts the writes. It goes on when the name is created again, and above both copies when a node puts
+	// the record back. Together with Incarnation it orders the copies of a record: see Newer.
 	WriteCount int64  `json:"gen"`
 	Nonce      string `json:"nonce"`
-	// By names the node or the operator that wrote the record last.
+	// WrittenBy names the node or the operator that wrote the record last.
 	WrittenBy string `json:"by,omitempty"`
 	// Incarnation is that of /cluster when the sequence was created, when it took its first block after a loss of data,
 	// or when an operator vouched for its next value, whichever was last.
@@ -109,7 +109,7 @@ type Record struct {
 	Term    int64  `json:"term,omitempty"`
 	Address string `json:"address,omitempty"`
 	OwnedAt int64  `json:"owned_at,omitempty"`
-	// Sections is the number of sections of a family, 0 for all other records. Its tombstone keeps it.
+	// SectionCount is the number of sections of a family, 0 for all other records. Its tombstone keeps it.
 	SectionCount int `json:"sections,omitempty"`
 	// DeletedAt is the time when an operator deleted the sequence, Unix ms, for people. 0: it was not deleted.
 	DeletedAt int64 `json:"deleted_at,omitempty"`
@@ -128,7 +128,7 @@ type Named struct {
 	Record
 	// Sections are those of a family, by their numbers. Those that ZooKeeper has lost are missing.
 	Sections []Named
-	// Written is the time at which the record was last written, Unix ms of ZooKeeper's leader.
+	// WrittenAt is the time at which the record was last written, Unix ms of ZooKeeper's leader.
 	WrittenAt int64
 	// Err is ErrDamaged or ErrUnknownMode if the record cannot be used. Record is empty then.
 	Err error

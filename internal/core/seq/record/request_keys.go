@@ -108,7 +108,7 @@ func (k *RequestKeys) Dirs() []string {
 	return []string{RequestKeysDir}
 }
 
-// Written returns the keys as ZooKeeper has them after Ops.
+// AfterWrite returns the keys as ZooKeeper has them after Ops.
 func (k *RequestKeys) AfterWrite() *RequestKeys {
 	after := *k
 	after.Exists = true

@@ -30,9 +30,9 @@ type State struct {
 	Changed []string `json:"changed,omitempty"`
 	// ChangedAt is the sequence time of the last change, ms.
 	ChangedAt int64 `json:"changed_at,omitempty"`
-	// Purged is the highest Gen of the records that were purged. New records begin above it, so
-	// that nodes which know an old record see that they are later. A tombstone has a higher one
-	// until it is purged itself, or a later tombstone.
+	// Purged is the highest WriteCount of the records that were purged. New records begin above it, so that nodes which
+	// know an old record see that they are later. A tombstone that was not purged, and that no later purge has passed,
+	// has a higher write count.
 	Purged int64 `json:"purged,omitempty"`
 }
 

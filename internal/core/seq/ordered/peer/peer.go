@@ -19,7 +19,7 @@ import (
 	"github.com/flaked/flaked/internal/dialog"
 )
 
-// Caller asks nodes. Make it with New, and end it with Close. Pass may be called by any goroutine at any time.
+// Caller asks nodes. Make it with New, and end it with Close. Forward may be called by any goroutine at any time.
 type Caller struct {
 	access func() dialog.Client
 	ctx    context.Context // done once Close was called
@@ -49,10 +49,10 @@ func (c *Caller) Close() {
 // retryDial is the time for which a node is not dialled again after an attempt that failed.
 const retryDial = 100 * time.Millisecond
 
-// Pass asks a node for values of an ordered sequence. Its error is an *ids.ReplyError if the node refuses the request
-// itself. It wraps ordered.ErrNothingIssued if the node has certainly issued nothing: it could not be reached, belongs
-// to another cluster, or refuses this node. If it refuses the token of this node, the error wraps that *ids.ReplyError,
-// too. Any other error leaves open whether the node has counted values.
+// Forward asks a node for values of an ordered sequence. Its error is an *ids.ReplyError if the node refuses the
+// request itself. It wraps ordered.ErrNothingIssued if the node has certainly issued nothing: it could not be reached,
+// belongs to another cluster, or refuses this node. If it refuses the token of this node, the error wraps that
+// *ids.ReplyError, too. Any other error leaves open whether the node has counted values.
 func (c *Caller) Forward(ctx context.Context, ask ordered.Ask) (got ordered.Answer, err error) {
 	k, address := &call{Ask: ask, done: make(chan struct{})}, ask.Address
 	l, err := c.submit(k)
