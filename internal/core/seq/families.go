@@ -30,7 +30,7 @@ type families struct {
 	changed []string
 }
 
-// update takes over the record of a name that ends with *, nil for none. It is one of these:
+// update applies the record of a name that ends with *, nil for none. It is one of these:
 //
 //   - A family. Its sections answer the names.
 //   - The tombstone of a family, or a template if the node missed the purge between the two. No name belongs to it. Its

@@ -20,11 +20,12 @@ import (
 //  1. A read shows that /cluster, /seq or a record is missing, or older than before: see Compare. The node reports it,
 //     and package coordinator raises the incarnation (S7).
 //  2. The node reads the later incarnation, and is behind: see lossState. When a heartbeat has followed, it fixes the
-//     sequence time that it puts back, by what has passed since the last read that it was sure of (S24).
-//  3. One node puts /seq back: State.PutIn. Its time has jumped: State.Jumped. Waits for deleted lives begin anew
-//     (S18).
-//  4. Each node compares the records that it knows, and puts back what it knows better (S8). While that
-//     lasts, it tells so at each heartbeat: State.PutAt. The others note when they have read that.
+//     sequence time that it puts back, by what has passed since its last read, and since the last one that it was sure
+//     of (S24).
+//  3. The first node puts /seq back (State.PutIn), and so does each later one that knows it better. Its time has
+//     jumped: State.Jumped. Waits for deleted lives begin anew (S18).
+//  4. Each node compares the records that it knows, and puts back what it knows better (S8). While that lasts, it tells
+//     so at each heartbeat: State.PutAt. The others note when they have read that.
 //  5. When the confirming time has passed since (S9), the node reads all records again, and has settled. Then it takes
 //     positions, and has followed all changes (S36).
 
@@ -53,7 +54,7 @@ type follower struct {
 	restored restored
 }
 
-// noteConnection notes a new connection to ZooKeeper, which may have lost the last writes (S12), and the cluster.
+// noteConnection notes the cluster, and a new connection: ZooKeeper may have lost the last writes (S12).
 func (fo *follower) noteConnection() {
 	if session := fo.issuer.cfg.Store.SessionID(); session != fo.session {
 		fo.session, fo.current = session, false
@@ -100,8 +101,8 @@ func (fo *follower) follow(ctx context.Context) (v view, followed bool, err erro
 	return view{}, false, nil
 }
 
-// compare compares /cluster and /seq with what the node knows, and takes them over. The read was sent at sent, and slot
-// is the node's slot then. again means that they must be read again: this node has written them, or another was faster.
+// compare compares /cluster and /seq with what the node knows, and applies them. The read was sent at sent, and slot is
+// the node's slot then. again means that they must be read again: this node has written them, or another was faster.
 func (fo *follower) compare(
 	ctx context.Context, v view, sent timeguard.Moment, slot Slot,
 ) (followed, again bool, err error) {
@@ -275,8 +276,7 @@ func (fo *follower) raiseTime(ctx context.Context, v view) error {
 }
 
 // writeTimes writes a state that is as it was read, but for times and for the records that this node has put back: they
-// count as changes. If another write was faster, the next round sees it.
-// sure: see seqRead.
+// count as changes. If another write was faster, the next round sees it. sure: see seqRead.
 func (fo *follower) writeTimes(ctx context.Context, v view, next record.State, sure bool, checks ...store.Op) error {
 	sent := fo.issuer.cfg.Elapsed.Now()
 	ops := append(append(v.SetStateOps(next), v.CheckClusterOp()), checks...)

@@ -6,20 +6,20 @@
 // decided by is unchanged. After a loss of data, the next block skips what may have been issued since, or an operator
 // says where the sequence goes on.
 //
-// Three types to read:
+// Four types to read:
 //
 //   - Issuer is all sequences of a node. Take issues values, or makes a request wait. Rounds keep it: all I/O of
-//     ZooKeeper happens in Rounds.Round, and at the end in Rounds.giveBack. For each series, roundWorker.work reads what a
-//     decision needs, decides, and makes one write.
+//     ZooKeeper happens in Rounds.Round, and at the end in Rounds.giveBack. For each series, roundWorker.work reads what
+//     a decision needs, decides, and makes one write.
 //   - series is one sequence on the node: its record as last known, and the requests that wait. Its mode issues the
 //     values: segment from a stock of positions, strict after each write, ordered while this node is the owner. decide
 //     returns the step that is due, without I/O.
-//   - lossState is what the node knows of losses of data, as named phases, and progress how far it has followed the
-//     changes of operators, and what of that its disk has.
+//   - lossState is what the node knows of losses of data, as named phases.
+//   - progress is how far the node has followed the changes of operators, and what of that its disk has.
 //
 // What stands in ZooKeeper, and the decisions that need nothing else, are in package record. Package ordered says who
 // may count of an ordered sequence, and package mode what rounds and modes know of each other. The commands of people
-// are in package operator, which a serving node does not link.
+// are in package operator. Nothing that serves calls it, and the root package does not link it.
 //
 // The simulation (TestSimulation) plays random histories of nodes, operators and losses of data, and checks
 // that no value is issued twice.
@@ -86,7 +86,8 @@ type Config struct {
 // no I/O: see Rounds.
 type Issuer struct {
 	cfg Config
-	// quick is now for the requests of segment sequences. After the machine stood still, it is late for a moment.
+	// quick is now for the requests of segment sequences, and of those whose record is not known. After the machine
+	// stood still, it is late for a moment.
 	quick func() int64
 
 	*shares

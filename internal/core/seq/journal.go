@@ -22,7 +22,7 @@ import (
 // only positions at or above the bound. So a process that ends at any moment has issued nothing that the file has.
 // A bound is raised in the file first, and lowered in memory first.
 //
-// Until the node has a worker, the file is as the process before left it: found. Then resume takes that over or drops
+// Until the node has a worker, the file is as the process before left it: found. Then resume goes on with that or drops
 // it, and saveJournal writes the file. If a write fails, saveJournal removes the file, and no bound counts.
 type journal struct {
 	log *entrylog.Log
@@ -71,7 +71,7 @@ type journalFound struct {
 // held has the positions of a sequence that the next process may issue.
 type held struct {
 	// ID and Incarnation are those of the record when the last block was taken. Last is that block, without what was
-	// given back of it: see below.
+	// given back of it: see held.below.
 	ID          string            `json:"id"`
 	Incarnation int64             `json:"incarnation"`
 	Last        positions.Block   `json:"last"`

@@ -55,7 +55,7 @@ func (rs *Rounds) resume(cluster ClusterInfo) (dropped bool) {
 	return dropped
 }
 
-// adoptJournal takes over what the process before left in the journal, or drops it.
+// adoptJournal notes what the process before left in the journal, for the modes of its sequences, or drops it.
 func (rs *Rounds) adoptJournal(cluster ClusterInfo) (dropped bool) {
 	j := rs.issuer.journal
 	found := j.found

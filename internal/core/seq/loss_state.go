@@ -10,7 +10,7 @@ import (
 // lossState has what a node knows about /cluster and /seq, and so about losses of data. It does no I/O: observe says
 // what the node does about what it has read. It is always in one phase:
 //
-//	unread            The node knows no /seq. It takes over that of others, or creates one when the confirming time has
+//	unread            The node knows no /seq. It uses that of others, or creates one when the confirming time has
 //	                  passed since entered: until then others may know more.
 //	behind            The node knows /seq, and has entered a later incarnation: a loss. It waits for a heartbeat, because
 //	                  only the leader's stamp may show how long a pause was (S24).
@@ -168,11 +168,11 @@ const (
 	waits
 	// writesState: /seq must be written, and then read again.
 	writesState
-	// follows: the node has taken them over.
+	// follows: the node has applied them.
 	follows
 )
 
-// observe takes over what was read of /cluster and /seq, or says what comes before. The read was sent at sent, when the
+// observe applies what was read of /cluster and /seq, or says what comes before. The read was sent at sent, when the
 // node's slot was slot, and answered now. c is the node's cluster.
 func (k *lossState) observe(v view, sent, now timeguard.Moment, slot Slot, c ClusterInfo) (r reaction) {
 	switch k.finding(v) {
@@ -239,7 +239,7 @@ func (k *lossState) fixTime(now timeguard.Moment, leader int64, slot Slot) bool 
 	return true
 }
 
-// learn takes over a state, from a read that was answered at this time, or from a write. sure: see seqRead. A node that
+// learn applies a state, from a read that was answered at this time, or from a write. sure: see seqRead. A node that
 // had settled counts again if another one still puts records back (S36).
 func (k *lossState) learn(st record.State, read reading, answered timeguard.Moment, sure bool) {
 	next, before := &seqRead{st, answered.Least, read, read}, k.seq()

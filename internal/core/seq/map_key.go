@@ -6,8 +6,8 @@ import (
 	"github.com/flaked/flaked/sequence"
 )
 
-// mapKey is the map key of a sequence as a node knows it: see record.MapKeyPath. checkedAt is when the node last found
-// it in ZooKeeper, ns of AtMost.
+// mapKey is the secret by which a position becomes a value, as this node knows it: see record.MapKeyPath. checkedAt is
+// the time at which the node last read it in ZooKeeper, ns of AtMost.
 type mapKey struct {
 	key       sequence.Key
 	checkedAt int64
@@ -43,7 +43,7 @@ func (s *series) putBackMapKey(v view, r record.Record) []store.Op {
 	return []store.Op{write}
 }
 
-// learnMapKey takes over the map key of the record known, if it was read. The read was sent at sent, ns of AtMost.
+// learnMapKey notes the map key of the known record, if it was read. The read was sent at sent, ns of AtMost.
 func (s *series) learnMapKey(v view, sent int64) {
 	if v.MapKey == nil {
 		return

@@ -15,8 +15,9 @@ import (
 )
 
 // Rounds keep an Issuer: they follow the changes of operators, take blocks, and do all other I/O. One goroutine calls
-// Recall and then Run, and nobody else reaches what stands here: an Issuer has no way to it. The goroutines that work
-// on series in a round have a copy of what they need: see roundWorker.
+// Recall and then Run. An Issuer has no way to its Rounds. The goroutines of workAll have a copy of what they need: see
+// roundWorker. They also reach the agenda and read the follower, under worklist.mu, while that goroutine waits for
+// them.
 type Rounds struct {
 	issuer   *Issuer  // what requests reach, and so do rounds
 	follower follower // of /cluster and /seq: what the node knows of losses of data
@@ -42,8 +43,8 @@ func newRounds(of *Issuer) *Rounds {
 	return rs
 }
 
-// Recall takes over what an earlier process of this node has left in the directory. Call it once, before Run, and not
-// beside Round. It returns the peers that the earlier process had met, and their cluster.
+// Recall reads what an earlier process of this node has left in the directory, so that this one goes on with it. Call
+// it once, before Run, and not beside Round. It returns the peers that the earlier process had met, and their cluster.
 func (rs *Rounds) Recall() (cluster string, met []coordinator.Peer) {
 	if rs.issuer.cfg.Dir == nil {
 		return "", nil
@@ -192,7 +193,7 @@ func (rs *Rounds) Round(ctx context.Context) (err error) {
 	return rs.follower.raiseTime(ctx, v)
 }
 
-// begin takes over what has come since the last round.
+// begin applies what has come since the last round.
 func (rs *Rounds) begin() {
 	rs.agenda.round++
 	rs.agenda.note(rs.issuer.alarms.rings(rs.issuer.now())) // also if there is nothing that this round may do for them

@@ -89,9 +89,9 @@ func (s *segment) Serve(r mode.Request, now, knewAllAt int64, to []worker.Run) (
 func (s *segment) mustRead() bool { return s.unread || s.known.HasMapKey() && s.mapKey == nil }
 
 // await makes a request wait that the node cannot answer now. If the stock has its positions, the request waits for the
-// disk, so that a refusal of ZooKeeper does not concern it. It needs a round only if nothing but the requests before it
-// keeps it waiting. If the stock lacks positions, the request waits for ZooKeeper. The bool is true
-// if the request needs a round.
+// disk, so that a refusal of ZooKeeper does not concern it. It needs a round only if its positions lie below the bound:
+// then only the queue holds it up. If the stock lacks positions, the request waits for ZooKeeper. The bool is true if
+// the request needs a round.
 func (s *segment) await(r mode.Request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
 	if !s.has(r) {
 		return s.WaitOrRefuse(r, now, to)

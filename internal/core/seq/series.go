@@ -146,7 +146,7 @@ func (s *series) clearRecord(at int64) {
 	s.families.update(s.Name, nil)
 }
 
-// setRecord takes over a record. Another node may have written it, or an operator. Mu is held.
+// setRecord sets the record that the node knows. Another node may have written it, or an operator. Mu is held.
 func (s *series) setRecord(r record.Record) {
 	if s.known == nil || s.known.ID != r.ID { // its positions have nothing to do with the old ones
 		s.highest, s.mapKey, s.requestKeys, s.mode = 0, nil, nil, s.newMode(r.Mode)
@@ -160,7 +160,8 @@ func (s *series) setRecord(r record.Record) {
 	s.restock()
 }
 
-// KnowWritten takes over the record of a write that was made. The mode takes over the block.
+// KnowWritten sets the record that the node knows to that of a write that was made. The caller, a mode, adds the block
+// to what it holds.
 func (s *series) KnowWritten(w mode.Write, ackedAt int64) {
 	s.traceBlock(w)
 	s.setRecord(w.Record)

@@ -111,8 +111,9 @@ func (s *series) unsure() bool {
 	return m != nil && len(m.attempts) > 0
 }
 
-// decide takes over what was read, and returns the step that is due. It does no I/O. It returns a *lostError if the
-// record shows that ZooKeeper has lost data.
+// decide applies what was read, and returns the step that is due. It does no I/O. It returns a *lostError if the record
+// shows that ZooKeeper has lost data. decide wakes the requests that NextWrite leaves in Waiting, before the write is
+// made. They call Serve again, and wait until Wrote.
 func (s *series) decide(v view, sit mode.Situation) (st step, err error) {
 	sit.SeqTime = max(sit.SeqTime, v.State.Time)
 	s.Mu.Lock()
@@ -183,7 +184,7 @@ func (s *series) owed(v view, sit mode.Situation) (st step, refusal *record.Refu
 	return step{}, nil, nil
 }
 
-// applyRead takes over what was read. refusal is the reason why a template does not create the sequence.
+// applyRead applies what was read. refusal is the reason why a template does not create the sequence.
 func (s *series) applyRead(v view, sit mode.Situation, refusal *record.Refusal) {
 	s.Stale, s.journaled, s.incarnation, s.recordReadAt = false, nil, v.Incarnation(), max(s.recordReadAt, v.SentAt)
 	if record.Compare(v.Record, s.known, v.State.Purged) == record.Absent {

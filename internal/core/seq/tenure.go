@@ -39,6 +39,8 @@ type Slot struct {
 // node's last heartbeat.
 func (s Slot) check() store.Op { return store.CheckOp{Path: s.Path, Version: s.Version} }
 
+// mayTake reports whether the node may take positions now: it holds a worker, and Wait is over (S11).
+//
 //mutant:s11-no-wait-after-a-gap -> func (s Slot) mayTake() bool { return s.Path != "" }
 func (s Slot) mayTake() bool { return s.Path != "" && s.Wait == 0 }
 

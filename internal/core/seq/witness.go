@@ -14,8 +14,8 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// Witness has a node's memory of /cluster, /seq and the records over a restart. A loss of data shows by it. It permits
-// the node to issue nothing.
+// Witness has a node's memory of /cluster, /seq and the records over a restart. A loss of data shows by it. By it alone
+// the node issues nothing.
 type Witness struct {
 	// Incarnation is that of /cluster when all of this was compared with ZooKeeper. Entered is the time at which the
 	// node entered it, nil for the first one.
@@ -99,7 +99,7 @@ func (rs *Rounds) saveWitness(f *following) {
 	rs.endSave()
 }
 
-// endSave takes over the result of a write of the witness file that has ended.
+// endSave notes the result of a write of the witness file that has ended.
 func (rs *Rounds) endSave() {
 	select {
 	case err := <-rs.saver.ended:
@@ -135,7 +135,7 @@ func (rs *Rounds) saveLast() {
 	}
 }
 
-// restoreWitness takes over what an earlier process of this node has saved. It must be called before Round.
+// restoreWitness applies what an earlier process of this node has saved. It must be called before Round.
 func (rs *Rounds) restoreWitness(w Witness) {
 	sameBoot := w.Boot != "" && w.Boot == rs.issuer.cfg.Boot
 	since := func(m timeguard.Moment) timeguard.Moment { return rs.issuer.cfg.Elapsed.From(m, sameBoot) }

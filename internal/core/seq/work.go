@@ -15,7 +15,7 @@ import (
 // The I/O of a round for one series.
 
 // roundWorker has the facts that the goroutines of a round go by. It is a copy, so it does not change while they run.
-// Of Rounds they reach only restored.
+// They also reach restored and, through worklist, the agenda.
 type roundWorker struct {
 	issuer   *Issuer
 	cluster  ClusterInfo

@@ -37,13 +37,11 @@ type Issuing interface {
 	TakesAhead() bool
 	// Urgency returns how soon a round must work on a sequence for which nobody waits.
 	Urgency(sit Situation) Urgency
-	// Saw takes over what was read, after the series has taken over the record. before is the record that the series
-	// knew until then.
+	// Saw applies what was read, after the series has set its known record. before is the record that the series knew
+	// until then.
 	Saw(v View, before *record.Record, sit Situation)
-	// NextWrite returns the write that is due, nil for none. The strict mode moves the requests that the write answers
-	// from Waiting to Write.Requests. The other modes leave all in Waiting. series.decide wakes those that it then
-	// finds there, before the write is made. They call Serve again, and wait until Wrote. Rounds.planRenewals, the
-	// other caller, wakes none.
+	// NextWrite returns the write that is due, nil for none. Strict moves the requests that the write answers from
+	// Waiting to Write.Requests. The other modes leave them in Waiting.
 	NextWrite(v View, sit Situation) *Write
 	// Wrote ends the write w, which NextWrite has returned for v. It was sent at sent and ended at now, ns of AtMost.
 	// err is nil if ZooKeeper has acknowledged it: see NotMade. Wrote returns the requests that the caller must wake.
@@ -66,8 +64,8 @@ type Host interface {
 	Values() *sequence.Values
 	// Mode returns the mode that issues Known, nil if no record is known.
 	Mode() Issuing
-	// KnowWritten takes over the record of a write that was made. ackedAt is when ZooKeeper acknowledged it, ns of
-	// AtMost, 0 if only a later read has shown it.
+	// KnowWritten sets the known record to that of a write that was made. ackedAt is when ZooKeeper acknowledged it, ns
+	// of AtMost, 0 if only a later read has shown it.
 	KnowWritten(w Write, ackedAt int64)
 	// WakeAt makes a round look at the sequence at this time, ns of AtMost, or AtOnce.
 	WakeAt(at int64)
@@ -108,8 +106,8 @@ type Urgency int
 // In rising order.
 const (
 	Idle    Urgency = iota // there is nothing to do
-	Renew                  // the record must be written again
-	Needed                 // a block must be taken, or the record be read
+	Renew                  // the credit of the record is old
+	Needed                 // a block must be taken, the record be read, or a lease be renewed
 	Awaited                // requests wait
 )
 

@@ -22,8 +22,8 @@ type Queue struct {
 }
 
 // WaitOrRefuse makes a request wait, or refuses it: if no request ever gets so many values, if it has waited for a try
-// that failed, or if it is new and no try may follow yet. The bool is true if the request waits, so that a round must
-// come.
+// that failed or for Patience, or if it is new and no try may follow yet. The bool is true if the request waits, so
+// that a round must come.
 func (s *Series) WaitOrRefuse(r Request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
 	if m := s.Host.Mode(); m != nil {
 		if refusal := m.Oversized(r.N); refusal != nil {

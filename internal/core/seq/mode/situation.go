@@ -10,9 +10,9 @@ import (
 
 // Situation has the inputs of a decision that are not in the records.
 type Situation struct {
-	// AtMost and AtLeast are one moment by two clocks, ns: see timeguard.Elapsed. It is when the read of the records
-	// was sent, or the present if nothing was read. A node counts how long it may still do a thing by AtMost, and how
-	// long it must still wait for others by AtLeast.
+	// AtMost and AtLeast are the time at which the read of the records was sent, or the present time if nothing was
+	// read. They are ns of two clocks: see timeguard.Elapsed. A node goes by AtMost to end what it may do for some
+	// time, and by AtLeast to end a wait for others.
 	AtMost, AtLeast int64
 	// SeqTime is the sequence time at that moment, ms.
 	SeqTime int64

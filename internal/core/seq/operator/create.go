@@ -117,8 +117,8 @@ func (s Commands) Create(ctx context.Context, d Definition) (record.Record, erro
 }
 
 // newLife returns r, the record of a new life, as it begins after old, the tombstone of the last one. old is nil if
-// there is none. lost means that old does not know all values that were issued, so that the operator has given a start
-// above them.
+// there is no record. lost means that old does not know all values that were issued, so that the operator has given a
+// start above them.
 func newLife(r record.Record, old *record.Record, lost bool) (record.Record, error) {
 	if old != nil {
 		r.WriteCount, r.WaitMs, r.WaitFrom = old.WriteCount, old.WaitMs, old.WaitFrom

@@ -39,7 +39,8 @@ var ErrMade = errors.New("the change was made, but it is not known whether all n
 
 // guard blocks until all connected nodes have followed the last change of a name, or until GuardTime has passed (S29).
 // Only a node that knows of a jump can put it back. So two jumps of a name must not follow each other unseen: ZooKeeper
-// could lose both. v has the record of the name and /seq, as they were read. far: the change will be a far jump.
+// could lose both. v has the record of the name and /seq, as they were read. far: the change will be a far jump. With
+// far, guard fails at once if a node is absent.
 func (s Commands) guard(ctx context.Context, name string, v view, far bool) error {
 	if v.Record == nil && !slices.Contains(v.State.Changed, name) {
 		return nil // there is no last change
@@ -50,7 +51,7 @@ func (s Commands) guard(ctx context.Context, name string, v view, far bool) erro
 }
 
 // await blocks until no node is late, or until GuardTime has passed. made: the operator has made the change of at.
-// Before that, it does not wait for absent nodes.
+// Before that, an absent node ends the wait with an error.
 func (s Commands) await(ctx context.Context, at coordinator.Change, far, made bool) error {
 	began, said := s.clock().Now(), false
 	for {

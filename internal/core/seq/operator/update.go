@@ -15,7 +15,8 @@ import (
 //
 // Besides the errors of change and of the store, it returns ErrNoState, and record.ErrDamaged or record.ErrUnknownMode
 // for a record that cannot be used. It returns a *NotFollowedError if nodes have not followed the last change before a
-// jump, or have not followed a far jump in time: then it says Made. It returns ErrMade if that is not known.
+// jump, or have not followed a far jump in time. In the second case Made is set. If the wait itself fails after the
+// change was made, update returns ErrMade.
 func (s Commands) update(
 	ctx context.Context, name string, jump bool, change func(v view) (writes, error),
 ) (record.Record, error) {

@@ -30,8 +30,8 @@ type forwarding struct {
 	// sending: a goroutine forwards the queue. flight has the requests that it has sent, nil for none.
 	sending bool
 	flight  *flight
-	// suspect is an ownership whose owner seems to be dead, and doubtedFor why. The node waits until it may take its
-	// place.
+	// suspect is an ownership whose owner seems to be dead, and doubtedFor why. The node waits until it may take over
+	// from that owner.
 	suspect    string
 	doubtedFor error
 	// avoided is a node that could not take the section, until a time.
@@ -94,7 +94,7 @@ func (s *Section) slow(now int64) bool {
 }
 
 // doubt notes that a node has not answered as the owner. If the owner remains the same, this node waits until it may
-// take its place.
+// take over from that owner.
 func (s *Section) doubt(f *flight, why error) {
 	p := &s.forwarding
 	f.doubted, p.doubtedFor = true, why

@@ -70,7 +70,7 @@ type watch struct {
 	since       timeguard.Moment // the end of the first read that showed it
 }
 
-// see takes over what was read. A record in another session or another incarnation is another one.
+// see applies what was read. A record in another session or another incarnation is another one.
 func (w *watch) see(v mode.View, session int64) {
 	now := watch{v.Stat.Version, v.Record.Nonce, session, v.Incarnation(), w.since}
 	if *w != now {

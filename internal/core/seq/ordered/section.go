@@ -384,7 +384,8 @@ func (s *Section) traceOwner(sent, now int64) {
 		"until", boot(s.lease.until), "hold_ms", s.Host.Known().HoldMs)
 }
 
-// Flaps reports whether the node has lost two leases in the last minute. Then others should own the sections (O9).
+// Flaps reports whether the node has lost two leases of this section in the last minute. Then others should own the
+// sections (O9).
 func (s *Section) Flaps(now int64) bool {
 	return s.lapsedAt[0] != 0 && now-s.lapsedAt[0] < int64(time.Minute)
 }

@@ -16,7 +16,7 @@ func Fresh(m sequence.Map, s Settings, st State) Record {
 	}
 }
 
-// WithPeak returns a new record with its peak: nothing above the burst can have been issued.
+// WithPeak returns a new record with its peak: nothing above Next plus the burst can have been issued.
 func (r Record) WithPeak() Record {
 	r.PeakFrom, r.PeakAt = r.Next+positions.Ceiling(r.HardCeiling).Burst(), r.CreditAt
 	return r
@@ -37,8 +37,8 @@ func (r Record) Deleted(st State, now int64) Record {
 	return r
 }
 
-// waitAfter returns the WaitMs of a deletion after a hold. One MostRaise, because the next raise of the sequence time
-// may add what had passed before the deletion. Another one, because clocks may run too fast.
+// waitAfter returns the WaitMs of a deletion after a hold. The first MostRaise is there because the next raise of the
+// sequence time may add what had passed before the deletion. The second one is there because clocks may run too fast.
 func waitAfter(holdMs int64) int64 { return holdMs + 2*MostRaise.Milliseconds() }
 
 // IssuableFor returns the sequence time for which nodes that are cut off may still issue values of a name that was

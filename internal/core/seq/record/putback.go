@@ -10,7 +10,8 @@ const (
 	Good
 	// Lost: ZooKeeper has lost the known record, or a later one.
 	Lost
-	// Later: the cluster has a later incarnation, so a node has noticed that ZooKeeper has lost data.
+	// Later: the cluster has a later incarnation, so a node has noticed that ZooKeeper has lost data. Compare does not
+	// return it.
 	Later
 )
 
@@ -44,8 +45,8 @@ func (r Record) IsPurged(purged int64) bool {
 }
 
 // PutBack returns the record that a node writes after a loss of data (S8): the newer one of found and known. Its next
-// position is the highest that the node has seen of this sequence. due is false if the record found is the same. found
-// is nil if there is no record.
+// position is the highest that the node has seen of this sequence. due is false if found needs no change. found is nil
+// if there is no record.
 //
 // Of two writes with one write count, either one will do if it has the higher next position. If they are of two lives
 // of the name, the one whose values go further comes back. The write count then grows above both.

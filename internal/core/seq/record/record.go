@@ -183,7 +183,7 @@ func (r Record) usable() bool {
 		(!r.Keyed() || r.MaxNames != 0 || r.KeyCheck != "")
 }
 
-// LostOwner is Record.Owner after a loss of data in which ZooKeeper may have lost an owner.
+// LostOwner is Record.Owner after an operator has vouched for a next value, because an owner may be lost.
 const LostOwner = "lost"
 
 // HasOwner reports whether a node owns the sequence, as far as the record shows.

@@ -4,8 +4,8 @@ import (
 	"github.com/flaked/flaked/internal/core/positions"
 )
 
-// Remainder is the end of a block that a node took from the record with this ID, in this incarnation. The node has
-// issued nothing of it.
+// Remainder has the last positions that a node took from the record with this ID, in this incarnation, and did not
+// issue. They may be of several blocks.
 type Remainder struct {
 	ID          string
 	Incarnation int64
