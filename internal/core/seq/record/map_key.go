@@ -10,24 +10,9 @@ import (
 // had. So a node without the map key issues nothing, and a node that knows it puts it back if ZooKeeper has lost it.
 // The keys of requests have nothing to do with it: see RequestKeys.
 
-// mapKeysDir has one znode for each such sequence.
-const mapKeysDir = "/seq/k"
-
-// MapKeyPath returns the path of the map key of the sequence with this Record.ID.
-func MapKeyPath(id string) string { return mapKeysDir + "/" + id }
-
 // HasMapKey reports whether there must be a map key for the record. A template has none: each of its sequences
 // gets its own.
 func (r Record) HasMapKey() bool { return r.Keyed() && r.Kind() == Sequence }
-
-// Dirs returns the paths above a record and its map key.
-func (r Record) Dirs(name string) []string {
-	all := []string{RecordsDir, BucketPath(name)}
-	if r.Keyed() {
-		all = append(all, mapKeysDir)
-	}
-	return all
-}
 
 // WithMapKey returns a new record with the fingerprint of a new map key, and the operation that writes that key.
 func (r Record) WithMapKey() (Record, []store.Op) {

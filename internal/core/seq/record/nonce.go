@@ -26,14 +26,3 @@ func WriterOf(nonce string) string {
 	}
 	return process
 }
-
-// Newer reports whether r was written after other, as far as their incarnations and write counts show.
-func (r Record) Newer(other Record) bool {
-	return r.Incarnation > other.Incarnation || r.Incarnation == other.Incarnation && r.WriteCount > other.WriteCount
-}
-
-// Rivals reports whether r and other are two writes with one write count. Each write checks the version of the one
-// before, so ZooKeeper has lost one of the two, and the other followed the record before that.
-func (r Record) Rivals(other Record) bool {
-	return r.Incarnation == other.Incarnation && r.WriteCount == other.WriteCount && r.Nonce != other.Nonce
-}

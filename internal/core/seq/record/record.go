@@ -15,48 +15,9 @@
 package record
 
 import (
-	"encoding/json"
-	"errors"
-	"fmt"
-
 	"github.com/flaked/flaked/internal/core/positions"
-	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 )
-
-// Kind says what a record stands for.
-type Kind int
-
-const (
-	// None: there is no record.
-	None Kind = iota
-	// Sequence issues values.
-	Sequence
-	// Template issues none: see Record.Create.
-	Template
-	// Family issues none itself. Its sections do, which have records of their own: see SectionOf.
-	Family
-	// Tombstone: a sequence, a template or a family with this name was deleted: see Record.Deleted.
-	Tombstone
-)
-
-// Kind returns the kind of a record, None for nil.
-func (r *Record) Kind() Kind {
-	switch {
-	case r == nil:
-		return None
-	case r.DeletedAt != 0:
-		return Tombstone
-	case r.SectionCount > 0:
-		return Family
-	case r.MaxNames > 0:
-		return Template
-	}
-	return Sequence
-}
-
-// Exists reports whether the record is one that was not deleted.
-func (r *Record) Exists() bool { return r != nil && r.DeletedAt == 0 }
 
 // Record is a sequence in ZooKeeper. Every write raises WriteCount and has a fresh Nonce.
 type Record struct {
@@ -121,88 +82,8 @@ func (r Record) LongestHoldMs() int64 { return max(r.HoldMs, r.EarlierHoldMs) }
 // Budget returns the positions that may be taken at r.CreditAt.
 func (r Record) Budget() positions.Budget { return positions.Budget{Credit: r.Credit, At: r.CreditAt} }
 
-// Named is a record with its name. That of a family has the furthest next position of its sections, and the number of
-// all their ownerships as Term.
-type Named struct {
-	Name string
-	Record
-	// Sections are those of a family, by their numbers. Those that ZooKeeper has lost are missing.
-	Sections []Named
-	// WrittenAt is the time at which the record was last written, Unix ms of ZooKeeper's leader.
-	WrittenAt int64
-	// Err is ErrDamaged or ErrUnknownMode if the record cannot be used. Record is empty then.
-	Err error
-}
-
-// MaxBytes is the greatest size of a record in bytes.
-const MaxBytes = 1024
-
-// Marshal returns the content of the record.
-func (r Record) Marshal() []byte { return store.Marshal(r) }
-
-// SetOps returns the operations that write a record at this version.
-func SetOps(name string, r Record, version int32) []store.Op {
-	return setVersion(store.SetOp{Path: Path(name), Data: r.Marshal(), Version: version})
-}
-
-// CreateOp returns the operation that writes a record that does not exist.
-func CreateOp(name string, r Record) store.Op {
-	return store.CreateOp{Path: Path(name), Data: r.Marshal()}
-}
-
-// setVersion returns the operations that make a write. A write at version -1 is unconditional in ZooKeeper, so a second
-// write skips that version.
-func setVersion(set store.SetOp) []store.Op {
-	if set.Version != store.AnyVersion-1 {
-		return []store.Op{set}
-	}
-	skip := set
-	skip.Version = store.AnyVersion
-	return []store.Op{set, skip}
-}
-
-// ErrDamaged: a record cannot be used. Somebody must restore or remove it.
-var ErrDamaged = errors.New("not a sequence record of flaked")
-
-// Parse parses a record. Its error is ErrDamaged or ErrUnknownMode.
-func Parse(b []byte) (r Record, err error) {
-	if err = json.Unmarshal(b, &r); err == nil {
-		err = r.Mode.Check() // first, because another mode may use the other fields in another way
-	}
-	switch {
-	case errors.Is(err, ErrUnknownMode):
-		return Record{}, err
-	case err != nil, !r.usable():
-		return Record{}, fmt.Errorf("%w: %.80q", ErrDamaged, b)
-	}
-	return r, nil
-}
-
-func (r Record) usable() bool {
-	return r.Map.Check() == nil && r.Settings.Check() == nil && r.ID != "" && r.WriteCount >= 1 && r.Next >= 0 &&
-		(!r.Keyed() || r.MaxNames != 0 || r.KeyCheck != "")
-}
-
 // LostOwner is Record.Owner after an operator has vouched for a next value, because an owner may be lost.
 const LostOwner = "lost"
 
 // HasOwner reports whether a node owns the sequence, as far as the record shows.
 func (r Record) HasOwner() bool { return r.Owner != "" && r.Owner != LostOwner }
-
-// DamagedError is an ErrDamaged or ErrUnknownMode of the record at path.
-type DamagedError struct {
-	Path string
-	error
-}
-
-func (e DamagedError) Error() string { return e.Path + ": " + e.error.Error() }
-
-func (e DamagedError) Unwrap() error { return e.error }
-
-// DamagedAt returns err with the path of the record, nil for nil.
-func DamagedAt(path string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return DamagedError{path, err}
-}

@@ -14,12 +14,6 @@ import (
 // znode beside the record, and written together with it. A later request with the same key gets the same value, from
 // any node.
 
-// RequestKeysDir has one znode for each strict sequence that is asked with keys, by the record's ID.
-const RequestKeysDir = "/seq/r"
-
-// RequestKeysPath returns the path of the request keys of the sequence with this Record.ID.
-func RequestKeysPath(id string) string { return RequestKeysDir + "/" + id }
-
 // MaxRequestKeys is the number of keys that are remembered of a sequence (S16). A key does not expire: with a wrong
 // clock, a retry would get another value.
 const MaxRequestKeys = 1000
