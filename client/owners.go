@@ -46,7 +46,7 @@ type owner struct {
 func (o *owners) sectionOf(name string) section {
 	for prefix, sections := range o.families {
 		if strings.HasPrefix(name, prefix) {
-			number, _ := positions.Place(name, sections)
+			number, _ := positions.SectionAndLane(name, sections)
 			return section{prefix, number}
 		}
 	}

@@ -64,7 +64,7 @@ func TestOwnersOfAFamilyAreKeptBySection(t *testing.T) {
 	all, addrs := nodes(t, sections)
 	for _, n := range all {
 		n.SetShown(func(name string) string {
-			section, _ := positions.Place(name, sections)
+			section, _ := positions.SectionAndLane(name, sections)
 			return fmt.Sprintf("owner=%s term=1 family=msg:* section=%d sections=%d", addrs[section], section, sections)
 		})
 	}
@@ -80,7 +80,7 @@ func TestOwnersOfAFamilyAreKeptBySection(t *testing.T) {
 	names := func(section int) (found []string) {
 		for i := 0; len(found) < 50; i++ {
 			name := fmt.Sprint("msg:", i)
-			if s, _ := positions.Place(name, sections); s == section {
+			if s, _ := positions.SectionAndLane(name, sections); s == section {
 				found = append(found, name)
 			}
 		}

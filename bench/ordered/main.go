@@ -162,7 +162,7 @@ func family() (all []load) {
 	owners := make([]int, sections)
 	for k, found := 0, 0; found < sections; k++ {
 		name := fmt.Sprintf("msg:%d", k)
-		if s, _ := positions.Place(name, sections); owners[s] == 0 {
+		if s, _ := positions.SectionAndLane(name, sections); owners[s] == 0 {
 			owners[s] = ownerOf(name) + 1
 			found++
 		}
@@ -171,7 +171,7 @@ func family() (all []load) {
 		var mine []string
 		for k := 0; len(mine) < 300_000; k += 7 {
 			name := fmt.Sprintf("msg:%d", k%names)
-			if s, _ := positions.Place(name, sections); owners[s] == node+1 {
+			if s, _ := positions.SectionAndLane(name, sections); owners[s] == node+1 {
 				mine = append(mine, name)
 			}
 			if k > 3*names && len(mine) == 0 {

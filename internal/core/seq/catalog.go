@@ -183,7 +183,7 @@ func (l *lookups) allow(now int64) bool {
 
 // section returns the series of the section of a name, and the name's lane in it.
 func (c *catalog) section(f *family, name []byte) (s *series, lane int) {
-	k, lane := f.place(name)
+	k, lane := f.sectionAndLane(name)
 	if s = f.series(k); s != nil && !s.forgotten.Load() {
 		return s, lane
 	}

@@ -10,8 +10,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
-// family is a family as a node knows it. Its names have no records: each belongs to a section, which has one, and which
-// is a series on the node.
+// family is a family as a node knows it: see internal/core/positions/family.go.
 type family struct {
 	name     string // with the *
 	prefix   string
@@ -96,9 +95,9 @@ func (f *families) of(name []byte) *family {
 	return nil
 }
 
-// place returns the number of the section that issues the values of a name, and the name's lane in it.
-func (f *family) place(name []byte) (section, lane int) {
-	return positions.Place(name, len(f.sections))
+// sectionAndLane returns the number of the section that issues the values of a name, and the name's lane in it.
+func (f *family) sectionAndLane(name []byte) (section, lane int) {
+	return positions.SectionAndLane(name, len(f.sections))
 }
 
 // count returns the number of sections.

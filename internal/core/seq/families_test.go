@@ -160,7 +160,7 @@ func TestFamiliesFollowTheirRecords(t *testing.T) {
 		t.Error("a name without the prefix, or without more, belongs to the family")
 	}
 	f := all.of([]byte("m:a"))
-	k, _ := f.place([]byte("m:a"))
+	k, _ := f.sectionAndLane([]byte("m:a"))
 	one := new(series)
 	if f.setSeries(k, one); f.series(k) != one || f.series(1-k) != nil {
 		t.Error("a section is not what was noted of it")

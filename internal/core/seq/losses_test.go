@@ -193,7 +193,7 @@ func TestRaisedNextSkipsAfterALoss(t *testing.T) {
 		}
 		s.set("order", operator.Change{Next: &next, VouchedIn: in})
 		v := s.view("order")
-		if got := v.Record.Standing(*v.State).Skip > 0; got != want {
+		if got := v.Record.NextBlockOutlook(*v.State).Skip > 0; got != want {
 			t.Errorf("vouched %v: %+v", vouched, v.Record)
 		}
 	}

@@ -73,7 +73,7 @@ func (i *Issuer) State() (st record.State) {
 // false if it knows none of this name. It may be called by any goroutine.
 func (i *Issuer) Use(name string) (u mode.Use, ok bool) {
 	if f := i.families.of([]byte(name)); f != nil {
-		k, _ := f.place([]byte(name))
+		k, _ := f.sectionAndLane([]byte(name))
 		name = f.section(k)
 	}
 	s := i.series.find(name)
@@ -107,7 +107,7 @@ func (i *Issuer) Show(w *sequence.Wait, name []byte, wake func()) (string, error
 		}
 		line, err := s.show(mode.Request{Wait: w, Wake: wake, Name: name}, i.now())
 		if f := i.families.of(name); f != nil && err == nil {
-			k, _ := f.place(name)
+			k, _ := f.sectionAndLane(name)
 			line += fmt.Sprintf(" family=%s section=%d sections=%d", f.name, k, f.count())
 		}
 		if err == errForgotten {

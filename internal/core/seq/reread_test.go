@@ -185,8 +185,8 @@ func TestFamilyIsAskedInItsPresentSections(t *testing.T) {
 // that has it now, also if the confirming time ends in the middle of a round.
 func TestFamilyIsReadBeforeItsSections(t *testing.T) {
 	const name = "f:0"
-	was, _ := positions.Place(name, 2)
-	want, _ := positions.Place(name, 5)
+	was, _ := positions.SectionAndLane(name, 2)
+	want, _ := positions.SectionAndLane(name, 5)
 	for _, inARound := range []bool{false, true} {
 		s := newStage(t)
 		a, b := s.node(), s.node()

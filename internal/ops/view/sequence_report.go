@@ -166,7 +166,7 @@ func NodeReport(u mode.Use, st record.State) SequenceReport {
 // baseReport returns the part of a report that the record alone decides.
 func baseReport(name string, r record.Record, st record.State) SequenceReport {
 	d := SequenceReport{
-		Record: r, Name: name, State: SequenceState(r, st), Mode: r.Mode.String(), Skips: r.Standing(st).Skip,
+		Record: r, Name: name, State: SequenceState(r, st), Mode: r.Mode.String(), Skips: r.NextBlockOutlook(st).Skip,
 		Start: r.Start, Increment: r.Increment, Max: r.Max, Salt: r.Salt, Scatter: r.Scatter,
 		Taken: r.Next, Positions: r.Positions(), Settings: r.Settings,
 		By: r.WrittenBy, MaxNames: r.MaxNames, Names: r.Names, ID: r.ID,

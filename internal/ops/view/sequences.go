@@ -26,7 +26,7 @@ var stateRanks = []string{SeqDamaged, SeqFrozen, SeqExhausted, SeqAfterLoss, Seq
 
 // SequenceState returns the state of a sequence by its record.
 func SequenceState(r record.Record, st record.State) string {
-	s := r.Standing(st)
+	s := r.NextBlockOutlook(st)
 	switch {
 	case r.Kind() == record.Tombstone:
 		return SeqDeleted

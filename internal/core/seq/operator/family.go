@@ -12,8 +12,6 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// A family is all names that begin with a prefix. Its names are divided among its sections, each of which has a record.
-
 // FamilyError: a name lies within the prefix of a family, and nothing else may have the name.
 type FamilyError struct {
 	Family string
@@ -50,7 +48,7 @@ func (s Commands) FindInFamily(ctx context.Context, name string) (record.Named, 
 	around, err := s.enclosing(ctx, name)
 	for _, e := range around {
 		if e.record.Kind() == record.Family {
-			section, _ := positions.Place(name, e.record.SectionCount)
+			section, _ := positions.SectionAndLane(name, e.record.SectionCount)
 			return s.Find(ctx, record.SectionName(e.name, section))
 		}
 	}

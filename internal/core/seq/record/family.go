@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// A family is an ordered sequence for each name that begins with a prefix. Its names have no records. Each belongs to a
-// section, which has one, and which is a series on the nodes: see positions.Place.
+// internal/core/positions/family.go says what a family and its sections are.
 
 // SectionName returns the name of a section of a family. No client can ask for it: names have no *.
 func SectionName(family string, k int) string { return family + strconv.Itoa(k) }
