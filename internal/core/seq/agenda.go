@@ -144,6 +144,9 @@ func (ag *agenda) popRung() []*series {
 	return all
 }
 
+// longestRound is the greatest agenda.roundTime. So requests that wait are woken in time.
+const longestRound = mode.Patience / 2
+
 // bound makes rounds short if the node must do something between them: renew leases, or tell others within the
 // confirming time that it still has records to put back. lost is how many.
 func (ag *agenda) bound(leases bool, lost int, confirm time.Duration) {

@@ -46,8 +46,8 @@ type journal struct {
 	failed    bool   // the last write
 }
 
-// The files of sequences in the state directory: see Witness and journal.
-const witnessName, journalName = "sequences.cache", "sequences.journal"
+// journalName is the name of the journal in the state directory.
+const journalName = "sequences.journal"
 
 // journalHead is the entry of the file that each write renews. Its key is "".
 type journalHead struct {

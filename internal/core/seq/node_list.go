@@ -3,7 +3,6 @@ package seq
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/flaked/flaked/internal/core/store"
 )
@@ -38,24 +37,4 @@ func (rs *Rounds) keepListed(ctx context.Context, followed bool) error {
 		return nil
 	}
 	return err
-}
-
-// Leave makes this node give its ordered sequences to other nodes, if there are any. From then on it passes
-// requests on.
-func (i *Issuer) Leave() {
-	if i.ordered.Leave() {
-		i.Wake()
-	}
-}
-
-// HasGivenAll reports whether no section is left to give away: this node owns none, or no other node may own any.
-func (i *Issuer) HasGivenAll() bool { return !i.ordered.Used() || !i.ordered.Others() || !i.owns() }
-
-// owns reports whether this node owns a section.
-func (i *Issuer) owns() bool {
-	return slices.ContainsFunc(i.series.list(), func(s *series) bool {
-		s.Mu.Lock()
-		defer s.Mu.Unlock()
-		return s.owned() != nil
-	})
 }

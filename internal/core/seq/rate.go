@@ -41,3 +41,20 @@ func (w *window) roll(issued, now int64) {
 		*w = window{now, issued, w.rate(issued, now)}
 	}
 }
+
+// pace counts what a sequence issues in a second.
+type pace struct {
+	beganAt, issued int64 // when the present second began, ns of AtMost, and what was issued before
+	last            int64 // what was issued in a second before
+}
+
+// second returns what was issued in the last second, or in the present one if that is more.
+func (p *pace) second(issued, now int64) int64 {
+	n := issued - p.issued
+	if passed := now - p.beganAt; passed >= int64(time.Second) {
+		p.last = int64(float64(n) * float64(time.Second) / float64(passed))
+		p.beganAt, p.issued = now, issued
+		return p.last
+	}
+	return max(n, p.last)
+}

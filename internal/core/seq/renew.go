@@ -42,13 +42,6 @@ func (s *series) renewsTogether(session int64) bool {
 	return m != nil && m.LeasedIn(session) && !s.Stale && len(s.Waiting) == 0
 }
 
-// part is the write of one series in a transaction with others.
-type part struct {
-	s *series
-	v mode.View
-	t step
-}
-
 // renew makes the writes of some sections in one transaction. If that fails because something has changed, it reads
 // /cluster and /seq and tries again, and then returns the sections.
 func (rs *Rounds) renew(ctx context.Context, some []*series) (failed []*series, err error) {

@@ -1,9 +1,5 @@
 package seq
 
-import (
-	"time"
-)
-
 // leastMargin is the number of positions below a bound for a sequence that is hardly used: so many are lost at kill -9.
 // A node that holds blocks of many sequences writes its journal less often for each of them.
 func leastMargin(sequences int) int64 { return 2 + int64(sequences)/1000 }
@@ -42,23 +38,6 @@ func (s *segment) boundFor(need, margin int64) int64 {
 
 // waitsForDisk reports whether requests wait that the stock could answer, but for its bound.
 func (s *segment) waitsForDisk() bool { return len(s.Waiting) > 0 && !s.needs().lacking }
-
-// pace counts what a sequence issues in a second.
-type pace struct {
-	beganAt, issued int64 // when the present second began, ns of AtMost, and what was issued before
-	last            int64 // what was issued in a second before
-}
-
-// second returns what was issued in the last second, or in the present one if that is more.
-func (p *pace) second(issued, now int64) int64 {
-	n := issued - p.issued
-	if passed := now - p.beganAt; passed >= int64(time.Second) {
-		p.last = int64(float64(n) * float64(time.Second) / float64(passed))
-		p.beganAt, p.issued = now, issued
-		return p.last
-	}
-	return max(n, p.last)
-}
 
 // traceBound traces that positions below bound may be issued from now on (S30). Mu is held.
 func (s *segment) traceBound(bound int64) {

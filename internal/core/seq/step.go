@@ -57,6 +57,13 @@ func stepOf(w mode.Write, name string, v mode.View, nonce, by string) step {
 	return st
 }
 
+// part is the write of one series in a transaction with others.
+type part struct {
+	s *series
+	v mode.View
+	t step
+}
+
 // extraReads says which other records a decision needs: the request keys and the map key of the records with these IDs,
 // "" for none, and the templates with these names.
 type extraReads struct {
@@ -154,6 +161,14 @@ func (s *series) waitUnconfirmed(sit mode.Situation) {
 // errReadBefore: what was read is older than what another step of this round has written, and must be read again. It
 // shows no loss of data.
 var errReadBefore = errors.New("read before it was written")
+
+// lostError: what was read shows that ZooKeeper has lost data. later: another node has noticed that already.
+type lostError struct {
+	reason string
+	later  bool
+}
+
+func (e *lostError) Error() string { return e.reason }
 
 // owed returns the step that comes before all others, if any: it puts back what ZooKeeper has lost, or creates the
 // sequence. If there is a template that must not create it now, owed returns the refusal.

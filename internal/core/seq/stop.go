@@ -141,19 +141,19 @@ func (rs *Rounds) collectRests() (all leftovers) {
 			all.rests = append(all.rests, &leftover{s: s, keep: *s.kept})
 		} else if m := s.stocked(); m != nil {
 			keep := *m.held(m.stock.After(0))
-			any := len(keep.Blocks) > 0
+			holds := len(keep.Blocks) > 0
 			split := m.stock.After(seconds * m.pace.second(m.Issued, now))
 			if now-m.AskedAt < int64(time.Minute) { // it is used, now and then
 				split = max(split, m.stock.After(values))
 			}
-			if any { // requests have ended: what is left was not issued
+			if holds { // requests have ended: what is left was not issued
 				m.traceBound(m.stock.After(0))
 			}
 			give, may := m.takeRest()
 			if give.Block.First = max(give.Block.First, split); !may {
 				give = record.Remainder{}
 			}
-			if any {
+			if holds {
 				all.rests = append(all.rests, &leftover{s: s, keep: keep, give: give})
 			}
 		}

@@ -35,6 +35,9 @@ type Witness struct {
 	Last reading `json:"last"`
 }
 
+// witnessName is the name of the witness file in the state directory.
+const witnessName = "sequences.cache"
+
 // witness returns what the node knows now. ok is false if it has not settled since ZooKeeper lost data (S36), or has
 // not compared all records.
 func (rs *Rounds) witness() (w Witness, ok bool) {

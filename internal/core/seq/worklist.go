@@ -15,9 +15,6 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
-// longestRound is the greatest agenda.roundTime. So requests that wait are woken in time.
-const longestRound = mode.Patience / 2
-
 // workAll works on each series that needs it, several at a time, and reports a loss of data. It ends early if
 // the time is over, if ZooKeeper fails, or if it has lost data. The next round goes on. complete is false then.
 func (rs *Rounds) workAll(ctx context.Context, due []*series) (complete bool, err error) {
@@ -138,11 +135,3 @@ func (rs *Rounds) popAwaited() (awaited []*series) {
 	}
 	return awaited
 }
-
-// lostError: what was read shows that ZooKeeper has lost data. later: another node has noticed that already.
-type lostError struct {
-	reason string
-	later  bool
-}
-
-func (e *lostError) Error() string { return e.reason }

@@ -1,0 +1,117 @@
+package seq
+
+import (
+	"context"
+	"errors"
+
+	"github.com/flaked/flaked/internal/core/seq/mode"
+	"github.com/flaked/flaked/internal/core/seq/record"
+	"github.com/flaked/flaked/internal/core/store"
+)
+
+// gather reads /cluster, /seq and the record of a series, and what else a decision needs. It returns a *lostError if
+// ZooKeeper has lost data.
+//
+// With reuse, gather reads no record if the last write of the series has left one in this session, and /seq was not
+// read in a later state since. If ZooKeeper has changed all the same, the next write fails, because versions only grow
+// within a session.
+func (rw roundWorker) gather(ctx context.Context, s *series, reuse bool) (v view, err error) {
+	s.Mu.Lock()
+	if reuse && !s.Stale && s.Last != nil { // a new session makes all records stale
+		v.View = *s.Last
+	}
+	s.Mu.Unlock()
+	if v.State == nil || rw.losses.finding(v) != record.Good { // not record.Lost: a view from before shows no loss
+		if v, err = rw.look(ctx, s, false); err != nil {
+			return view{}, err
+		}
+	}
+	switch rw.losses.finding(v) {
+	case record.Lost:
+		return view{}, &lostError{reason: record.ClusterPath + " or " + record.StatePath + " is missing, or older than before"}
+	case record.Later:
+		return view{}, &lostError{later: true}
+	}
+	if v.State == nil { // nobody has put it back in this incarnation yet: a node that stops may ask so early
+		return view{}, &lostError{later: true}
+	}
+	err = rw.readMore(ctx, &v, s.wants(v, rw.issuer.now())) // fills in v, so it is no part of the return statement
+	return v, err
+}
+
+// look reads /cluster, /seq and the record of a series. If s is nil it reads the node's slot instead, which shows when
+// ZooKeeper's leader has stamped the last heartbeat. look reads again after a sync if the first look seems to show a
+// loss of data, or if an outcome must be known: a server may lag behind.
+func (rw roundWorker) look(ctx context.Context, s *series, synced bool) (view, error) {
+	var known *record.Record
+	paths, slots := []string{record.ClusterPath, record.StatePath}, 0
+	if slot := rw.issuer.cfg.Tenure.Slot(rw.session); s == nil && slot.Path != "" {
+		paths, slots = append(paths, slot.Path), 1
+	}
+	if s != nil {
+		s.Mu.Lock()
+		known, paths = s.known, append(paths, record.Path(s.Name))
+		synced = synced || s.unsure() || s.journaled != nil || rw.losses.incarnation > s.incarnation
+		s.Mu.Unlock()
+	}
+	for reads := 1; ; reads++ {
+		if synced {
+			if err := rw.issuer.cfg.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
+				return view{}, err
+			}
+		}
+		sent := rw.issuer.now()
+		found, err := rw.issuer.cfg.Store.GetAll(ctx, paths...)
+		if err != nil {
+			return view{}, err
+		}
+		v := view{before: known, View: mode.View{SentAt: sent, AnsweredAt: rw.issuer.cfg.Elapsed.Now()}}
+		if v.Snapshot, err = record.ParseSnapshot(found[:len(paths)-slots]); err != nil {
+			return view{}, err
+		}
+		v.leader = v.StateWritten
+		for _, slot := range found[len(paths)-slots:] {
+			v.leader = max(v.leader, slot.Stat.Mtime)
+		}
+		if rw.losses.finding(v) == record.Good && v.State != nil &&
+			record.Compare(v.Record, known, v.State.Purged) != record.Lost {
+			return v, nil
+		}
+		// twice, because GetAll is not atomic: a purge may have come between /seq and the record
+		if synced && reads > 1 {
+			return v, nil
+		}
+		synced = true
+	}
+}
+
+// readMore reads what a decision needs besides the record into v: the records of templates if there is no record, else
+// its request keys, its map key, or both.
+func (rw roundWorker) readMore(ctx context.Context, v *view, w extraReads) error {
+	if len(w.templates) > 0 {
+		return rw.readTemplates(ctx, v, w.templates)
+	}
+	var paths []string
+	if w.requestKeys != "" {
+		paths = append(paths, record.RequestKeysPath(w.requestKeys))
+	}
+	if w.mapKey != "" {
+		paths = append(paths, record.MapKeyPath(w.mapKey))
+	}
+	if len(paths) == 0 {
+		return nil
+	}
+	found, err := rw.issuer.cfg.Store.GetAll(ctx, paths...)
+	if err != nil {
+		return err
+	}
+	if w.mapKey != "" {
+		v.MapKey = &found[len(found)-1]
+	}
+	if w.requestKeys != "" {
+		v.RequestKeys = &record.RequestKeys{Exists: found[0].Found, Version: found[0].Stat.Version}
+		v.RequestKeys.Entries, err = record.ParseRequestKeys(found[0].Data)
+		return record.DamagedAt(record.RequestKeysPath(w.requestKeys), err)
+	}
+	return nil
+}
