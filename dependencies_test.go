@@ -9,7 +9,7 @@ import (
 )
 
 // A program that imports the package links these packages of flaked and these libraries of others, and no
-// more: nothing that only a server needs (lineproto, internal/ops/view), and no commands of people (seq/operator). A
+// more: nothing that only a server needs (lineproto, internal/ops/health), and no commands of people (seq/operator). A
 // client links none of ZooKeeper's.
 func TestDependencies(t *testing.T) {
 	const own = "github.com/flaked/flaked"

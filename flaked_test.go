@@ -23,7 +23,7 @@ import (
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/localcache"
@@ -90,7 +90,7 @@ func create(t *testing.T, n *Node, mode record.Mode, names ...string) {
 // workers returns how many workers of the node's cluster are connected, and how many are held.
 func workers(t *testing.T, n *Node) (live, held int) {
 	t.Helper()
-	r, err := view.Read(t.Context(), n.app().Store(), n.app().Cluster())
+	r, err := health.Read(t.Context(), n.app().Store(), n.app().Cluster())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/dialog"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/ops/poll"
-	"github.com/flaked/flaked/internal/ops/view"
 )
 
 // The packages below know neither flags nor commands, so this file has the advice that names them:
@@ -25,20 +25,20 @@ import (
 //   - replyAdvice is for the error reply of a node, and nextAdvice for one to NEXT. Both ask codeAdvice, which goes by
 //     the code alone.
 //   - silentAdvice is for a node that does not answer, and accessAdvice for one that does not let the command in.
-//   - causeAdvice and adviceOf take the words of view's table of causes.
+//   - causeAdvice and adviceOf take the words of health's table of causes.
 
 // withAdvice returns an error's text with the names of flags, and with advice that names flags and commands.
 func withAdvice(err error) string {
 	err = node.Named(err, flagName)
 	advice, about := advise(err)
-	return strings.Replace(err.Error(), about.Error(), view.InPlainWords(about.Error())+advice, 1)
+	return strings.Replace(err.Error(), about.Error(), health.InPlainWords(about.Error())+advice, 1)
 }
 
 // advise returns advice, and the error that it is about: err itself, or one that err wraps. The text of that error is
 // in the text of err, and the advice belongs behind it.
 func advise(err error) (advice string, about error) {
 	if e, ok := errors.AsType[*node.StateOfOtherClusterError](err); ok {
-		return adviceOf(view.OtherCluster), e
+		return adviceOf(health.OtherCluster), e
 	}
 	if e, ok := errors.AsType[*coordinator.OtherClusterError](err); ok {
 		return ". Correct --zk, if it is another ZooKeeper. Otherwise the cluster was created anew: read " +
@@ -59,12 +59,12 @@ func advise(err error) (advice string, about error) {
 	}
 	if e, ok := errors.AsType[*coordinator.FrozenError](err); ok {
 		if e.By != "" {
-			return adviceOf(view.FrozenByOperator), e
+			return adviceOf(health.FrozenByOperator), e
 		}
-		return adviceOf(view.Frozen), e
+		return adviceOf(health.Frozen), e
 	}
 	if _, ok := errors.AsType[*coordinator.StillFrozenError](err); ok {
-		return adviceOf(view.Frozen), err
+		return adviceOf(health.Frozen), err
 	}
 	if e, ok := errors.AsType[*poll.SilentError](err); ok {
 		return silentAdvice(e.Err), e
@@ -81,12 +81,12 @@ func sentinelAdvice(err error) string {
 		is     error
 		advice string
 	}{
-		{store.ErrUnreachable, adviceOf(view.ZooKeeperDown)},
-		{coordinator.ErrDamaged, adviceOf(view.ClusterDamaged)},
-		{coordinator.ErrNoCluster, adviceOf(view.NoCluster)},
-		{store.ErrDenied, adviceOf(view.ZooKeeperDenied)},
-		{store.ErrQuota, adviceOf(view.ZooKeeperQuota)},
-		{store.ErrLocalSession, adviceOf(view.ZooKeeperLocal)},
+		{store.ErrUnreachable, adviceOf(health.ZooKeeperDown)},
+		{coordinator.ErrDamaged, adviceOf(health.ClusterDamaged)},
+		{coordinator.ErrNoCluster, adviceOf(health.NoCluster)},
+		{store.ErrDenied, adviceOf(health.ZooKeeperDenied)},
+		{store.ErrQuota, adviceOf(health.ZooKeeperQuota)},
+		{store.ErrLocalSession, adviceOf(health.ZooKeeperLocal)},
 		{poll.ErrTwoClusters, ". Give --addr of one of them, or name it with --cluster"},
 		{operator.ErrNoState, ". Start a node with `flaked serve`, and try again when it is ready"},
 		{operator.ErrExists, ". `flaked seq show` prints it, and `flaked seq set` changes it"},
@@ -102,15 +102,15 @@ func sentinelAdvice(err error) string {
 }
 
 // adviceOf returns the advice of a cause as the end of a sentence, which may go on.
-func adviceOf(p view.Problem) string { return ". " + strings.TrimSuffix(p.Advice, ".") }
+func adviceOf(p health.Problem) string { return ". " + strings.TrimSuffix(p.Advice, ".") }
 
 // causeAdvice returns what the cause in a refusal means and what to do, after a full stop, "" for a cause that the
 // table does not have.
 func causeAdvice(reply *ids.ReplyError) string {
-	if !view.Known(reply.Reason()) {
+	if !health.Known(reply.Reason()) {
 		return ""
 	}
-	p := view.ProblemOf(reply.Reason())
+	p := health.ProblemOf(reply.Reason())
 	return ". " + p.Text + adviceOf(p)
 }
 

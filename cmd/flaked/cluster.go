@@ -13,7 +13,7 @@ import (
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -88,7 +88,7 @@ func clusterInit(c *cli.Context) error {
 		} else {
 			fmt.Fprintf(c.App.Writer, "cluster %s (%s) exists already. Nothing was changed.\n", name, found.UUID)
 		}
-		return clusterRows(view.DescribeCluster(name, found, time.Now())).print(c.App.Writer)
+		return clusterRows(health.DescribeCluster(name, found, time.Now())).print(c.App.Writer)
 	})
 }
 
@@ -110,27 +110,27 @@ func clusterShow(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		report := view.DescribeCluster(c.String("cluster"), found, time.Now())
+		report := health.DescribeCluster(c.String("cluster"), found, time.Now())
 		return show(c, report, clusterRows(report).print)
 	})
 }
 
-func clusterRows(r view.ClusterReport) textTable {
+func clusterRows(r health.ClusterReport) textTable {
 	rows := textTable{
 		{"cluster", r.Name},
-		{"uuid", view.Clean(r.UUID)},
-		{"layout", view.Clean(r.Layout)},
+		{"uuid", health.Clean(r.UUID)},
+		{"layout", health.Clean(r.Layout)},
 		{"workers", strconv.Itoa(r.Slots)},
 		{"datacenter", strconv.FormatInt(r.Datacenter, 10)},
 		{"lease", millis(r.LeaseMs).String()},
 		{"confirming time", millis(r.ConfirmMs).String()},
-		{"on a rollback", view.Clean(r.OnRollback)},
+		{"on a rollback", health.Clean(r.OnRollback)},
 	}
 	if word := worker.StartRandom.String(); r.SequenceStart != word {
-		rows.add("first sequence", view.Clean(r.SequenceStart))
+		rows.add("first sequence", health.Clean(r.SequenceStart))
 	}
 	if word := worker.SegmentZero.String(); r.SegmentStart != word {
-		rows.add("first segment", view.Clean(r.SegmentStart))
+		rows.add("first segment", health.Clean(r.SegmentStart))
 	}
 	if r.BorrowMs > 0 {
 		rows.add("borrows", "up to "+millis(r.BorrowMs).String())

@@ -10,8 +10,8 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/ops/poll"
-	"github.com/flaked/flaked/internal/ops/view"
 )
 
 func clusterFreezeCommand() *cli.Command {
@@ -59,7 +59,7 @@ func clusterFreeze(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		name, until := c.String("cluster"), view.Instant(after.FrozenUntil, time.Now())
+		name, until := c.String("cluster"), health.Instant(after.FrozenUntil, time.Now())
 		text := fmt.Sprintf("froze registration in cluster %s: no new node acquires a worker until %s. "+
 			"`flaked cluster thaw` ends the freeze early.", name, until)
 		if before == after {
@@ -88,7 +88,7 @@ func clusterThaw(c *cli.Context) error {
 		}
 		name, now := c.String("cluster"), time.Now()
 		text := fmt.Sprintf("cluster %s was not frozen", name)
-		switch until := view.Instant(cl.FrozenUntil, now); {
+		switch until := health.Instant(cl.FrozenUntil, now); {
 		case cl.FrozenUntil > now.UnixMilli():
 			text = fmt.Sprintf("ended the freeze of cluster %s: its workers were reserved for their holders until "+
 				"%s", name, until)

@@ -12,7 +12,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 )
 
 // FuzzConfig: any text in the file of --config sets the flags as they would be set on the command line, or is refused
@@ -84,7 +84,7 @@ func FuzzStatus(f *testing.F) {
 		for _, path := range []string{"/seq/s", "/seq/s/001", "/seq/s/001/a"} {
 			put(t, w.store, path, record, true)
 		}
-		r, err := view.Read(t.Context(), w.store, "c")
+		r, err := health.Read(t.Context(), w.store, "c")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/internal/core/node"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 )
 
 // pageLabel finds the labels of the status page, which are terms.
@@ -27,7 +27,7 @@ func TestGlossary(t *testing.T) {
 	for _, column := range statusHeader {
 		knows("flaked status", column)
 	}
-	for state := range (view.Summary{}).ByState() {
+	for state := range (health.Summary{}).ByState() {
 		knows("flaked status", state)
 	}
 	for _, phase := range node.Phases() {

@@ -13,7 +13,7 @@ import (
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -92,22 +92,22 @@ func notFollowed(name string, late *operator.NotFollowedError) error {
 func listWorkers(entries []coordinator.Entry) string {
 	var names []string
 	for _, e := range entries {
-		names = append(names, view.Whom([]view.WorkerReport{{Worker: e.Worker, Name: e.Slot.Name}}))
+		names = append(names, health.Whom([]health.WorkerReport{{Worker: e.Worker, Name: e.Slot.Name}}))
 	}
-	return view.Listed(names, len(names))
+	return health.Listed(names, len(names))
 }
 
 // listLeases is listWorkers, and says until when the leases run.
 func listLeases(entries []coordinator.Entry) string {
 	var names []string
 	for _, e := range entries {
-		until := " until " + time.UnixMilli(e.Slot.LeaseUntil).UTC().Format(view.TimeFormat)
+		until := " until " + time.UnixMilli(e.Slot.LeaseUntil).UTC().Format(health.TimeFormat)
 		if e.Slot.Term < 0 {
 			until = ", whose record is missing or damaged"
 		}
 		names = append(names, listWorkers([]coordinator.Entry{e})+until)
 	}
-	return view.Listed(names, len(names))
+	return health.Listed(names, len(names))
 }
 
 // ofSequence adds the name of the sequence to an error about it.

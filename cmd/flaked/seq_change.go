@@ -10,7 +10,7 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 )
 
 // changeSequence changes a sequence that was read, and prints what it has changed.
@@ -52,8 +52,8 @@ func changeSequence(
 		return err
 	}
 	text := fmt.Sprintf("changed sequence %s. Connected nodes follow at their next heartbeat.", name)
-	state := view.RecordedReport(after, st, o.Now()).State
-	if moved && (state == view.SeqAfterLoss || state == view.SeqFrozen) {
+	state := health.RecordedReport(after, st, o.Now()).State
+	if moved && (state == health.SeqAfterLoss || state == health.SeqFrozen) {
 		text += " The sequence does not go on at the next value, because ZooKeeper has lost data and nobody vouched " +
 			"with --vouch-after-loss. See `flaked seq show " + name + "`."
 	}
@@ -66,8 +66,8 @@ func changeSequence(
 // changedRows returns a header, and what differs between a sequence before and after a change.
 func changedRows(before, after record.Named, st record.State, now int64) (t textTable) {
 	at := time.UnixMilli(now)
-	was := seqRows(view.RecordedReport(before, st, now), at)
-	is := seqRows(view.RecordedReport(after, st, now), at)
+	was := seqRows(health.RecordedReport(before, st, now), at)
+	is := seqRows(health.RecordedReport(after, st, now), at)
 	t.add("", "BEFORE", "AFTER")
 	for i := range was {
 		old, _, _ := strings.Cut(was[i][1], ": ZooKeeper") // without what the state means
@@ -97,7 +97,7 @@ func confirmChange(
 	}
 	skipped := ""
 	if n := after.Next - before.Next; n > 0 {
-		skipped = fmt.Sprintf("%s of %s, from %s on, will never be issued", view.Plural(n, "value"), name, first)
+		skipped = fmt.Sprintf("%s of %s, from %s on, will never be issued", health.Plural(n, "value"), name, first)
 	}
 	switch {
 	case change.VouchedIn != 0 && before.Incarnation < st.Incarnation:
@@ -140,7 +140,7 @@ func confirmWithout(c *cli.Context, absent []coordinator.Entry, risk, words stri
 	risk += fmt.Sprintf(". Nodes that are not connected hold workers: %s. If ZooKeeper is restored to a copy from "+
 		"before, such a node may issue values that others had. Start or connect it first, or wait until its lease is "+
 		"over", listLeases(absent))
-	all := words + " despite absent " + view.WorkersText(workers)
+	all := words + " despite absent " + health.WorkersText(workers)
 	if c.String("confirm") == words { // they are enough if all nodes are connected
 		return usageError("%s. Nothing was changed. To go on, use --confirm %s", risk, quoted(all))
 	}

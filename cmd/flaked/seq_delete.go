@@ -10,7 +10,7 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 )
 
 func seqDelete() *cli.Command {
@@ -39,9 +39,9 @@ func deleteSequence(c *cli.Context, o operator.Commands, name string) error {
 	r, now := n.Record, o.Now()
 	if r.Kind() == record.Tombstone {
 		return say(c, "sequence %s was deleted before, at %s. Nothing was changed.\n", name,
-			view.Instant(r.DeletedAt, time.UnixMilli(now)))
+			health.Instant(r.DeletedAt, time.UnixMilli(now)))
 	}
-	next := strings.ReplaceAll(nextText(view.RecordedReport(n, st, now)), "-", "above its max")
+	next := strings.ReplaceAll(nextText(health.RecordedReport(n, st, now)), "-", "above its max")
 	what := name
 	if r.Kind() == record.Family {
 		what = "all names of " + name

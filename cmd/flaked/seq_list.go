@@ -11,7 +11,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 )
 
 func seqList() *cli.Command {
@@ -44,12 +44,12 @@ func listSequences(c *cli.Context) error {
 		}
 		doc := struct {
 			// Incarnation grows each time ZooKeeper loses data. Changes counts what operators change or nodes restore.
-			Incarnation int64                 `json:"incarnation"`
-			Changes     int64                 `json:"changes"`
-			Sequences   []view.SequenceReport `json:"sequences"`
-		}{st.Incarnation, st.Changes, []view.SequenceReport{}}
+			Incarnation int64                   `json:"incarnation"`
+			Changes     int64                   `json:"changes"`
+			Sequences   []health.SequenceReport `json:"sequences"`
+		}{st.Incarnation, st.Changes, []health.SequenceReport{}}
 		for _, n := range found {
-			doc.Sequences = append(doc.Sequences, view.RecordedReport(n, st, o.Now()))
+			doc.Sequences = append(doc.Sequences, health.RecordedReport(n, st, o.Now()))
 		}
 		return show(c, doc, func(w io.Writer) error {
 			if len(found) == 0 {
@@ -61,13 +61,13 @@ func listSequences(c *cli.Context) error {
 	})
 }
 
-func printSequences(w io.Writer, found []view.SequenceReport, now time.Time) error {
+func printSequences(w io.Writer, found []health.SequenceReport, now time.Time) error {
 	var t textTable
 	t.add("NAME", "NEXT", "INC", "MAX", "USED", "CEILING", "LAST WRITER", "AGE", "STATE")
 	for _, d := range found {
 		ceiling, at := grouped(d.Ceiling), d.WrittenMs
-		if d.State == view.SeqDamaged {
-			t.add(d.Name, "-", "-", "-", "-", "-", "-", view.Brief(max(0, now.UnixMilli()-at)), d.State)
+		if d.State == health.SeqDamaged {
+			t.add(d.Name, "-", "-", "-", "-", "-", "-", health.Brief(max(0, now.UnixMilli()-at)), d.State)
 			continue
 		}
 		if !takenAhead(d) {
@@ -77,7 +77,7 @@ func printSequences(w io.Writer, found []view.SequenceReport, now time.Time) err
 			at = *d.DeletedMs
 		}
 		t.add(d.Name, nextText(d), strconv.FormatInt(d.Increment, 10), maxText(d.Max), d.UsedText(),
-			ceiling, printable(d.By), view.Brief(max(0, now.UnixMilli()-at)), d.State)
+			ceiling, printable(d.By), health.Brief(max(0, now.UnixMilli()-at)), d.State)
 	}
 	return t.print(w)
 }
@@ -117,7 +117,7 @@ func showSequence(c *cli.Context, o operator.Commands, name string) error {
 	if err != nil {
 		return err
 	}
-	d := view.RecordedReport(r, st, o.Now())
+	d := health.RecordedReport(r, st, o.Now())
 	if !asJSON(c) || !r.Keyed() {
 		return show(c, d, func(w io.Writer) error {
 			if err := seqRows(d, time.Now()).print(w); err != nil {
@@ -127,7 +127,7 @@ func showSequence(c *cli.Context, o operator.Commands, name string) error {
 		})
 	}
 	doc := struct {
-		view.SequenceReport
+		health.SequenceReport
 		Key *string `json:"key"`
 	}{SequenceReport: d}
 	switch k, err := o.MapKey(c.Context, r.Record); {

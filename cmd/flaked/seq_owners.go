@@ -10,11 +10,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 )
 
 // ownerRows returns who owns an ordered sequence. The owners of a family have a table of their own.
-func ownerRows(d view.SequenceReport, now time.Time) (rows textTable) {
+func ownerRows(d health.SequenceReport, now time.Time) (rows textTable) {
 	switch {
 	case d.LeaseMs == 0, d.DeletedMs != nil:
 		return nil
@@ -23,7 +23,7 @@ func ownerRows(d view.SequenceReport, now time.Time) (rows textTable) {
 	case d.Owner == "":
 		rows.add("owner", "none: the next request makes a node the owner")
 	default:
-		owner := view.Clean(d.Owner) + ", since " + view.Instant(d.OwnedSinceMs, now)
+		owner := health.Clean(d.Owner) + ", since " + health.Instant(d.OwnedSinceMs, now)
 		if d.OwnerGone {
 			owner += ". It has not renewed its lease: the next request makes another node take over"
 		}
@@ -37,13 +37,13 @@ func ownerRows(d view.SequenceReport, now time.Time) (rows textTable) {
 }
 
 // printOwners prints the sections of a family by their owners.
-func printOwners(d view.SequenceReport, w io.Writer, now time.Time) error {
+func printOwners(d health.SequenceReport, w io.Writer, now time.Time) error {
 	if len(d.BySection) == 0 {
 		return nil
 	}
-	byOwner := map[string][]view.SectionReport{}
+	byOwner := map[string][]health.SectionReport{}
 	for _, s := range d.BySection {
-		owner := cmp.Or(view.Clean(s.Owner), "none")
+		owner := cmp.Or(health.Clean(s.Owner), "none")
 		if s.OwnerGone {
 			owner += " (has not renewed its lease)"
 		}
@@ -61,7 +61,7 @@ func printOwners(d view.SequenceReport, w io.Writer, now time.Time) error {
 		}
 		age := "-"
 		if since != 0 {
-			age = view.Brief(max(0, now.UnixMilli()-since)) + " or more"
+			age = health.Brief(max(0, now.UnixMilli()-since)) + " or more"
 		}
 		t.add(owner, strconv.Itoa(len(some)), age, strconv.FormatInt(term, 10), ranges(numbers))
 	}
@@ -74,7 +74,7 @@ const mostRanges = 8
 
 // ranges returns ascending numbers as in 0-3 7, the first of them if there are many.
 func ranges(numbers []int) string {
-	parts := view.Spans(numbers)
+	parts := health.Spans(numbers)
 	if len(parts) > mostRanges {
 		parts = append(parts[:mostRanges], "...")
 	}

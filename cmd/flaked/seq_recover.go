@@ -12,8 +12,8 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/dialog"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/ops/poll"
-	"github.com/flaked/flaked/internal/ops/view"
 )
 
 func seqRecover() *cli.Command {
@@ -140,7 +140,7 @@ func lastOf(r record.Record, n int64) string {
 // takenBy returns the number of positions that a node knows to be taken, by its reply to SEQ: 0 if it does not say. A
 // reply about another sequence is not one of the node that was asked.
 func (r recoverer) takenBy(reply *poll.Reply, inZooKeeper record.Record) (taken int64) {
-	if reply.Outcome != view.Answered {
+	if reply.Outcome != health.Answered {
 		return 0
 	}
 	err := reply.Refused()
@@ -154,9 +154,9 @@ func (r recoverer) takenBy(reply *poll.Reply, inZooKeeper record.Record) (taken 
 		reply.Outcome, reply.Why = r.nodes.Outcome(err)
 	case fields["mode"] != inZooKeeper.Mode.String() || fields["start"] != strconv.FormatInt(inZooKeeper.Start, 10) ||
 		fields["increment"] != strconv.FormatInt(inZooKeeper.Increment, 10):
-		reply.Outcome, reply.Why = view.AnotherNode, "it knows another sequence with this name"
+		reply.Outcome, reply.Why = health.AnotherNode, "it knows another sequence with this name"
 	case parseErr != nil || taken < 0 || taken > inZooKeeper.Positions():
-		reply.Outcome, reply.Why = view.AnotherNode, "its reply is not a node's"
+		reply.Outcome, reply.Why = health.AnotherNode, "its reply is not a node's"
 	default:
 		return taken
 	}
@@ -173,10 +173,10 @@ func printKnown(w io.Writer, r record.Record, survey *poll.Survey, takenAt []int
 		if why != "" {
 			outcome += ": " + why
 		}
-		t.add(view.Short(address), lastOf(r, taken), name, outcome)
+		t.add(health.Short(address), lastOf(r, taken), name, outcome)
 	}
 	for k, reply := range survey.Replies {
-		if reply.Outcome == view.Answered {
+		if reply.Outcome == health.Answered {
 			add(reply.Address, takenAt[k], reply.Name, reply.Outcome, reply.Why)
 		}
 	}
@@ -190,10 +190,10 @@ func printKnown(w io.Writer, r record.Record, survey *poll.Survey, takenAt []int
 	}
 	text := ""
 	if n := len(silent) + survey.LeftOut; n > 0 {
-		text = view.Plural(int64(n), "node") + " did not answer, and may have issued higher values.\n"
+		text = health.Plural(int64(n), "node") + " did not answer, and may have issued higher values.\n"
 	}
 	if missing := survey.MissingWorkers(); len(missing) > 0 {
-		text += "ZooKeeper has lost the records of " + view.WorkersText(missing) + ". Their holders, if there are any, " +
+		text += "ZooKeeper has lost the records of " + health.WorkersText(missing) + ". Their holders, if there are any, " +
 			"could not be asked, and may have issued higher values. Add the --addr of each that runs.\n"
 	}
 	_, err := fmt.Fprint(w, text+"ZooKeeper may have lost other nodes without a trace. If one runs that is not "+

@@ -6,10 +6,10 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 )
 
-// seqStatesText describes the states of view.SequenceState.
+// seqStatesText describes the states of health.SequenceState.
 const seqStatesText = `STATE is
   in-use      nodes issue its values
   template    nodes create each sequence that it matches at its first use
@@ -20,7 +20,7 @@ const seqStatesText = `STATE is
   damaged     its record cannot be used by this version of flaked
   deleted     the name is kept, so that it never begins again below its old values`
 
-func nextText(d view.SequenceReport) string {
+func nextText(d health.SequenceReport) string {
 	switch {
 	case d.Next != nil:
 		return strconv.FormatInt(*d.Next, 10)
@@ -31,17 +31,17 @@ func nextText(d view.SequenceReport) string {
 }
 
 // stateMeaning explains a state other than in-use. The text begins with a colon.
-func stateMeaning(d view.SequenceReport) string {
+func stateMeaning(d health.SequenceReport) string {
 	set := fmt.Sprintf("`flaked seq set '%s' ", d.Name)
 	template := d.MaxNames > 0
 	switch d.State {
-	case view.SeqAfterLoss:
+	case health.SeqAfterLoss:
 		return ": ZooKeeper lost data since a node last took values. The next node that takes some first skips " +
-			view.Plural(d.Skips, "value")
-	case view.SeqDamaged:
+			health.Plural(d.Skips, "value")
+	case health.SeqDamaged:
 		return ": " + d.Why + ". Nodes that know them put them back. If none does, delete the family, and " +
 			"create it again"
-	case view.SeqFrozen:
+	case health.SeqFrozen:
 		switch {
 		case template && d.Scatter > 0:
 			return ": ZooKeeper lost data, and perhaps sequences that it created. Delete it, and create it again " +
@@ -60,12 +60,12 @@ func stateMeaning(d view.SequenceReport) string {
 		}
 		return ": ZooKeeper lost data, and many values may have been issued since. " + set +
 			" --vouch-after-loss` says where it goes on"
-	case view.SeqExhausted:
+	case health.SeqExhausted:
 		if template {
 			return ": it has created as many sequences as it may. " + set + "--max-names N` raises that"
 		}
 		return ": nodes have taken all values. " + set + "--max VALUE` raises the max"
-	case view.SeqDeleted:
+	case health.SeqDeleted:
 		switch left := *d.PurgeableInMs; {
 		case endless(left):
 			return ": its name is kept for good, because its hold was " + forever
@@ -78,17 +78,17 @@ func stateMeaning(d view.SequenceReport) string {
 }
 
 // takenAhead reports whether nodes take values of the sequence in advance.
-func takenAhead(d view.SequenceReport) bool { return d.Record.Mode.Holds() }
+func takenAhead(d health.SequenceReport) bool { return d.Record.Mode.Holds() }
 
 // ifUsed replaces a setting that the mode does not use.
-func ifUsed(d view.SequenceReport, text string) string {
+func ifUsed(d health.SequenceReport, text string) string {
 	if !takenAhead(d) {
 		return "-"
 	}
 	return text
 }
 
-func seqRows(d view.SequenceReport, now time.Time) textTable {
+func seqRows(d health.SequenceReport, now time.Time) textTable {
 	top := strconv.FormatInt(d.Max, 10)
 	if name := maxText(d.Max); name != top {
 		top += " (" + name + ")"
@@ -108,13 +108,13 @@ func seqRows(d view.SequenceReport, now time.Time) textTable {
 		{"increment", strconv.FormatInt(d.Increment, 10)},
 		{"max", top},
 		{"used", d.UsedText()},
-		{"block", ifUsed(d, fmt.Sprintf("%s or more", view.Plural(d.Block, "value")))},
+		{"block", ifUsed(d, fmt.Sprintf("%s or more", health.Plural(d.Block, "value")))},
 	}
 	rows = slices.Concat(rows, lasts, textTable{
 		{"ceiling", ifUsed(d, grouped(d.Ceiling)+" a second")},
 		{"hard ceiling", ifUsed(d, grouped(d.HardCeiling)+" a second")},
 		{"last writer", printable(d.By)},
-		{"last written", view.Instant(d.WrittenMs, now)},
+		{"last written", health.Instant(d.WrittenMs, now)},
 	}, ownerRows(d, now))
 	if d.Record.Keyed() {
 		rows.add("map", d.Record.MapName())
@@ -123,7 +123,7 @@ func seqRows(d view.SequenceReport, now time.Time) textTable {
 		rows.add("sequences created", fmt.Sprintf("%d of %d", d.Names, d.MaxNames))
 	}
 	if d.DeletedMs != nil {
-		rows.add("deleted", view.Instant(*d.DeletedMs, now))
+		rows.add("deleted", health.Instant(*d.DeletedMs, now))
 		rows.add("may be purged in", purgeableIn(*d.PurgeableInMs))
 	}
 	return append(rows, textTable{

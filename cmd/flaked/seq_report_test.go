@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/seq/record"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -19,12 +19,12 @@ func TestSequencesGolden(t *testing.T) {
 	used, gone := order, order
 	used.Max, used.Next, used.WrittenBy = 100, 100, "me@host"
 	gone.DeletedAt, gone.WrittenBy = now-3_600_000, ""
-	var reports []view.SequenceReport
+	var reports []health.SequenceReport
 	for _, n := range []record.Named{
 		{Name: "broken", WrittenAt: now - 5000, Err: record.ErrDamaged}, {Name: "gone", Record: gone},
 		{Name: "order", Record: order, WrittenAt: now - 4000}, {Name: "used", Record: used, WrittenAt: now - 90_000},
 	} {
-		reports = append(reports, view.RecordedReport(n, record.State{Cluster: "c"}, now))
+		reports = append(reports, health.RecordedReport(n, record.State{Cluster: "c"}, now))
 	}
 	var b strings.Builder
 	if err := printSequences(&b, reports, time.UnixMilli(now)); err != nil {

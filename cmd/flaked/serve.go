@@ -15,8 +15,8 @@ import (
 
 	"github.com/flaked/flaked/internal/app"
 	"github.com/flaked/flaked/internal/ops/access"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/ops/host/systemd"
-	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/internal/ops/web"
 	"github.com/flaked/flaked/lineproto"
 )
@@ -110,7 +110,7 @@ func serveNode(c *cli.Context, log hclog.InterceptLogger) (err error) {
 	cfg := app.Config{Node: p.nodeConfig, StateDir: p.stateDir, PeerAccess: p.access.Peer}
 	cfg.Node.Logger, cfg.Node.Trace = log, newTrace(log)
 	if p.nodeConfig.InMemory {
-		log.Warn(view.Development.String())
+		log.Warn(health.Development.String())
 	} else if cfg.ZooKeeper, err = zkConfig(c); err != nil {
 		return err
 	}

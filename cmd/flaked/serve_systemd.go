@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/node"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 )
 
 // serviceState reports whether the node serves, and returns the text for `systemctl status`.
@@ -30,7 +30,7 @@ func serviceState(s node.Snapshot) (ready bool, text string) {
 // coarse formats a duration so that the text does not change every second.
 func coarse(d time.Duration) string {
 	if d < 10*time.Minute {
-		return view.Brief(d.Truncate(10 * time.Second).Milliseconds())
+		return health.Brief(d.Truncate(10 * time.Second).Milliseconds())
 	}
 	return strings.TrimSuffix(d.Truncate(time.Minute).String(), "0s")
 }

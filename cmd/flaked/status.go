@@ -14,8 +14,8 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/ops/poll"
-	"github.com/flaked/flaked/internal/ops/view"
 )
 
 func statusCommand() *cli.Command {
@@ -65,7 +65,7 @@ func status(c *cli.Context) error {
 		return statusOfAddrs(c, nodes)
 	}
 	return withStore(c, func(st store.Store) error {
-		r, err := view.Read(c.Context, st, c.String("cluster"))
+		r, err := health.Read(c.Context, st, c.String("cluster"))
 		if errors.Is(err, store.ErrUnreachable) && c.Context.Err() == nil {
 			return statusWithoutZooKeeper(c, nodes, err)
 		}
@@ -86,7 +86,7 @@ func statusWithoutZooKeeper(c *cli.Context, nodes *poll.Asker, err error) error 
 	if found.Says == nil || cluster.Name != c.String("cluster") {
 		return fmt.Errorf("%w. `flaked status --addr HOST:PORT` asks nodes without ZooKeeper", err)
 	}
-	r := view.AssessNodes(view.InPlainWords(err.Error()), []view.WorkerReport{found}, time.Now())
+	r := health.AssessNodes(health.InPlainWords(err.Error()), []health.WorkerReport{found}, time.Now())
 	return showStatus(c, r)
 }
 
@@ -103,39 +103,39 @@ func statusOfAddrs(c *cli.Context, nodes *poll.Asker) error {
 	if err != nil {
 		return err
 	}
-	return showStatus(c, view.AssessNodes("", found, time.Now()))
+	return showStatus(c, health.AssessNodes("", found, time.Now()))
 }
 
 // sequencesTime bounds the time for which status reads sequences: a cluster may have 100,000 of them.
 const sequencesTime = 2 * time.Second
 
-func readSequences(ctx context.Context, zk store.Store, r *view.Report) {
+func readSequences(ctx context.Context, zk store.Store, r *health.Report) {
 	ctx, cancel := context.WithTimeout(ctx, sequencesTime)
 	defer cancel()
 	found, st, err := operator.Commands{Store: zk}.List(ctx, "")
 	switch {
 	case errors.Is(err, operator.ErrNoState):
 	case errors.Is(err, record.ErrDamaged): // the record that all need
-		r.Sequences = view.CountSequences([]view.SequenceReport{view.RecordedReport(record.Named{Name: "all", Err: err}, st, 0)})
+		r.Sequences = health.CountSequences([]health.SequenceReport{health.RecordedReport(record.Named{Name: "all", Err: err}, st, 0)})
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		r.SequencesError = fmt.Sprintf("not read within %s", sequencesTime)
 	case err != nil:
-		r.SequencesError = view.Clean(view.InPlainWords(err.Error()))
+		r.SequencesError = health.Clean(health.InPlainWords(err.Error()))
 	default:
-		var all []view.SequenceReport
+		var all []health.SequenceReport
 		for _, n := range found {
-			all = append(all, view.RecordedReport(n, st, r.Summary.NowMs))
+			all = append(all, health.RecordedReport(n, st, r.Summary.NowMs))
 		}
-		r.Sequences = view.CountSequences(all)
+		r.Sequences = health.CountSequences(all)
 	}
 }
 
 // showStatus prints a report. The error that it returns sets the exit code.
-func showStatus(c *cli.Context, r view.Report) error {
+func showStatus(c *cli.Context, r health.Report) error {
 	err := show(c, r, func(w io.Writer) error { return printStatus(w, r) })
-	answered := func(w view.WorkerReport) bool { return w.Says != nil }
+	answered := func(w health.WorkerReport) bool { return w.Says != nil }
 	switch {
-	case r.Source == view.SourceNodes && !slices.ContainsFunc(r.Workers, answered):
+	case r.Source == health.SourceNodes && !slices.ContainsFunc(r.Workers, answered):
 		return errors.Join(err, &codedError{exitUnreachable, errLogged})
 	case r.Summary.Degraded:
 		return errors.Join(err, &codedError{exitDegraded, errLogged})

@@ -7,8 +7,8 @@ import (
 
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/core/replies"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/ops/poll"
-	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/internal/ops/web"
 )
 
@@ -72,36 +72,36 @@ func TestAskWorkers(t *testing.T) {
 		state            string
 		asked, says, why string
 	}{
-		{"ready", says(answer()), view.Live, view.Answered, "ready", ""},
-		{"behind", says(answer(behind)), view.Disconnected, view.Answered, "not ready: clock-behind\ufffd[2J", ""},
-		{"without ZooKeeper", says(answer(cutOff)), view.Live, view.Answered, "ready, but no ZooKeeper, from-cache", ""},
-		{"requires a token", keeping("s3cret", answer()), view.Live, view.Answered, "ready", ""},
-		{"requires another", keeping("x", answer()), view.Live, view.AccessDenied, "access denied",
+		{"ready", says(answer()), health.Live, health.Answered, "ready", ""},
+		{"behind", says(answer(behind)), health.Disconnected, health.Answered, "not ready: clock-behind\ufffd[2J", ""},
+		{"without ZooKeeper", says(answer(cutOff)), health.Live, health.Answered, "ready, but no ZooKeeper, from-cache", ""},
+		{"requires a token", keeping("s3cret", answer()), health.Live, health.Answered, "ready", ""},
+		{"requires another", keeping("x", answer()), health.Live, health.AccessDenied, "access denied",
 			"-WRONGPASS wrong token"},
-		{"requires TLS", says(replies.ErrNeedsTLS.Line() + "\n"), view.Live, view.AccessDenied, "access denied",
+		{"requires TLS", says(replies.ErrNeedsTLS.Line() + "\n"), health.Live, health.AccessDenied, "access denied",
 			replies.ErrNeedsTLS.Line()},
-		{"another worker by now", says(answer(moved)), view.Live, view.AnotherNode, "another node", ""},
-		{"another node", says(answer(another)), view.Live, view.AnotherNode, "another node", ""},
-		{"stopped", says(answer()), view.Stopped, "", "", ""},
-		{"refuses", says("-BUSY x\n"), view.Live, view.NoAnswer, "no answer", "-BUSY x"},
-		{"not a node", says("hello\n"), view.Live, view.AnotherNode, "another node", "its reply to STATUS is not a node's"},
-		{"HTTP", says("HTTP/1.1 400 Bad Request\n"), view.Live, view.NoAnswer, "no answer", poll.ErrHTTP.Error()},
-		{"closes", says(""), view.Live, view.NoAnswer, "no answer", "the connection was closed without a reply"},
-		{"silent", says("hang"), view.Live, view.TimedOut, "timed out", "timed out"},
+		{"another worker by now", says(answer(moved)), health.Live, health.AnotherNode, "another node", ""},
+		{"another node", says(answer(another)), health.Live, health.AnotherNode, "another node", ""},
+		{"stopped", says(answer()), health.Stopped, "", "", ""},
+		{"refuses", says("-BUSY x\n"), health.Live, health.NoAnswer, "no answer", "-BUSY x"},
+		{"not a node", says("hello\n"), health.Live, health.AnotherNode, "another node", "its reply to STATUS is not a node's"},
+		{"HTTP", says("HTTP/1.1 400 Bad Request\n"), health.Live, health.NoAnswer, "no answer", poll.ErrHTTP.Error()},
+		{"closes", says(""), health.Live, health.NoAnswer, "no answer", "the connection was closed without a reply"},
+		{"silent", says("hang"), health.Live, health.TimedOut, "timed out", "timed out"},
 	}
 	goodNode := fakeNode(t, "tcp", "127.0.0.1:0", keeping("s3cret", answer()))
 	onlyTLS, hangs := fakeNode(t, "tcp", "127.0.0.1:0", says(replies.ErrNeedsTLS.Line()+"\n")),
 		fakeNode(t, "tcp", "127.0.0.1:0", says("hang"))
-	workers := []view.WorkerReport{
-		{Host: "here", State: view.Live, Address: nobody},
-		{Host: "here", State: view.Live},
-		{Host: "other", State: view.Live, Address: "unix:/run/flaked.sock,127.0.0.1:7609"},
-		{Worker: 7, Node: "n1", Host: "here", State: view.Live, Address: nobody + "," + goodNode},
-		{Worker: 7, Node: "n1", Host: "here", State: view.Live, Address: onlyTLS + "," + hangs + "," + goodNode},
+	workers := []health.WorkerReport{
+		{Host: "here", State: health.Live, Address: nobody},
+		{Host: "here", State: health.Live},
+		{Host: "other", State: health.Live, Address: "unix:/run/flaked.sock,127.0.0.1:7609"},
+		{Worker: 7, Node: "n1", Host: "here", State: health.Live, Address: nobody + "," + goodNode},
+		{Worker: 7, Node: "n1", Host: "here", State: health.Live, Address: onlyTLS + "," + hangs + "," + goodNode},
 	}
 	first := len(workers)
 	for _, row := range rows {
-		workers = append(workers, view.WorkerReport{Worker: 7, Node: "n1", Host: "here", State: row.state,
+		workers = append(workers, health.WorkerReport{Worker: 7, Node: "n1", Host: "here", State: row.state,
 			Address: fakeNode(t, "tcp", "127.0.0.1:0", func(line string) string {
 				if strings.HasPrefix(line, "AUTH ") && !strings.HasPrefix(row.name, "requires") {
 					return "OK\n"
@@ -109,7 +109,7 @@ func TestAskWorkers(t *testing.T) {
 				return row.reply(line)
 			})})
 	}
-	(&poll.Asker{Host: "here", Token: "s3cret", Advice: accessAdvice}).AskWorkers(t.Context(), view.ClusterReport{ClusterSnapshot: node.ClusterSnapshot{Name: "default", UUID: "u"}}, workers)
+	(&poll.Asker{Host: "here", Token: "s3cret", Advice: accessAdvice}).AskWorkers(t.Context(), health.ClusterReport{ClusterSnapshot: node.ClusterSnapshot{Name: "default", UUID: "u"}}, workers)
 	for i, want := range []string{"no answer: connection refused", "no address: its record names no address",
 		"no address: unix:/run/flaked.sock,127.0.0.1:7609 of other cannot be reached from here", "answered: ", "answered: "} {
 		if got := workers[i].Asked + ": " + workers[i].Why; got != want {
@@ -119,7 +119,7 @@ func TestAskWorkers(t *testing.T) {
 	for i, row := range rows {
 		w := workers[first+i]
 		if w.Asked != row.asked || w.SaysText() != row.says || !strings.HasPrefix(w.Why, row.why) || row.why == "" && w.Why != "" ||
-			(w.Says != nil) != (row.asked == view.Answered) {
+			(w.Says != nil) != (row.asked == health.Answered) {
 			t.Errorf("%s: %q, %q, %q, want %+v", row.name, w.Asked, w.SaysText(), w.Why, row)
 		}
 	}

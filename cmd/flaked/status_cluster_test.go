@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/ops/poll"
-	"github.com/flaked/flaked/internal/ops/view"
 	"github.com/flaked/flaked/internal/ops/web"
 )
 
@@ -78,13 +78,13 @@ func TestStatusDoesNotUseTheAnswerOfAnotherCluster(t *testing.T) {
 	text, _ := json.Marshal(doc)
 	r := judged("prod", exampleCluster(), nil, local(t0))
 	r.Cluster.UUID = "u"
-	r.Workers = []view.WorkerReport{{Worker: 7, Node: "n1", Host: "here", State: view.Live,
+	r.Workers = []health.WorkerReport{{Worker: 7, Node: "n1", Host: "here", State: health.Live,
 		Address: fakeNode(t, "tcp", "127.0.0.1:0", says(string(text)+"\n"))}}
 	(&poll.Asker{Host: "here", Advice: accessAdvice}).AskWorkers(t.Context(), r.Cluster, r.Workers)
 	r.Complete()
 	shown, _ := json.Marshal(r)
 	const want = "it belongs to cluster default (v), not to prod (u)"
-	if w := r.Workers[0]; w.Says != nil || w.Asked != view.AnotherNode || strings.Count(string(shown), want) != 2 {
+	if w := r.Workers[0]; w.Says != nil || w.Asked != health.AnotherNode || strings.Count(string(shown), want) != 2 {
 		t.Errorf("%s", shown)
 	}
 }

@@ -8,19 +8,19 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 )
 
 // printStatus prints the verdict, the problems, the table of workers, and the lines below it.
-func printStatus(w io.Writer, r view.Report) error {
+func printStatus(w io.Writer, r health.Report) error {
 	var out strings.Builder
 	fmt.Fprintln(&out, r.Verdict())
 	for _, p := range r.Summary.Problems {
-		fmt.Fprintf(&out, "\n%s: %s.\n  %s\n  %s\n", p.Severity, view.Clean(p.Text), p.Clients, view.Clean(p.Advice))
+		fmt.Fprintf(&out, "\n%s: %s.\n  %s\n  %s\n", p.Severity, health.Clean(p.Text), p.Clients, health.Clean(p.Advice))
 	}
 	table := textTable{statusHeader}
 	for _, worker := range r.Workers {
-		if worker.State != view.Free && !table.mergeIntoLast(worker) {
+		if worker.State != health.Free && !table.mergeIntoLast(worker) {
 			table.add(statusCells(worker)...)
 		}
 	}
@@ -37,7 +37,7 @@ func printStatus(w io.Writer, r view.Report) error {
 
 var statusHeader = []string{"WORKER", "NAME", "ADDRESS", "STATE", "SAYS", "REPORT", "CLOCK", "LEASE", "TERM", "VERSION"}
 
-func statusCells(w view.WorkerReport) []string {
+func statusCells(w health.WorkerReport) []string {
 	worker := ""
 	if w.Worker >= 0 {
 		worker = strconv.Itoa(w.Worker)
@@ -56,13 +56,13 @@ func statusCells(w view.WorkerReport) []string {
 // mergeIntoLast adds the worker's number to the last row if that is of workers that are lost like this one: after a
 // loss of data there may be a thousand. A row of several workers has FIRST-LAST as their number. mergeIntoLast returns
 // false if the worker needs a row of its own.
-func (t textTable) mergeIntoLast(w view.WorkerReport) bool {
+func (t textTable) mergeIntoLast(w health.WorkerReport) bool {
 	last, cells := t[len(t)-1], statusCells(w)
 	first, before, several := strings.Cut(last[0], "-")
 	if !several {
 		before = first
 	}
-	if w.State != view.RecordMissing || before != strconv.Itoa(w.Worker-1) || !slices.Equal(last[1:], cells[1:]) {
+	if w.State != health.RecordMissing || before != strconv.Itoa(w.Worker-1) || !slices.Equal(last[1:], cells[1:]) {
 		return false
 	}
 	last[0] = first + "-" + cells[0]
@@ -74,17 +74,17 @@ func span(ms *int64) string {
 	if ms == nil {
 		return ""
 	}
-	return view.Brief(*ms)
+	return health.Brief(*ms)
 }
 
-func statusFooter(r view.Report) (lines []string) {
+func statusFooter(r health.Report) (lines []string) {
 	asked := askedLine(r.Workers)
 	switch s, c := r.Summary, r.Cluster; {
 	case r.ZooKeeperError != "":
 		lines = append(lines, "ZooKeeper was not read, so the values come from the node itself: "+r.ZooKeeperError)
-	case r.Source == view.SourceZooKeeper:
-		lines = append(lines, fmt.Sprintf("cluster %s (%s), layout %s", c.Name, view.Clean(c.UUID),
-			view.Clean(c.Layout)), s.HeldLine())
+	case r.Source == health.SourceZooKeeper:
+		lines = append(lines, fmt.Sprintf("cluster %s (%s), layout %s", c.Name, health.Clean(c.UUID),
+			health.Clean(c.Layout)), s.HeldLine())
 		if s.Used == 0 {
 			asked = "start a node with `flaked serve`"
 		}
@@ -96,7 +96,7 @@ func statusFooter(r view.Report) (lines []string) {
 }
 
 // askedLine returns a line on the nodes that were asked, "" for none. Each kind of failure has the reason of one node.
-func askedLine(workers []view.WorkerReport) string {
+func askedLine(workers []health.WorkerReport) string {
 	n, why := make(map[string]int), make(map[string]string)
 	for _, w := range workers {
 		if w.Asked != "" {
@@ -106,9 +106,9 @@ func askedLine(workers []view.WorkerReport) string {
 	}
 	var parts []string
 	for _, row := range [][2]string{
-		{view.Answered, "answered"}, {view.NoAnswer, "did not answer"}, {view.TimedOut, "did not answer in time"},
-		{view.AccessDenied, "denied access"}, {view.TLSFailed, "failed in TLS"},
-		{view.AnotherNode, "replaced by another node"}, {view.NoAddress, "without an address for this machine"},
+		{health.Answered, "answered"}, {health.NoAnswer, "did not answer"}, {health.TimedOut, "did not answer in time"},
+		{health.AccessDenied, "denied access"}, {health.TLSFailed, "failed in TLS"},
+		{health.AnotherNode, "replaced by another node"}, {health.NoAddress, "without an address for this machine"},
 	} {
 		if n[row[0]] == 0 {
 			continue
@@ -119,7 +119,7 @@ func askedLine(workers []view.WorkerReport) string {
 		}
 		parts = append(parts, part)
 	}
-	if len(parts) == 0 || n[view.Answered] > 0 && len(parts) == 1 {
+	if len(parts) == 0 || n[health.Answered] > 0 && len(parts) == 1 {
 		return "" // the verdict says it
 	}
 	return "nodes asked: " + strings.Join(parts, ", ")

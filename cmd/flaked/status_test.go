@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/testkit/slots"
 )
 
@@ -18,15 +18,15 @@ var (
 )
 
 // judged returns the report of `flaked status` before it asks.
-func judged(name string, cl coordinator.Cluster, entries []coordinator.Entry, local time.Time) view.Report {
-	r := view.Assess(name, cl, entries, local)
+func judged(name string, cl coordinator.Cluster, entries []coordinator.Entry, local time.Time) health.Report {
+	r := health.Assess(name, cl, entries, local)
 	r.Complete()
 	return r
 }
 
 func local(ms int64) time.Time { return time.UnixMilli(ms) }
 
-func exampleReport() view.Report {
+func exampleReport() health.Report {
 	r := judged("prod", exampleCluster(), []coordinator.Entry{
 		liveEntry(7, 1200), liveEntry(8, 61_000, dead, func(e *coordinator.Entry) { e.Slot.Name = "\x1b[2Jx" }),
 		liveEntry(9, 5*hour, stopped, func(e *coordinator.Entry) { e.Slot.Address = "" }),
@@ -36,16 +36,16 @@ func exampleReport() view.Report {
 		}),
 		liveEntry(12, 900, func(e *coordinator.Entry) { e.Slot.Admin = "10.0.0.1:7610" }),
 	}, local(t0))
-	r.Workers[0].Asked, r.Workers[0].Says = view.Answered, &view.Answer{Ready: true}
-	r.Workers[1].Asked = view.NoAnswer
-	r.Workers[4].Asked, r.Workers[4].Says = view.Answered,
-		&view.Answer{Phase: "refusing", Cause: "clock-behind", Reason: "-CLOCK the clock is behind"}
-	r.Workers[5].Asked = view.TimedOut
+	r.Workers[0].Asked, r.Workers[0].Says = health.Answered, &health.Answer{Ready: true}
+	r.Workers[1].Asked = health.NoAnswer
+	r.Workers[4].Asked, r.Workers[4].Says = health.Answered,
+		&health.Answer{Phase: "refusing", Cause: "clock-behind", Reason: "-CLOCK the clock is behind"}
+	r.Workers[5].Asked = health.TimedOut
 	for _, lost := range []int{13, 14, 15, 17} { // those beside each other take one row
-		r.Workers = append(r.Workers, view.WorkerReport{Worker: lost, State: view.RecordMissing,
+		r.Workers = append(r.Workers, health.WorkerReport{Worker: lost, State: health.RecordMissing,
 			LeaseLeftMs: new(int64(hour))})
 	}
-	r.Workers = append(r.Workers, view.WorkerReport{Worker: 18, State: view.RecordMissing,
+	r.Workers = append(r.Workers, health.WorkerReport{Worker: 18, State: health.RecordMissing,
 		LeaseLeftMs: new(int64(9000))})
 	r.Complete()
 	return r
@@ -73,12 +73,12 @@ func TestOffsetCell(t *testing.T) {
 		{10_000, 4, "+10s +/- 4ms fast"},
 		{-3_600_000, 12_000, "-1h0m +/- 12s slow"},
 	} {
-		if got := (view.WorkerReport{ClockOffsetMs: &row.ahead,
+		if got := (health.WorkerReport{ClockOffsetMs: &row.ahead,
 			ClockUncertaintyMs: &row.uncertain}).OffsetText(); got != row.want {
 			t.Errorf("%v: %q", row, got)
 		}
 	}
-	if got := (view.WorkerReport{}).OffsetText(); got != "" {
+	if got := (health.WorkerReport{}).OffsetText(); got != "" {
 		t.Errorf("%q", got)
 	}
 }
@@ -88,11 +88,11 @@ func TestStatusJSONGolden(t *testing.T) {
 		liveEntry(10, 5*hour, released, expired, func(e *coordinator.Entry) {
 			e.Slot.Labels, e.Slot.ReportedClock, e.Slot.Node = coordinator.Labels{}, 0, ""
 		})}, local(t0))
-	r.Workers[0].Asked = view.Answered
-	r.Workers[0].Says = &view.Answer{Ready: true, Phase: "serving", Degraded: []string{"zookeeper"},
+	r.Workers[0].Asked = health.Answered
+	r.Workers[0].Says = &health.Answer{Ready: true, Phase: "serving", Degraded: []string{"zookeeper"},
 		LeaseLeftMs: new(int64(3)), ReservedLeftMs: new(int64(4)), IDs: 5}
 	r.Workers[1].GrantedMs = nil
 	r.Summary.Problems = append(r.Summary.Problems,
-		view.Problem{Severity: view.Warning, Text: "a <problem>", Advice: "mend it"})
+		health.Problem{Severity: health.Warning, Text: "a <problem>", Advice: "mend it"})
 	goldenJSON(t, "status.json", r)
 }

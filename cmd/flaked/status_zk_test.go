@@ -14,7 +14,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -82,7 +82,7 @@ func TestStatusOfRealWorkers(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := call(t, "", "status", "-o", "json")
-		var report view.Report
+		var report health.Report
 		if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
 			t.Fatalf("%v: %+v", err, r)
 		}

@@ -14,7 +14,7 @@ import (
 
 	goclient "github.com/flaked/flaked/client"
 	"github.com/flaked/flaked/internal/core/seq/ordered"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/testkit/zktest"
 )
 
@@ -222,7 +222,7 @@ func (w *twins) asked(addr string) {
 func (w *twins) status() {
 	w.t.Helper()
 	r := w.one.Command("status", "--cluster", "one", "-o", "json")
-	var report view.Report
+	var report health.Report
 	if err := json.Unmarshal([]byte(r.Stdout), &report); err != nil {
 		w.t.Fatalf("%v: %s%s", err, r.Stdout, r.Stderr)
 	}
@@ -232,7 +232,7 @@ func (w *twins) status() {
 			continue
 		}
 		found = true
-		if k.Says != nil || k.Asked != view.AnotherNode {
+		if k.Says != nil || k.Asked != health.AnotherNode {
 			w.t.Errorf("flaked status uses the answer of another cluster: %+v", k)
 		}
 		w.wrong("flaked status", k.Why)

@@ -14,7 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"go.yaml.in/yaml/v3"
 
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 )
 
 // These tests check deploy/prometheus and deploy/grafana by promtool, and against the metrics that the binary exports.
@@ -122,8 +122,8 @@ func TestAlerts(t *testing.T) {
 			t.Errorf("%s: %s has no anchor %q", r.Alert, page, anchor)
 		}
 		if cause := r.Annotations["cause"]; cause != "" &&
-			!strings.Contains(r.Annotations["description"], view.ProblemOf(cause).Advice) {
-			t.Errorf("%s does not say %q", r.Alert, view.ProblemOf(cause).Advice)
+			!strings.Contains(r.Annotations["description"], health.ProblemOf(cause).Advice) {
+			t.Errorf("%s does not say %q", r.Alert, health.ProblemOf(cause).Advice)
 		}
 		if s := r.Labels["severity"]; s != "page" && s != "ticket" {
 			t.Errorf("%s: severity %q", r.Alert, s)

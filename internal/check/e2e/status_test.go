@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/testkit/certtest"
 	"github.com/flaked/flaked/internal/testkit/harness"
 	"github.com/flaked/flaked/internal/testkit/zktest"
@@ -33,7 +33,7 @@ func TestStatusAsksNodesAtTheirAddressesForClients(t *testing.T) {
 	// ask returns what status says of each node: SAYS, and why there is no answer.
 	ask := func(flags ...string) map[string]string {
 		r := s.Command(append([]string{"status", "-o", "json"}, flags...)...)
-		var report view.Report
+		var report health.Report
 		if err := json.Unmarshal([]byte(r.Stdout), &report); err != nil {
 			t.Fatalf("%v: %s%s", err, r.Stdout, r.Stderr)
 		}

@@ -5,7 +5,7 @@
 // Until 0.1.0 is tagged, the files are written anew with
 //
 //	FLAKED_TEST_ZK=require go test -p 1 ./internal/ops/web ./cmd/flaked ./internal/core/replies ./lineproto \
-//		./internal/core/seq/record ./internal/ops/view ./internal/check/api ./internal/check/e2e -run Frozen -args -freeze
+//		./internal/core/seq/record ./internal/ops/health ./internal/check/api ./internal/check/e2e -run Frozen -args -freeze
 package upgrade
 
 import (

@@ -8,7 +8,7 @@ import (
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -18,7 +18,7 @@ func peers(entries []coordinator.Entry, d stateDir, p store.Probe) []timeguard.O
 	var offsets []timeguard.Offset
 	for _, e := range entries {
 		s := e.Slot
-		if offset, known := view.ClockOffset(e, p.Stamp, p.Zxid>>32); known &&
+		if offset, known := health.ClockOffset(e, p.Stamp, p.Zxid>>32); known &&
 			!(d.belongs() && s.Node == d.record.Claim.Node) {
 			offsets = append(offsets, offset)
 		}
@@ -32,15 +32,15 @@ func judgeOffsets(p store.Probe, peers []timeguard.Offset) []Finding {
 	zookeeper := Finding{Check: "clock-zookeeper", Level: OK, Text: "this clock is " + drift(own) +
 		" that of ZooKeeper's leader"}
 	verdict := timeguard.Judge(own, peers, limits.ClocksAgree)
-	wrong := view.ProblemOf(string(node.CauseClockWrong)).Advice
+	wrong := health.ProblemOf(string(node.CauseClockWrong)).Advice
 	switch {
 	case !own.Beyond(limits.WarnSkew):
 	case own.Beyond(limits.ClocksAgree) && (len(peers) == 0 || verdict.Wrong()):
 		zookeeper.Level, zookeeper.Advice = Fail, wrong
 	case len(peers) > 0 && !verdict.Wrong() && !verdict.Worst.Beyond(limits.WarnSkew):
-		zookeeper.Level, zookeeper.Advice = Warn, view.LeaderClock.Advice
+		zookeeper.Level, zookeeper.Advice = Warn, health.LeaderClock.Advice
 	default:
-		zookeeper.Level, zookeeper.Advice = Warn, view.ClockOff.Advice
+		zookeeper.Level, zookeeper.Advice = Warn, health.ClockOff.Advice
 	}
 	others := Finding{Check: "clock-peers", Level: OK}
 	switch {

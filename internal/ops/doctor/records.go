@@ -9,7 +9,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
@@ -68,13 +68,13 @@ func failed(check string, err error) Finding {
 	f := Finding{Check: check, Level: Fail, Text: err.Error(), Advice: "Check ZooKeeper's log"}
 	switch {
 	case errors.Is(err, store.ErrUnreachable):
-		f.unreachable, f.Advice = true, view.ZooKeeperDown.Advice
+		f.unreachable, f.Advice = true, health.ZooKeeperDown.Advice
 	case errors.Is(err, store.ErrDenied):
-		f.Advice = view.ZooKeeperDenied.Advice
+		f.Advice = health.ZooKeeperDenied.Advice
 	case errors.Is(err, store.ErrQuota):
-		f.Advice = view.ZooKeeperQuota.Advice
+		f.Advice = health.ZooKeeperQuota.Advice
 	case errors.Is(err, store.ErrLocalSession):
-		f.Advice = view.ZooKeeperLocal.Advice
+		f.Advice = health.ZooKeeperLocal.Advice
 	}
 	return f
 }
@@ -145,7 +145,7 @@ func judgeCluster(cl coordinator.Cluster, err error, cfg Config, d stateDir, now
 		return []Finding{f}
 	case errors.Is(err, coordinator.ErrNoCluster):
 		f.Level, f.Text = Fail, fmt.Sprintf("cluster %q does not exist", cfg.ZK.Cluster)
-		f.Advice = view.NoCluster.Advice
+		f.Advice = health.NoCluster.Advice
 		return []Finding{f}
 	case err != nil:
 		return []Finding{failed("cluster", err)}
@@ -157,10 +157,10 @@ func judgeCluster(cl coordinator.Cluster, err error, cfg Config, d stateDir, now
 	if d.belongs() && d.record.Cluster.UUID != cl.UUID {
 		f.Level = Fail
 		f.Text = fmt.Sprintf("%s belongs to cluster %s, and this is %s", d.path, d.record.Cluster.UUID, cl.UUID)
-		f.Advice = view.OtherCluster.Advice
+		f.Advice = health.OtherCluster.Advice
 	}
 	found := []Finding{f}
-	if p, frozen := view.DescribeCluster(cfg.ZK.Cluster, cl, now).FrozenProblem(); frozen {
+	if p, frozen := health.DescribeCluster(cfg.ZK.Cluster, cl, now).FrozenProblem(); frozen {
 		found = append(found, Finding{Check: "cluster", Level: Warn, Text: p.Text, Advice: p.Advice})
 	}
 	return append(found, judgeLayout(cl, now))
@@ -181,23 +181,23 @@ func judgeLayout(cl coordinator.Cluster, now time.Time) Finding {
 	switch left := end.Sub(now); {
 	case left <= 0:
 		f.Level, f.Text = Fail, fmt.Sprintf("the layout's time was used up on %s", end.Format(time.DateOnly))
-		f.Advice = view.TimeEnding.Advice
+		f.Advice = health.TimeEnding.Advice
 	case left < 5*year:
-		f.Level, f.Advice = Warn, view.TimeEnding.Advice
+		f.Level, f.Advice = Warn, health.TimeEnding.Advice
 	}
 	return f
 }
 
 // judgeWorkers judges how many workers are free. now is in Unix milliseconds.
 func judgeWorkers(cl coordinator.Cluster, entries []coordinator.Entry, now int64) Finding {
-	s := view.Count(cl, entries, now)
+	s := health.Count(cl, entries, now)
 	f := Finding{Check: "workers", Level: OK, Text: fmt.Sprintf("%d of %d workers are free: %d held, %d releasing, "+
 		"%d record-missing", s.Free, s.Slots, s.Held, s.Releasing, s.RecordMissing)}
 	switch {
 	case s.Free <= 0:
-		f.Level, f.Advice = Fail, view.FewFree.Advice
+		f.Level, f.Advice = Fail, health.FewFree.Advice
 	case s.FewFree():
-		f.Level, f.Advice = Warn, view.FewFree.Advice
+		f.Level, f.Advice = Warn, health.FewFree.Advice
 	}
 	return f
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 )
 
 // checkFollowers judges which nodes have followed the changes of named sequences.
@@ -36,9 +36,9 @@ func notFollowed(all coordinator.Roster, st record.State) []Finding {
 	var behind []string
 	for _, b := range all.NotFollowed(coordinator.Change{Number: st.Changes, Incarnation: st.Incarnation}) {
 		s := b.Slot
-		late := s.Followed.Last != nil && now > changed+view.ReportPatience(s.HeartbeatMs)
+		late := s.Followed.Last != nil && now > changed+health.ReportPatience(s.HeartbeatMs)
 		if !b.Absent && late {
-			behind = append(behind, fmt.Sprintf("worker %d (%s)", b.Worker, view.Clean(s.Name)))
+			behind = append(behind, fmt.Sprintf("worker %d (%s)", b.Worker, health.Clean(s.Name)))
 		}
 	}
 	if len(behind) == 0 {

@@ -15,7 +15,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/dialog"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/ops/web"
 )
 
@@ -78,7 +78,7 @@ type statusReply struct {
 	doc web.Status
 	// second is the reply to the second request, "" for none.
 	second string
-	// outcome is one of the results of asking in package view, and why explains it if there is no answer.
+	// outcome is one of the results of asking in package health, and why explains it if there is no answer.
 	outcome, why string
 }
 
@@ -88,7 +88,7 @@ const nodeTime = 2 * time.Second
 // ask sends a node STATUS, and perhaps a second request for one line. named means that the user named the address.
 func (a *Asker) ask(ctx context.Context, addr string, named bool, requests ...string) (got statusReply) {
 	if a.TLSErr != nil {
-		return statusReply{outcome: view.TLSFailed, why: a.TLSErr.Error()}
+		return statusReply{outcome: health.TLSFailed, why: a.TLSErr.Error()}
 	}
 	node := Node{dialog.Client{TLS: a.TLS, Token: a.tokenFor(addr, named)}, addr, nodeTime}
 	lines, err := node.Ask(ctx, strings.Join(requests, "\n"), len(requests))
@@ -98,9 +98,9 @@ func (a *Asker) ask(ctx context.Context, addr string, named bool, requests ...st
 	}
 	doc, ok := ParseStatus(lines[0])
 	if !ok {
-		return statusReply{outcome: view.AnotherNode, why: "its reply to STATUS is not a node's"}
+		return statusReply{outcome: health.AnotherNode, why: "its reply to STATUS is not a node's"}
 	}
-	return statusReply{doc: doc, second: strings.Join(lines[1:], ""), outcome: view.Answered}
+	return statusReply{doc: doc, second: strings.Join(lines[1:], ""), outcome: health.Answered}
 }
 
 // tokenFor returns the token to send to an address, "" for none. named means that the user named the address.
@@ -114,24 +114,24 @@ func (a *Asker) tokenFor(addr string, named bool) string {
 	return ""
 }
 
-// Outcome returns why there is no answer: one of the results of view, and details.
+// Outcome returns why there is no answer: one of the results of package health, and details.
 func (a *Asker) Outcome(err error) (outcome, why string) {
 	advice := a.Advice(err)
 	reply, refused := errors.AsType[*ids.ReplyError](err)
 	if silent, ok := errors.AsType[*SilentError](err); ok {
-		why = view.Clean(silent.Why)
+		why = health.Clean(silent.Why)
 	}
 	switch {
 	case refused && advice != "":
-		return view.AccessDenied, view.Clean(reply.Line()) + advice
+		return health.AccessDenied, health.Clean(reply.Line()) + advice
 	case refused:
-		return view.NoAnswer, view.Clean(reply.Line())
+		return health.NoAnswer, health.Clean(reply.Line())
 	case dialog.KindOf(err) == dialog.TimedOut, errors.Is(err, context.Canceled):
-		return view.TimedOut, cmp.Or(why, "timed out")
+		return health.TimedOut, cmp.Or(why, "timed out")
 	case advice != "":
-		return view.TLSFailed, why + advice
+		return health.TLSFailed, why + advice
 	}
-	return view.NoAnswer, why
+	return health.NoAnswer, why
 }
 
 // ParseStatus returns the document in a reply to STATUS, and whether it is a node's.

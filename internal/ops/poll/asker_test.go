@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 )
 
 func TestWhereNodesAreAsked(t *testing.T) {
@@ -94,16 +94,16 @@ func TestManyAddressesThatHang(t *testing.T) {
 		}
 	})
 	hangs := strings.TrimSuffix(strings.Repeat(l.Addr().String()+",", 8), ",")
-	var workers []view.WorkerReport
+	var workers []health.WorkerReport
 	for range 3 * maxParallel / 8 {
-		workers = append(workers, view.WorkerReport{Host: "here", State: view.Live, Address: hangs})
+		workers = append(workers, health.WorkerReport{Host: "here", State: health.Live, Address: hangs})
 	}
 	a := &Asker{Host: "here", Advice: func(error) string { return "" }}
-	a.AskWorkers(t.Context(), view.ClusterReport{}, workers)
+	a.AskWorkers(t.Context(), health.ClusterReport{}, workers)
 	l.Close()
 	serving.Wait()
 	// The client may open its next connections before the first one is seen to end.
-	if n := together.Load(); n == 0 || n > 2*maxParallel || workers[0].Asked != view.TimedOut {
+	if n := together.Load(); n == 0 || n > 2*maxParallel || workers[0].Asked != health.TimedOut {
 		t.Errorf("%d addresses were asked at once, and the first node: %q", n, workers[0].Asked)
 	}
 }

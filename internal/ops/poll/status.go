@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/node"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/ops/web"
 )
 
@@ -21,11 +21,11 @@ const (
 
 // AskWorkers adds what the nodes themselves say to the workers of a report. It asks the nodes of
 // workers that are live or disconnected. Each answer names its cluster, which must be ours.
-func (a *Asker) AskWorkers(ctx context.Context, ours view.ClusterReport, workers []view.WorkerReport) {
-	var running []*view.WorkerReport
+func (a *Asker) AskWorkers(ctx context.Context, ours health.ClusterReport, workers []health.WorkerReport) {
+	var running []*health.WorkerReport
 	var addresses [][]string
 	for i := range workers {
-		if w := &workers[i]; w.State == view.Live || w.State == view.Disconnected {
+		if w := &workers[i]; w.State == health.Live || w.State == health.Disconnected {
 			running, addresses = append(running, w), append(addresses, a.dialAddresses(w.Address, w.Host))
 		}
 	}
@@ -34,13 +34,13 @@ func (a *Asker) AskWorkers(ctx context.Context, ours view.ClusterReport, workers
 		got := bestReply(replies, w.Address, w.Host)
 		// Another node may answer at the address by now, or the node may hold another worker.
 		switch s, itsCluster := got.doc.Node, got.doc.Cluster; {
-		case got.outcome != view.Answered:
+		case got.outcome != health.Answered:
 		case itsCluster.UUID != "" && itsCluster.UUID != ours.UUID:
-			got.outcome, got.why = view.AnotherNode, otherCluster(itsCluster, nameAndUUID(ours.Name, ours.UUID))
+			got.outcome, got.why = health.AnotherNode, otherCluster(itsCluster, nameAndUUID(ours.Name, ours.UUID))
 		case s.Node == w.Node && s.Worker != nil && *s.Worker == w.Worker:
 			w.Says = answerOf(got.doc)
 		default:
-			got.outcome = view.AnotherNode
+			got.outcome = health.AnotherNode
 		}
 		w.Asked, w.Why = got.outcome, got.why
 	}
@@ -62,7 +62,7 @@ func (a *Asker) askNodes(ctx context.Context, nodes [][]string) [][]statusReply 
 			asks = append(asks, func() {
 				bounded, cancel := context.WithTimeout(open, perAddress)
 				defer cancel()
-				if got[i][k] = a.ask(bounded, addr, false, "STATUS"); got[i][k].outcome == view.Answered {
+				if got[i][k] = a.ask(bounded, addr, false, "STATUS"); got[i][k].outcome == health.Answered {
 					answered()
 				}
 			})
@@ -84,28 +84,28 @@ func timePerAddress(n int) time.Duration {
 // bestReply returns the one that says most of the replies at the addresses of a node on machine.
 func bestReply(got []statusReply, addresses, machine string) statusReply {
 	for _, of := range []func(s statusReply) bool{
-		func(s statusReply) bool { return s.outcome == view.Answered },
-		func(s statusReply) bool { return s.outcome != view.NoAnswer }, // says more
+		func(s statusReply) bool { return s.outcome == health.Answered },
+		func(s statusReply) bool { return s.outcome != health.NoAnswer }, // says more
 		func(s statusReply) bool { return true },
 	} {
 		if i := slices.IndexFunc(got, of); i >= 0 {
 			return got[i]
 		}
 	}
-	none := statusReply{outcome: view.NoAddress, why: "its record names no address"}
+	none := statusReply{outcome: health.NoAddress, why: "its record names no address"}
 	if addresses != "" {
-		none.why = fmt.Sprintf("%s of %s cannot be reached from here", view.Short(addresses),
-			cmp.Or(view.Short(machine), "its machine"))
+		none.why = fmt.Sprintf("%s of %s cannot be reached from here", health.Short(addresses),
+			cmp.Or(health.Short(machine), "its machine"))
 	}
 	return none
 }
 
 // AskAt asks a node at an address that the user named, and returns its state and its cluster. A node that did not say
 // so has no worker.
-func (a *Asker) AskAt(ctx context.Context, addr string) (w view.WorkerReport, cluster node.ClusterSnapshot) {
+func (a *Asker) AskAt(ctx context.Context, addr string) (w health.WorkerReport, cluster node.ClusterSnapshot) {
 	got := a.ask(ctx, addr, true, "STATUS")
-	w = view.WorkerReport{Worker: -1, Address: addr, Asked: got.outcome, Why: got.why}
-	if got.outcome == view.Answered {
+	w = health.WorkerReport{Worker: -1, Address: addr, Asked: got.outcome, Why: got.why}
+	if got.outcome == health.Answered {
 		fillIn(&w, got.doc)
 	}
 	return w, got.doc.Cluster
@@ -113,8 +113,8 @@ func (a *Asker) AskAt(ctx context.Context, addr string) (w view.WorkerReport, cl
 
 // AskAllAt asks the nodes at addresses that the user named, and compares their clusters. With wanted, a name or a UUID,
 // a node of another cluster has failed. Nodes of two clusters are an ErrTwoClusters, which names both.
-func (a *Asker) AskAllAt(ctx context.Context, wanted string, addrs []string) ([]view.WorkerReport, error) {
-	found, clusters := make([]view.WorkerReport, len(addrs)), make([]node.ClusterSnapshot, len(addrs))
+func (a *Asker) AskAllAt(ctx context.Context, wanted string, addrs []string) ([]health.WorkerReport, error) {
+	found, clusters := make([]health.WorkerReport, len(addrs)), make([]node.ClusterSnapshot, len(addrs))
 	inParallel(len(addrs), func(i int) { found[i], clusters[i] = a.AskAt(ctx, addrs[i]) })
 	return found, cmp.Or(ctx.Err(), compareClusters(wanted, found, clusters))
 }
@@ -123,13 +123,13 @@ func (a *Asker) AskAllAt(ctx context.Context, wanted string, addrs []string) ([]
 var ErrTwoClusters = errors.New("the addresses belong to two clusters")
 
 // compareClusters compares the clusters of the nodes that were found: see AskAllAt.
-func compareClusters(wanted string, found []view.WorkerReport, clusters []node.ClusterSnapshot) error {
+func compareClusters(wanted string, found []health.WorkerReport, clusters []node.ClusterSnapshot) error {
 	first := -1
 	for i, is := range clusters {
 		switch {
 		case is.UUID == "": // it has not answered, or has not joined its cluster
 		case wanted != "" && is.Name != wanted && is.UUID != wanted:
-			found[i] = view.WorkerReport{Worker: -1, Address: found[i].Address, Asked: view.AnotherNode,
+			found[i] = health.WorkerReport{Worker: -1, Address: found[i].Address, Asked: health.AnotherNode,
 				Why: otherCluster(is, wanted)}
 		case first < 0:
 			first = i
@@ -146,29 +146,29 @@ func otherCluster(is node.ClusterSnapshot, ours string) string {
 }
 
 func nameAndUUID(name, uuid string) string {
-	return fmt.Sprintf("%s (%s)", view.Short(name), view.Short(uuid))
+	return fmt.Sprintf("%s (%s)", health.Short(name), health.Short(uuid))
 }
 
 // fillIn fills in the report of a worker from what its node says of itself.
-func fillIn(w *view.WorkerReport, doc web.Status) {
+func fillIn(w *health.WorkerReport, doc web.Status) {
 	s := doc.Node
-	w.Asked, w.Says = view.Answered, answerOf(doc)
+	w.Asked, w.Says = health.Answered, answerOf(doc)
 	if s.Worker != nil {
 		w.Worker, w.Term = *s.Worker, s.Term
 	}
-	if w.State = view.Disconnected; s.ZooKeeper.OK {
-		w.State = view.Live
+	if w.State = health.Disconnected; s.ZooKeeper.OK {
+		w.State = health.Live
 	}
-	w.Name, w.Node, w.Version = view.Clean(s.Name), view.Clean(s.Node), view.Clean(doc.Version)
+	w.Name, w.Node, w.Version = health.Clean(s.Name), health.Clean(s.Node), health.Clean(doc.Version)
 	w.Phase = w.Says.Phase
 	w.ReportAgeMs, w.HeartbeatMs = s.ZooKeeper.HeartbeatAgeMs, s.ZooKeeper.HeartbeatMs
 	w.ClockOffsetMs, w.ClockUncertaintyMs = s.Clock.OffsetMs, s.Clock.UncertaintyMs
 }
 
 // answerOf returns what a report shows of a node's own state.
-func answerOf(doc web.Status) *view.Answer {
-	a := view.NewAnswer(doc.Node, doc.IDs)
+func answerOf(doc web.Status) *health.Answer {
+	a := health.NewAnswer(doc.Node, doc.IDs)
 	a.Sequences = doc.Sequences
-	a.Dev = slices.ContainsFunc(doc.Problems, func(p view.Problem) bool { return p.Cause == view.Development.Cause })
+	a.Dev = slices.ContainsFunc(doc.Problems, func(p health.Problem) bool { return p.Cause == health.Development.Cause })
 	return a
 }

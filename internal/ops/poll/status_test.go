@@ -8,7 +8,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/node"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/ops/web"
 	"github.com/flaked/flaked/internal/testkit/slots"
 )
@@ -27,7 +27,7 @@ func TestSourcesOfAWorkersFields(t *testing.T) {
 	entry := slots.Live(7, 1200, func(e *coordinator.Entry) {
 		e.Slot.Admin, e.Slot.ReleasedBy = "10.0.0.1:7610", "somebody@host"
 	})
-	recorded := view.Assess("prod", slots.Cluster(), []coordinator.Entry{entry}, time.UnixMilli(slots.T0)).Workers[0]
+	recorded := health.Assess("prod", slots.Cluster(), []coordinator.Entry{entry}, time.UnixMilli(slots.T0)).Workers[0]
 	doc := web.Status{Node: node.Snapshot{
 		Name: "ids-1", Node: "n1", Phase: node.Serving, Ready: true, Worker: new(7), Term: 2, Confirmed: true,
 		ServedMs: 5, LeaseLeftMs: new(int64(60_000)), LeaseEndsMs: new(int64(slots.T0)),
@@ -35,7 +35,7 @@ func TestSourcesOfAWorkersFields(t *testing.T) {
 		ZooKeeper: node.ZooKeeperSnapshot{OK: true, HeartbeatAgeMs: new(int64(400)), HeartbeatMs: 3000},
 	}}
 	doc.Version = "1.2.3"
-	var said view.WorkerReport
+	var said health.WorkerReport
 	fillIn(&said, doc)
 	a, b := reflect.ValueOf(recorded), reflect.ValueOf(said)
 	for i := range a.NumField() {
@@ -49,7 +49,7 @@ func TestSourcesOfAWorkersFields(t *testing.T) {
 			got = answer
 		}
 		if got != sources[name] {
-			t.Errorf("%s is filled in from: %s, want %q. See describeWorker in view, and describe here", name, got,
+			t.Errorf("%s is filled in from: %s, want %q. See describeWorker in health, and describe here", name, got,
 				sources[name])
 		}
 	}
@@ -71,9 +71,9 @@ func TestStatusOfTwoClusters(t *testing.T) {
 		{"by name", "prod", []node.ClusterSnapshot{a, c}, 1, ""},
 		{"by UUID", "v", []node.ClusterSnapshot{a, b}, 0, ""},
 	} {
-		var found []view.WorkerReport
+		var found []health.WorkerReport
 		for i := range row.clusters {
-			found = append(found, view.WorkerReport{Address: "h" + string(rune('0'+i)), Says: &view.Answer{}})
+			found = append(found, health.WorkerReport{Address: "h" + string(rune('0'+i)), Says: &health.Answer{}})
 		}
 		err := compareClusters(row.wanted, found, row.clusters)
 		if (err == nil) != (row.err == "") || err != nil && !strings.Contains(err.Error(), row.err) {

@@ -14,7 +14,7 @@ import (
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/dialog"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 )
 
 // A broken node may name any number of peers. So a survey dials maxInSurvey addresses at most, and ends after
@@ -40,7 +40,7 @@ type Reply struct {
 	Name    string
 	// Line is the reply to the second request.
 	Line string
-	// Outcome is one of the results of asking in package view, as in `flaked status`. Why explains it.
+	// Outcome is one of the results of asking in package health, as in `flaked status`. Why explains it.
 	Outcome, Why string
 
 	named bool // the user named the address
@@ -110,7 +110,7 @@ func (s *Survey) addHolder(p coordinator.Peer, ended bool) {
 		return
 	}
 	s.holders = append(s.holders, Holder{
-		identity: p.Node, Name: view.Short(p.Name), Address: view.Short(p.Address), worker: p.Worker, term: p.Term,
+		identity: p.Node, Name: health.Short(p.Name), Address: health.Short(p.Address), worker: p.Worker, term: p.Term,
 		ended: ended, dialable: addresses,
 	})
 }
@@ -176,14 +176,14 @@ func (s *Survey) askAt(ctx context.Context, r *Reply) []coordinator.Peer {
 	got := s.asker.ask(ctx, r.Address, r.named, requests...)
 	doc := got.doc
 	switch {
-	case got.outcome != view.Answered:
+	case got.outcome != health.Answered:
 		r.Outcome, r.Why = got.outcome, got.why
 	case doc.Cluster.UUID == "":
-		r.Outcome, r.Why = view.NoAnswer, "it has not joined the cluster yet"
+		r.Outcome, r.Why = health.NoAnswer, "it has not joined the cluster yet"
 	case doc.Cluster.UUID != s.cluster.UUID:
-		r.Outcome, r.Why = view.AnotherNode, otherCluster(doc.Cluster, s.cluster.UUID)
+		r.Outcome, r.Why = health.AnotherNode, otherCluster(doc.Cluster, s.cluster.UUID)
 	default:
-		r.Outcome, r.snapshot, r.Name, r.Line = view.Answered, doc.Node, view.Short(doc.Node.Name), got.second
+		r.Outcome, r.snapshot, r.Name, r.Line = health.Answered, doc.Node, health.Short(doc.Node.Name), got.second
 		return doc.Peers
 	}
 	return nil
@@ -201,9 +201,9 @@ func (r Reply) Refused() error {
 func (s *Survey) answered(h Holder) bool {
 	return slices.ContainsFunc(s.Replies, func(r Reply) bool {
 		if h.identity == "" {
-			return r.Outcome == view.Answered && r.Address == h.Address
+			return r.Outcome == health.Answered && r.Address == h.Address
 		}
-		return r.Outcome == view.Answered && r.snapshot.Node == h.identity
+		return r.Outcome == health.Answered && r.snapshot.Node == h.identity
 	})
 }
 
@@ -219,11 +219,11 @@ func (s *Survey) Silent() (silent []Holder) {
 
 // MissingWorkers returns the workers whose records ZooKeeper has lost, and that no node that answered holds.
 func (s *Survey) MissingWorkers() (workers []int) {
-	for _, w := range view.Assess("", s.cluster, s.entries, time.Now()).Workers {
+	for _, w := range health.Assess("", s.cluster, s.entries, time.Now()).Workers {
 		held := slices.ContainsFunc(s.Replies, func(r Reply) bool {
-			return r.Outcome == view.Answered && r.snapshot.Worker != nil && *r.snapshot.Worker == w.Worker
+			return r.Outcome == health.Answered && r.snapshot.Worker != nil && *r.snapshot.Worker == w.Worker
 		})
-		if w.State == view.RecordMissing && !held {
+		if w.State == health.RecordMissing && !held {
 			workers = append(workers, w.Worker)
 		}
 	}
@@ -236,7 +236,7 @@ func (s *Survey) MissingWorkers() (workers []int) {
 func (s *Survey) Unrecorded() (names []string) {
 	for _, r := range s.Replies {
 		own := r.snapshot
-		if r.Outcome != view.Answered || own.Worker == nil {
+		if r.Outcome != health.Answered || own.Worker == nil {
 			continue
 		}
 		kept := slices.ContainsFunc(s.entries, func(e coordinator.Entry) bool {
@@ -266,24 +266,24 @@ func (s *Survey) UnheardText() string {
 		all = append(all, strconv.Itoa(more)+" more")
 	}
 	if missing := s.MissingWorkers(); len(missing) > 0 {
-		all = append(all, "the holders of the missing "+view.WorkersText(missing))
+		all = append(all, "the holders of the missing "+health.WorkersText(missing))
 	}
 	return strings.Join(all, ", ")
 }
 
 func (h Holder) String() string {
 	at := cmp.Or(h.Address, "without an address")
-	return strings.TrimSpace(cmp.Or(h.Name, view.Short(h.identity)) + " " + at)
+	return strings.TrimSpace(cmp.Or(h.Name, health.Short(h.identity)) + " " + at)
 }
 
 // OutcomeOf returns the outcome at the addresses of a node that has not answered.
 func (s *Survey) OutcomeOf(h Holder) (outcome, why string) {
-	outcome = view.NoAddress
+	outcome = health.NoAddress
 	for _, r := range s.Replies {
 		switch {
 		case !slices.Contains(h.dialable, r.Address):
-		case r.Outcome == view.Answered && r.snapshot.Node != h.identity:
-			return view.AnotherNode, fmt.Sprintf("%s answers there", cmp.Or(r.Name, view.Short(r.snapshot.Node), "a node"))
+		case r.Outcome == health.Answered && r.snapshot.Node != h.identity:
+			return health.AnotherNode, fmt.Sprintf("%s answers there", cmp.Or(r.Name, health.Short(r.snapshot.Node), "a node"))
 		default:
 			outcome, why = r.Outcome, r.Why
 		}

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 )
 
 // The sizes of a chart, in the units of its SVG. The labels of the scale are left of the plot.
@@ -94,7 +94,7 @@ func rateScale(_, highest float64) scale {
 		case v >= 1e4:
 			return units(v/1e3) + "k/s"
 		}
-		return view.Thousands(units(v)) + "/s"
+		return health.Thousands(units(v)) + "/s"
 	}}
 }
 
@@ -108,12 +108,12 @@ func latencyScale(lowest, highest float64) scale {
 
 // offsetScale returns a scale for ms that has 0 in its middle, and the offset above which a node warns.
 func offsetScale(lowest, highest float64) scale {
-	top := roundUp(max(-lowest, highest, view.WarnOffsetMs))
+	top := roundUp(max(-lowest, highest, health.WarnOffsetMs))
 	return scale{bottom: -top, top: top, label: func(v float64) string {
 		if v == 0 {
 			return "0"
 		}
-		return signed(v, view.Brief(int64(math.Abs(v))))
+		return signed(v, health.Brief(int64(math.Abs(v))))
 	}}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 
 	"github.com/flaked/flaked/internal/app"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/lineproto"
 )
 
@@ -24,8 +24,8 @@ func Of(n *app.Node) Config {
 	return Config{
 		Ready: node.Ready, Live: node.Live, Node: node.Snapshot, Met: node.Met, Reserve: node.Reserve,
 		Issuer: n.Issuer(), About: about, Events: new(Events), Logger: hclog.NewNullLogger(),
-		Slots: func(ctx context.Context) (view.Report, error) {
-			r, err := view.Read(ctx, n.Store(), n.Cluster())
+		Slots: func(ctx context.Context) (health.Report, error) {
+			r, err := health.Read(ctx, n.Store(), n.Cluster())
 			if err == nil {
 				r.Complete()
 			}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/core/seq"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/worker"
 )
@@ -212,9 +212,9 @@ func (out sink) counts(n node.CountsSnapshot) {
 // maxSequences is the number of named sequences that have metrics of their own.
 const maxSequences = 100
 
-func (out sink) sequences(r seq.Report, found []view.SequenceReport) {
-	states := map[string]int{view.SeqInUse: 0, view.SeqAfterLoss: 0, view.SeqFrozen: r.FrozenTemplates,
-		view.SeqExhausted: 0, view.SeqFamily: 0}
+func (out sink) sequences(r seq.Report, found []health.SequenceReport) {
+	states := map[string]int{health.SeqInUse: 0, health.SeqAfterLoss: 0, health.SeqFrozen: r.FrozenTemplates,
+		health.SeqExhausted: 0, health.SeqFamily: 0}
 	for _, v := range found {
 		states[v.State]++
 	}
@@ -253,7 +253,7 @@ func (out sink) sequences(r seq.Report, found []view.SequenceReport) {
 }
 
 // owners sends what only ordered sequences have.
-func (out sink) owners(v *view.SequenceReport) {
+func (out sink) owners(v *health.SequenceReport) {
 	out.gauge("named_sequence_owned_sections", "Sections of an ordered sequence that this node owns. A plain one has "+
 		"one section. For the same 100 sequences.", float64(v.OwnedSections), "sequence", v.Name)
 	out.gauge("named_sequence_owned_timestamp_seconds", "Time when the last ownership began that this node knows of, "+

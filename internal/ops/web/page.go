@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/replies"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 )
 
 //go:embed page
@@ -21,7 +21,7 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 var pageTemplates = template.Must(template.New("").Funcs(template.FuncMap{
-	"span": view.Brief, "rate": view.RateText, "number": number,
+	"span": health.Brief, "rate": health.RateText, "number": number,
 	"over": func(ms int64) bool { return ms <= 0 }, "utc": utc, "day": day,
 	"bad": bad, "trouble": trouble, "waits": waits, "holds": holds, "writer": writer, "next": next,
 }).ParseFS(pageFiles, "page/*.html"))

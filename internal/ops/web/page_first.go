@@ -3,7 +3,7 @@ package web
 import (
 	"strings"
 
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 )
 
 // firstView is the first screen, in this order: whether this node serves, for how long
@@ -15,10 +15,10 @@ type firstView struct {
 	Serves string
 	Left   string // how long
 	Aside  string // for how long it could serve without ZooKeeper
-	Wrong  []view.Problem
+	Wrong  []health.Problem
 	// Cluster has the problems of the rest of the cluster. ReadAt is the time at which the cluster was read from
 	// ZooKeeper. It is empty unless that reading is old.
-	Cluster []view.Problem
+	Cluster []health.Problem
 	ReadAt  string
 }
 
@@ -40,7 +40,7 @@ func firstOf(v pageData, c seen) firstView {
 	case !v.Status.Ready:
 		f.Tone, f.Word, f.Serves = "bad", "not serving", "Not serving IDs"
 		f.Left = "No time left: clients get no IDs from this node"
-		if view.Starting(v.Own.Cause) {
+		if health.Starting(v.Own.Cause) {
 			f.Tone, f.Word, f.Serves, f.Left = "warn", "starting", "Starting", "The node starts serving by itself, "+
 				"normally within seconds"
 		}
@@ -53,9 +53,9 @@ func firstOf(v pageData, c seen) firstView {
 	f.Left = "No time limit"
 	switch {
 	case limited:
-		f.Left = view.Brief(left) + " left: the node stops serving at " + ends + " unless " + longer
+		f.Left = health.Brief(left) + " left: the node stops serving at " + ends + " unless " + longer
 	case ends != "":
-		f.Aside = "If ZooKeeper fails now, this node serves for another " + view.Brief(left) + "."
+		f.Aside = "If ZooKeeper fails now, this node serves for another " + health.Brief(left) + "."
 	}
 	return f
 }
@@ -78,13 +78,13 @@ func (w ownView) limit() (left int64, ends, longer string, limited bool) {
 
 // clusterWrong returns the problems of the rest of the cluster. An unreadable cluster is one,
 // unless this node has lost ZooKeeper: its own problems then have the cause.
-func clusterWrong(v pageData, c seen) (out []view.Problem) {
+func clusterWrong(v pageData, c seen) (out []health.Problem) {
 	if !v.Own.CutOff() && (v.Stale || c.err != nil) {
 		since := ""
 		if v.ReadAt != "" {
 			since = " since " + v.ReadAt + " UTC"
 		}
-		out = append(out, view.Unread.With(since))
+		out = append(out, health.Unread.With(since))
 	}
 	for _, problem := range c.Summary.Problems {
 		if !said(v.Own, problem.Text) {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/node"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 )
 
 // at0 is the time of the snapshots in this file, 10:32:05 UTC, in Unix milliseconds.
@@ -49,7 +49,7 @@ func TestFirstScreenStatesTimeLeft(t *testing.T) {
 	const stops = "warn|Serving IDs|%s left: the node stops serving at %s UTC unless it %s||"
 	reports := func(texts ...string) (c seen) {
 		for _, text := range texts {
-			c.Summary.Problems = append(c.Summary.Problems, view.Problem{Text: text, Clients: "C.", Advice: "A."})
+			c.Summary.Problems = append(c.Summary.Problems, health.Problem{Text: text, Clients: "C.", Advice: "A."})
 		}
 		return c
 	}
@@ -70,7 +70,7 @@ func TestFirstScreenStatesTimeLeft(t *testing.T) {
 		{"only the cluster cannot be read", pageData{Own: own(well), Stale: true, ReadAt: "10:31:36"},
 			seen{err: errors.New("slow")},
 			"warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s.|10:31:36: The " +
-				"cluster could not be read from ZooKeeper since 10:31:36 UTC. " + view.Unread.Clients + " " + view.Unread.Advice},
+				"cluster could not be read from ZooKeeper since 10:31:36 UTC. " + health.Unread.Clients + " " + health.Unread.Advice},
 		{"the disk is full", pageData{Own: own(diskFull)}, seen{},
 			fmt.Sprintf(stops, "2.5s", "10:32:07", "can write its state directory again")},
 		{"disk and ZooKeeper fail", pageData{Own: own(func(w *node.Snapshot) {
@@ -148,7 +148,7 @@ func TestPageShowsOwnStateBeforeZooKeeper(t *testing.T) {
 		{"another node's that serves", "serving", refuses("CLOCK", "clock-behind",
 			func(w *node.Snapshot) { w.Worker = new(8) }), false, 60_000},
 	} {
-		v := describeSlot(view.WorkerReport{Worker: 7, State: "live", Phase: row.phase,
+		v := describeSlot(health.WorkerReport{Worker: 7, State: "live", Phase: row.phase,
 			LeaseLeftMs: new(int64(60_000))}, row.own, 0, false)
 		left := int64(0)
 		if v.LeaseLeftMs != nil {
@@ -162,7 +162,7 @@ func TestPageShowsOwnStateBeforeZooKeeper(t *testing.T) {
 
 // Ages grow and times left shrink by the time since the reading.
 func TestAgesGrowSinceTheReading(t *testing.T) {
-	w := view.WorkerReport{Worker: 2, State: "live", HeartbeatMs: 3000, ReportAgeMs: new(int64(927)),
+	w := health.WorkerReport{Worker: 2, State: "live", HeartbeatMs: 3000, ReportAgeMs: new(int64(927)),
 		LeaseLeftMs: new(int64(60_000)), ClockOffsetMs: new(1.0)}
 	for _, row := range []struct {
 		ago           time.Duration
@@ -192,9 +192,9 @@ func TestPageMarksStaleReading(t *testing.T) {
 	readings := 0
 	cfg := picture()
 	slots := cfg.Slots
-	cfg.Slots = func(ctx context.Context) (view.Report, error) {
+	cfg.Slots = func(ctx context.Context) (health.Report, error) {
 		if readings++; readings > 1 {
-			return view.Report{}, errors.New("ZooKeeper cannot be reached")
+			return health.Report{}, errors.New("ZooKeeper cannot be reached")
 		}
 		return slots(ctx)
 	}

@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 )
 
 // loadFor is the time over which the page averages the node's counters.
@@ -28,12 +28,12 @@ func loadOf(samples []sample, now sample) loadView {
 	}
 	v, longest := between(before, now), longestOf(now)
 	out := loadView{
-		Over:     view.Brief(max(0, time.Duration(now.at-before.at).Milliseconds())),
-		Requests: view.RateText(v[ofRequests]), IDs: view.RateText(v[ofIDs]),
+		Over:     health.Brief(max(0, time.Duration(now.at-before.at).Milliseconds())),
+		Requests: health.RateText(v[ofRequests]), IDs: health.RateText(v[ofIDs]),
 		Median: latency(quantile(before.durations, now.durations, 0.5), longest), P99: latency(v[ofLatency], longest),
 	}
 	if v[ofRefused] > 0 {
-		out.Fails = view.RateText(v[ofRefused])
+		out.Fails = health.RateText(v[ofRefused])
 	}
 	return out
 }

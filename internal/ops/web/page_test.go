@@ -15,7 +15,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -32,19 +32,19 @@ func picture() Config {
 		return w
 	}
 	cfg.Events.Accept(hostile, hclog.Error, hostile, hostile, hostile)
-	workers := []view.WorkerReport{
-		{Worker: 1, Name: "ids-1", State: view.Disconnected}, {Worker: 2, State: view.Live, ClockOffsetMs: new(-3_600_000.0)},
-		{Worker: 3, State: view.Live, ReportAgeMs: new(int64(4100))}, {Worker: 4, Name: hostile, State: view.Stopped},
-		{Worker: 5, State: view.Free}, {Worker: 6, State: view.RecordMissing}, {Worker: 7, State: view.Live},
+	workers := []health.WorkerReport{
+		{Worker: 1, Name: "ids-1", State: health.Disconnected}, {Worker: 2, State: health.Live, ClockOffsetMs: new(-3_600_000.0)},
+		{Worker: 3, State: health.Live, ReportAgeMs: new(int64(4100))}, {Worker: 4, Name: hostile, State: health.Stopped},
+		{Worker: 5, State: health.Free}, {Worker: 6, State: health.RecordMissing}, {Worker: 7, State: health.Live},
 	}
 	for i := range workers {
 		w := &workers[i]
 		w.HeartbeatMs, w.Address, w.Admin = 3000, fmt.Sprintf("10.0.0.%d:7609", i+1), fmt.Sprintf("10.0.0.%d:7610", i+1)
 		w.ClockUncertaintyMs, w.LeaseLeftMs = new(0.5), new(int64(86_000_000))
 	}
-	cfg.Slots = func(context.Context) (view.Report, error) {
-		return view.Report{Workers: workers, Summary: view.Summary{Slots: 32, Used: 6, Live: 3,
-			Problems: []view.Problem{{Text: "worker 1 (ids-1): The node is not connected"}}}}, nil
+	cfg.Slots = func(context.Context) (health.Report, error) {
+		return health.Report{Workers: workers, Summary: health.Summary{Slots: 32, Used: 6, Live: 3,
+			Problems: []health.Problem{{Text: "worker 1 (ids-1): The node is not connected"}}}}, nil
 	}
 	return cfg
 }
@@ -161,14 +161,14 @@ func TestSequencesOnThePage(t *testing.T) {
 // The page shows the worst of many workers and sequences, and says how many others there are. The metrics have the
 // same limit.
 func TestLongTablesAreCut(t *testing.T) {
-	r, cluster := seq.Report{}, view.Report{}
+	r, cluster := seq.Report{}, health.Report{}
 	for n := range 1000 {
 		r.Sequences = append(r.Sequences, used(fmt.Sprintf("s%03d", n), int64(n)))
-		cluster.Workers = append(cluster.Workers, view.WorkerReport{Worker: n, State: view.Stopped})
+		cluster.Workers = append(cluster.Workers, health.WorkerReport{Worker: n, State: health.Stopped})
 	}
-	cluster.Workers[500].State, cluster.Workers[501].State = view.Live, view.Disconnected
+	cluster.Workers[500].State, cluster.Workers[501].State = health.Live, health.Disconnected
 	addr, _ := start(t, Config{Issuer: knows{report: func() seq.Report { return r }},
-		Slots: func(context.Context) (view.Report, error) { return cluster, nil }})
+		Slots: func(context.Context) (health.Report, error) { return cluster, nil }})
 	_, _, body := do(t, "GET", "http://"+addr+"/")
 	if n := strings.Count(body, `data-is="Next value"`); n != shownSequences ||
 		!strings.Contains(body, "950 more: see <a href=") || !strings.Contains(body, "s999<") {
@@ -188,8 +188,8 @@ func TestPageRendersWithMissingData(t *testing.T) {
 		"nothing is known": {},
 		"all is wrong":     full(),
 		"ZooKeeper is away": {
-			Slots: func(context.Context) (view.Report, error) {
-				return view.Report{}, errors.New("ZooKeeper <is> away")
+			Slots: func(context.Context) (health.Report, error) {
+				return health.Report{}, errors.New("ZooKeeper <is> away")
 			},
 			Ready: func() error { return errors.New("-NOTREADY starting reason=no-worker-yet") },
 		},

@@ -9,7 +9,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/core/replies"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 )
 
 // pageData is the data of the page's common parts at one moment.
@@ -32,7 +32,7 @@ type pageData struct {
 	Nodes        []slotView
 	MoreNodes    int
 	// Sequences are the sequences of the table, and MoreSequences how many it leaves out.
-	Sequences     []*view.SequenceReport
+	Sequences     []*health.SequenceReport
 	MoreSequences int
 	Events        []Event // newest first
 	// ID is the ID that the reader asked about, and Decoded what it means. nil means that nobody asked.
@@ -42,7 +42,7 @@ type pageData struct {
 
 // ownView is a worker of this process.
 type ownView struct {
-	view.OwnWorker
+	health.OwnWorker
 	Beat  string
 	Clock string
 	Worst string // its clock against the clock that differs most, "" if not compared
@@ -56,7 +56,7 @@ type ownView struct {
 
 // slotView is a worker of the cluster as the page shows it.
 type slotView struct {
-	view.WorkerReport
+	health.WorkerReport
 	Own      bool
 	Off      bool // its clock
 	Late     bool // it has missed a heartbeat
@@ -68,7 +68,7 @@ type slotView struct {
 
 // Trouble reports whether an operator should look at the worker.
 func (v slotView) Trouble() bool {
-	return v.State == view.Disconnected || v.State == view.RecordMissing || v.Off || v.Late || v.Refusing
+	return v.State == health.Disconnected || v.State == health.RecordMissing || v.Off || v.Late || v.Refusing
 }
 
 const (
@@ -88,7 +88,7 @@ func (s *Server) look(now time.Time) pageData {
 	v.Load = loadOf(past, s.sampleOf(boot, status.Node))
 	v.Past = describePast(past, s.past.began, boot, now, v.Dev)
 	if !c.at.IsZero() {
-		v.ReadAt, v.ReadAgo = utc(c.at.UnixMilli()), view.Brief(now.Sub(c.at).Milliseconds())
+		v.ReadAt, v.ReadAgo = utc(c.at.UnixMilli()), health.Brief(now.Sub(c.at).Milliseconds())
 		v.Stale = c.err != nil || now.Sub(c.at) > max(staleAfter, 2*c.every(true))
 	}
 	if v.StoreError = replies.OneLine(v.Own.ZooKeeper.Error); v.StoreError == "" && c.err != nil {
@@ -111,18 +111,18 @@ func (s *Server) look(now time.Time) pageData {
 }
 
 func describeOwn(w node.Snapshot) ownView {
-	v := ownView{OwnWorker: view.OwnWorker{Snapshot: w}, Beat: "none yet", Clock: "not compared yet"}
+	v := ownView{OwnWorker: health.OwnWorker{Snapshot: w}, Beat: "none yet", Clock: "not compared yet"}
 	if age := w.ZooKeeper.HeartbeatAgeMs; age != nil {
-		v.Beat = view.Brief(*age) + " ago"
+		v.Beat = health.Brief(*age) + " ago"
 	}
 	if w.Clock.OffsetMs != nil {
-		v.Clock = view.OffsetWords(*w.Clock.OffsetMs, *w.Clock.UncertaintyMs)
+		v.Clock = health.OffsetWords(*w.Clock.OffsetMs, *w.Clock.UncertaintyMs)
 		if v.HeartbeatLate() { // the offset is as old, as heartbeats measure it
 			v.Clock += ", " + v.Beat
 		}
 		if w.Clock.WorstMs != nil && w.Clock.Voters > 1 {
 			v.Worst = fmt.Sprintf("%s against the farthest of %d clocks",
-				view.OffsetWords(*w.Clock.WorstMs, *w.Clock.WorstUncertaintyMs), w.Clock.Voters)
+				health.OffsetWords(*w.Clock.WorstMs, *w.Clock.WorstUncertaintyMs), w.Clock.Voters)
 		}
 	}
 	if w.Ready || w.LeaseLeftMs != nil && *w.LeaseLeftMs <= 0 {
@@ -138,19 +138,19 @@ func describeOwn(w node.Snapshot) ownView {
 // and times left to the present. stale means that the slot should have been read again
 // since. For a worker of this process, own says whether it refuses: ZooKeeper gets that
 // only with the next heartbeat.
-func describeSlot(w view.WorkerReport, own ownView, ago time.Duration, stale bool) slotView {
+func describeSlot(w health.WorkerReport, own ownView, ago time.Duration, stale bool) slotView {
 	isOwn := own.Worker != nil && *own.Worker == w.Worker
 	v := slotView{WorkerReport: w, Own: isOwn, Was: stale, Off: w.ClockOff(), Clock: w.OffsetText()}
 	if !isOwn {
 		v.Page = pageOf(w.Admin)
 	}
-	if w.State == view.Live {
+	if w.State == health.Live {
 		if v.Refusing = w.Refuses(); isOwn {
 			v.Refusing, v.Off = !own.Ready, v.Off || own.ClockOff()
 		}
 		// ReportAgeMs is the age at the reading. The time since then does not count: the
 		// node may have reported, and only this process has not read it.
-		v.Late = !stale && w.ReportAgeMs != nil && view.HeartbeatLate(*w.ReportAgeMs, w.HeartbeatMs)
+		v.Late = !stale && w.ReportAgeMs != nil && health.HeartbeatLate(*w.ReportAgeMs, w.HeartbeatMs)
 	}
 	if w.ReportAgeMs != nil {
 		v.ReportAgeMs = new(*w.ReportAgeMs + ago.Milliseconds())
@@ -189,15 +189,15 @@ func mostInteresting(slots []slotView) (shown []slotView, more int) {
 			return 0
 		case w.Own:
 			return 1
-		case w.State == view.Live:
+		case w.State == health.Live:
 			return 2
-		case w.State == view.Stopped:
+		case w.State == health.Stopped:
 			return 3
 		}
 		return 4
 	}
 	for _, w := range slots {
-		if w.State != view.Free {
+		if w.State != health.Free {
 			shown = append(shown, w)
 		}
 	}

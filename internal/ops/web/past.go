@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/node"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/lineproto"
 )
 
@@ -90,7 +90,7 @@ func (s *Server) sampleOf(at int64, w node.Snapshot) sample {
 		}
 	}
 	age, every := w.ZooKeeper.HeartbeatAgeMs, w.ZooKeeper.HeartbeatMs
-	recent := age != nil && (*age <= sampleEvery.Milliseconds() || !view.HeartbeatLate(*age, every))
+	recent := age != nil && (*age <= sampleEvery.Milliseconds() || !health.HeartbeatLate(*age, every))
 	if w.Clock.OffsetMs != nil && recent {
 		out.offset = *w.Clock.OffsetMs
 	}

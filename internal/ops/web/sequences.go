@@ -14,7 +14,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/worker"
@@ -101,7 +101,7 @@ func valuesOf(runs []worker.Run) (all []worker.ID) {
 // listSequences lists the sequences that the node knows.
 func (s *Server) listSequences(w http.ResponseWriter, r *http.Request) {
 	prefix := r.URL.Query().Get("prefix")
-	all := []view.SequenceReport{}
+	all := []health.SequenceReport{}
 	for _, d := range s.reportsFor(r) {
 		if strings.HasPrefix(d.Name, prefix) {
 			all = append(all, d)
@@ -139,7 +139,7 @@ func (s *Server) showOne(w http.ResponseWriter, r *http.Request, name string) {
 		writeSequenceError(w, err)
 		return
 	}
-	shown := view.NodeReport(u, s.cfg.Issuer.State())
+	shown := health.NodeReport(u, s.cfg.Issuer.State())
 	shown.Name = name // that of the section that issues its values is in family and section
 	writeJSON(w, http.StatusOK, shown)
 }
@@ -195,10 +195,10 @@ func writeSequenceError(w http.ResponseWriter, err error) {
 }
 
 // reportsFor returns the sequences that a request may use. The sections of a family are one.
-func (s *Server) reportsFor(r *http.Request) []view.SequenceReport {
+func (s *Server) reportsFor(r *http.Request) []health.SequenceReport {
 	report := s.cfg.Issuer.Report()
 	report.Sequences = slices.DeleteFunc(report.Sequences, func(u mode.Use) bool { return mayUse(r, u.Name) != nil })
 	all := sequencesOf(report)
-	slices.SortFunc(all, func(a, b view.SequenceReport) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(all, func(a, b health.SequenceReport) int { return cmp.Compare(a.Name, b.Name) })
 	return all
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/node"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/lineproto"
 	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/timeguard"
@@ -44,7 +44,7 @@ type Config struct {
 	// Slots reads the cluster's workers from ZooKeeper. Each call of Serve has one
 	// goroutine that calls Slots: at most once a second for the status page, and
 	// at most every 15 s otherwise, or every 5 s after a failure.
-	Slots func(context.Context) (view.Report, error)
+	Slots func(context.Context) (health.Report, error)
 	// Authenticate reports whether a token is valid, and returns the sequences that the
 	// client may use. It is called for every request but
 	// those for probes, metrics and the style, script and icon of the page. A nil

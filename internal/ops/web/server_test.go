@@ -15,7 +15,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/core/seq"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/lineproto"
 )
 
@@ -47,7 +47,7 @@ func whole(cfg Config) Config {
 		cfg.Issuer = knows{report: func() seq.Report { return seq.Report{} }}
 	}
 	if cfg.Slots == nil {
-		cfg.Slots = func(context.Context) (view.Report, error) { return view.Report{}, nil }
+		cfg.Slots = func(context.Context) (health.Report, error) { return health.Report{}, nil }
 	}
 	if cfg.Counters == nil {
 		cfg.Counters = func() lineproto.Counters { return lineproto.Counters{} }

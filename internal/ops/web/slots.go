@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/replies"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 )
 
 const (
@@ -29,7 +29,7 @@ const (
 // slots reads the slots in the background, when a request wants them, and keeps the last
 // reading. Requests are answered from it, so that they do not depend on ZooKeeper.
 type slots struct {
-	read func(context.Context) (view.Report, error)
+	read func(context.Context) (health.Report, error)
 	want chan struct{} // capacity 1
 
 	mu sync.Mutex // guards what follows
@@ -38,7 +38,7 @@ type slots struct {
 	changed chan struct{} // closed after the try that a request wants, nil for none
 }
 
-func newSlots(read func(context.Context) (view.Report, error)) *slots {
+func newSlots(read func(context.Context) (health.Report, error)) *slots {
 	return &slots{read: read, want: make(chan struct{}, 1)}
 }
 
@@ -80,7 +80,7 @@ func (s seen) every(page bool) time.Duration {
 
 // seen is the last reading, with the error of the last try and the numbers of tries.
 type seen struct {
-	view.Report
+	health.Report
 	at         time.Time // when it was read; zero: never
 	err        error
 	ok, failed int64
@@ -118,7 +118,7 @@ func (c *slots) wait(ctx context.Context, limit time.Duration, page bool) seen {
 // null if there is none.
 type stale struct {
 	problem
-	Last *view.Report `json:"last"`
+	Last *health.Report `json:"last"`
 }
 
 func (s *Server) workers(w http.ResponseWriter, r *http.Request) {

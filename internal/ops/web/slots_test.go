@@ -8,13 +8,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 )
 
 func TestWorkers(t *testing.T) {
 	var err error
-	addr, _ := start(t, Config{Slots: func(context.Context) (view.Report, error) {
-		return view.Report{Source: view.SourceZooKeeper, Summary: view.Summary{Slots: 4}}, err
+	addr, _ := start(t, Config{Slots: func(context.Context) (health.Report, error) {
+		return health.Report{Source: health.SourceZooKeeper, Summary: health.Summary{Slots: 4}}, err
 	}})
 	for range 2 { // the second is from memory
 		if code, _, body := do(t, "GET", "http://"+addr+"/v1/workers"); code != 200 ||
@@ -24,7 +24,7 @@ func TestWorkers(t *testing.T) {
 		}
 	}
 	err = errors.New("ZooKeeper\nis away")
-	addr, _ = start(t, Config{Slots: func(context.Context) (view.Report, error) { return view.Report{}, err }})
+	addr, _ = start(t, Config{Slots: func(context.Context) (health.Report, error) { return health.Report{}, err }})
 	want := `{"error":{"code":"UNREACHABLE","text":"ZooKeeper is away"},"last":null}`
 	if code, _, body := do(t, "GET", "http://"+addr+"/v1/workers"); code != 503 || strings.TrimSpace(body) != want {
 		t.Errorf("%d %s, want 503 %s", code, body, want)
@@ -36,9 +36,9 @@ func TestSlotReadsAreRateLimited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reads, size := 0, 3
 		var fail error
-		c := newSlots(func(context.Context) (view.Report, error) {
+		c := newSlots(func(context.Context) (health.Report, error) {
 			reads++
-			return view.Report{Summary: view.Summary{NowMs: int64(reads), Used: size, Live: size}}, fail
+			return health.Report{Summary: health.Summary{NowMs: int64(reads), Used: size, Live: size}}, fail
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
@@ -81,10 +81,10 @@ func TestSlotReadsAreRateLimited(t *testing.T) {
 // Requests about this node are answered while ZooKeeper does not answer.
 func TestScrapesDoNotWait(t *testing.T) {
 	asked := make(chan struct{})
-	addr, stop := start(t, Config{Slots: func(ctx context.Context) (view.Report, error) {
+	addr, stop := start(t, Config{Slots: func(ctx context.Context) (health.Report, error) {
 		close(asked)
 		<-ctx.Done()
-		return view.Report{}, ctx.Err()
+		return health.Report{}, ctx.Err()
 	}})
 	for range 3 {
 		scrape(t, addr)

@@ -9,7 +9,7 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/core/replies"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 )
 
 // Status is the JSON document at /v1/status: the state of this process, known without
@@ -26,12 +26,12 @@ type Status struct {
 	Ready  bool   `json:"ready"`
 	Reason string `json:"reason"`
 	// Problems are the problems of this node, the worst first, in the words of the page.
-	Problems []view.Problem `json:"problems"`
+	Problems []health.Problem `json:"problems"`
 	// Node is the state of the node and of its worker.
 	Node node.Snapshot `json:"node"`
 
 	// Sequences are the named sequences that this process knows. It is null if there are none.
-	Sequences *view.Sequences `json:"sequences"`
+	Sequences *health.Sequences `json:"sequences"`
 
 	Connections Connections `json:"connections"`
 	// IDs is the number of IDs handed out since the start, over the line protocol and HTTP.
@@ -76,12 +76,12 @@ const shownEvents = 50
 // Status returns the state of this process at this moment.
 func (s *Server) Status() Status { return s.statusWith(sequencesOf(s.cfg.Issuer.Report())) }
 
-func (s *Server) statusWith(sequences []view.SequenceReport) Status {
+func (s *Server) statusWith(sequences []health.SequenceReport) Status {
 	doc := Status{
 		About: s.cfg.About,
-		Node:  s.cfg.Node(), Events: s.cfg.Events.Last(shownEvents), Sequences: view.CountSequences(sequences),
+		Node:  s.cfg.Node(), Events: s.cfg.Events.Last(shownEvents), Sequences: health.CountSequences(sequences),
 	}
-	doc.Problems = problemsOf(view.OwnWorker{Snapshot: doc.Node}, doc.Sequences, doc.Dev)
+	doc.Problems = problemsOf(health.OwnWorker{Snapshot: doc.Node}, doc.Sequences, doc.Dev)
 	if doc.Listen == nil {
 		doc.Listen = []string{} // a list in JSON, too
 	}
@@ -100,12 +100,12 @@ func (s *Server) statusWith(sequences []view.SequenceReport) Status {
 }
 
 // problemsOf returns what needs attention at a node, the worst first.
-func problemsOf(w view.OwnWorker, s *view.Sequences, dev bool) []view.Problem {
+func problemsOf(w health.OwnWorker, s *health.Sequences, dev bool) []health.Problem {
 	found := append(w.Problems(), s.Problems(w.NowMs)...)
 	if dev {
-		found = append(found, view.Development)
+		found = append(found, health.Development)
 	}
-	return view.WorstFirst(found)
+	return health.WorstFirst(found)
 }
 
 // StatusLine returns the JSON of Status in one line, for lineproto.Config.Status. Events is empty: log

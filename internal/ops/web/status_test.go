@@ -14,7 +14,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/node"
-	"github.com/flaked/flaked/internal/ops/view"
+	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/lineproto"
 )
 
@@ -28,8 +28,8 @@ func full() Config {
 		events.last[i].AtMs = 1790000000000
 	}
 	return Config{
-		Slots: func(context.Context) (view.Report, error) {
-			return view.Report{Summary: view.Summary{Slots: 1024, Used: 3, Live: 3, Free: 1021}}, nil
+		Slots: func(context.Context) (health.Report, error) {
+			return health.Report{Summary: health.Summary{Slots: 1024, Used: 3, Live: 3, Free: 1021}}, nil
 		},
 		Ready: func() error {
 			return errors.New("-CLOCK the clock is behind the last ID behind_ms=9 " +

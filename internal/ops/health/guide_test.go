@@ -1,4 +1,4 @@
-package view
+package health
 
 import (
 	"flag"
@@ -19,7 +19,7 @@ var write = flag.Bool("write", false, "write the tables of docs/troubleshooting.
 
 const guide = "../../../docs/troubleshooting.md"
 
-// docs/troubleshooting.md has the tables of causes and of errors. `go generate ./internal/ops/view` writes them.
+// docs/troubleshooting.md has the tables of causes and of errors. `go generate ./internal/ops/health` writes them.
 func TestGuideHasTheTables(t *testing.T) {
 	text, err := os.ReadFile(guide)
 	if err != nil {
@@ -47,7 +47,7 @@ func TestGuideHasTheTables(t *testing.T) {
 		err = os.WriteFile(guide, []byte(page), 0o644)
 	}
 	if err != nil || page != string(text) && !*write {
-		t.Errorf("%s differs from the tables of the program: go generate ./internal/ops/view (%v)", guide, err)
+		t.Errorf("%s differs from the tables of the program: go generate ./internal/ops/health (%v)", guide, err)
 	}
 }
 

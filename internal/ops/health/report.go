@@ -1,11 +1,11 @@
-// Package view assesses a cluster: which state each worker is in, what is a problem, and what to do about it. It goes
+// Package health assesses a cluster: which state each worker is in, what is a problem, and what to do about it. It goes
 // by ZooKeeper's records and the answers of nodes. The command line, the status page and the metrics print its reports.
 //
 // Read or AssessNodes makes a Report, causes.go has all problems, and problems.go decides which of them a cluster has.
 // standing.go decides whether a node serves. words.go formats values, lines.go makes lines of a report, and errors.go
 // puts errors into plain words. OwnWorker is the worker of this process, which knows more of it. sequences.go,
 // sequence_report.go and families.go do the same for named sequences.
-package view
+package health
 
 import (
 	"strings"
