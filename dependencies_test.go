@@ -35,7 +35,7 @@ func TestDependencies(t *testing.T) {
 			"github.com/google/uuid github.com/hashicorp/go-hclog github.com/mattn/go-colorable " +
 			"github.com/mattn/go-isatty " +
 			"go.uber.org/atomic golang.org/x/sync golang.org/x/sys " +
-			"ids internal/app internal/core/limits internal/core/node internal/core/positions internal/core/pulse internal/core/replies internal/core/seq " +
+			"ids internal/app internal/core/entrylog internal/core/limits internal/core/node internal/core/positions internal/core/pulse internal/core/replies internal/core/seq " +
 			"internal/core/seq/mode internal/core/seq/ordered internal/core/seq/ordered/peer internal/core/seq/record " +
 			"internal/core/store internal/dialog " +
 			"internal/ops/host/logqueue localcache sequence timeguard worker",
