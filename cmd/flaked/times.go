@@ -10,6 +10,6 @@ import (
 // those of this package, and by times_testclock.go those that run the program.
 var (
 	sessionTimeout = 6 * time.Second // of a session with ZooKeeper
-	startTimeout   = time.Minute     // flaked.Config.StartTimeout
+	startTimeout   = time.Minute     // node.Config.StartTimeout
 	reserveAhead   = limits.DefaultReserve
 )

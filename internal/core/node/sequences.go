@@ -51,11 +51,11 @@ func (t seqTenure) Cluster() (seq.ClusterInfo, bool) {
 	}, true
 }
 
-// Leaves is part of seq.Tenure.
+// ReleasesAtStop is part of seq.Tenure.
 func (t seqTenure) ReleasesAtStop() bool { return t.n.releasesAtStop() }
 
 // waitsForSequences reports whether the node has started a short time ago, and waits with Ready until it takes values
-// of named sequences.
+// of named sequences. When it first returns false, it sets sequencesReady, and returns false from then on.
 func (n *Node) waitsForSequences() bool {
 	if n.sequencesReady.Load() {
 		return false

@@ -53,7 +53,7 @@ func (n *Node) mayServe(now int64) (may bool, refusal Refusal) {
 	switch {
 	case t == nil || n.serving.Load() == t || n.phase == Stopping:
 		return false, Refusal{}
-	// Only under a lease that was confirmed (C10). The wall clock is enough here, because the IDs carry it:
+	// Only under a lease that was confirmed (C10). The issuing clock is enough here, because the IDs carry it:
 	// coordinator.Claim.Leased also asks the boot clock. A lease that expired while the node was disconnected counts
 	// again once the slot is confirmed again.
 	case !claim.EverConfirmed || now >= claim.LeaseUntil:

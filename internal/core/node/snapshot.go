@@ -84,7 +84,8 @@ type ClockSnapshot struct {
 
 // ZooKeeperSnapshot is the state of reporting to ZooKeeper.
 type ZooKeeperSnapshot struct {
-	// OK: the last heartbeat succeeded. Otherwise Error says why it failed, or is empty before the first heartbeat.
+	// OK: the last round with ZooKeeper, of heartbeat, live lock and peers' clocks, succeeded. Otherwise Error says why
+	// it failed, or is empty before the first heartbeat.
 	OK    bool   `json:"ok"`
 	Error string `json:"error"`
 	// Session: the node has a ZooKeeper session now.

@@ -11,8 +11,9 @@ import (
 type Severity string
 
 const (
-	// Critical: a node gives no IDs or no values of a sequence, or soon will not. Two others are critical: IDs may
-	// repeat (Development), and ZooKeeper cannot show which nodes are connected (ZooKeeperLocal).
+	// Critical: a node gives no IDs or no values of a sequence, soon will not, or cannot start. Two others are critical:
+	// IDs may repeat (Development), and ZooKeeper cannot show which nodes are connected (ZooKeeperLocal). A node that
+	// drains or stops is critical, too, although nobody needs to act.
 	Critical Severity = "critical"
 	// Warning: something else needs attention.
 	Warning Severity = "warning"

@@ -11,7 +11,7 @@ import (
 // are Unix milliseconds.
 type ClusterReport struct {
 	node.ClusterSnapshot
-	// Confirmed is true once a node has served in the cluster.
+	// Confirmed is true once a node has confirmed a worker in the cluster.
 	Confirmed bool `json:"confirmed"`
 	// Frozen is true if no new node gets a worker until FrozenUntilMs, 0
 	// without a freeze.

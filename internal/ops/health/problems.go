@@ -34,7 +34,7 @@ func problems(r Report) []Problem {
 	return found
 }
 
-// subject returns the workers that have a problem, as the begin of its text.
+// subject returns the workers that have a problem, as the beginning of its text.
 func subject(p Problem, workers []WorkerReport) string {
 	cause, refuses := "", " refuses to serve"
 	if len(workers) > 1 {

@@ -129,8 +129,8 @@ const (
 
 // Answer has a node's own report on one of its workers, from STATUS.
 type Answer struct {
-	// Ready means that a GET would be answered with an ID. Otherwise Reason is the text of the
-	// refusal, and Cause is the reason in one word.
+	// Ready is whether Node.Ready returns nil. Otherwise Reason is the text of the refusal, and Cause is the reason in
+	// one word. A node that drains or waits for named sequences is not ready, and still answers a GET with an ID.
 	Ready  bool       `json:"ready"`
 	Reason string     `json:"reason"`
 	Cause  node.Cause `json:"cause"`
@@ -141,7 +141,7 @@ type Answer struct {
 	// and without its disk.
 	LeaseLeftMs    *int64 `json:"lease_left_ms"`
 	ReservedLeftMs *int64 `json:"reserved_left_ms"`
-	// ZooKeeperOK means that the last heartbeat was acknowledged.
+	// ZooKeeperOK is node.ZooKeeperSnapshot.OK: the last round with ZooKeeper succeeded.
 	ZooKeeperOK bool  `json:"zookeeper_ok"`
 	IDs         int64 `json:"ids"`
 	// Dev means a development node.
