@@ -380,18 +380,18 @@ func (n *Node) Locked() *StateDirError { return n.locked.Load() }
 // WaitReady waits until the node serves. It returns the reason if the node ends before, and an error that wraps
 // ids.ErrUnavailable if ctx does.
 func (n *Node) WaitReady(ctx context.Context) error {
-	served := n.node.Served()
+	began := n.node.Began()
 	look := time.NewTicker(10 * time.Millisecond)
 	defer look.Stop()
-	for n.node.Issues() != nil {
+	for n.node.WhyNoIDs() != nil {
 		select {
-		case <-served:
-			served = nil // it has begun to serve, and may have stopped again
+		case <-began:
+			began = nil // it has begun to serve, and may have stopped again
 		case <-look.C:
 		case <-n.done:
 			return n.Reason()
 		case <-ctx.Done():
-			return ids.Unavailable(ctx.Err(), n.node.Issues())
+			return ids.Unavailable(ctx.Err(), n.node.WhyNoIDs())
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ type attempt struct {
 	// usable: the node has a claim to resume. Otherwise it has the identity of the node that registers.
 	usable bool
 	// cached: the claim is confirmed, so the node may also start without ZooKeeper while the lease runs.
-	cached bool
+	mayStartAlone bool
 	// otherZK: the state directory was last used with another ZooKeeper. The claim may be
 	// resumed only if this ZooKeeper has its record, and nothing is put back here (C17).
 	otherZK bool
@@ -41,16 +41,16 @@ func (k *keeper) firstAttempt() (attempt, error) {
 	// lost.
 	if rec.ClusterName == k.cfg.Cluster && rec.Cluster.UUID != "" {
 		var r rules
-		if r, unfit = k.cfg.rulesOf(rec.Cluster); unfit == nil {
+		if r, unfit = k.cfg.rulesForNode(rec.Cluster); unfit == nil {
 			k.adopt(rec.Cluster, r)
 		}
 	}
 	//mutant:c17-any-zookeeper by sim -> otherZK := false
 	otherZK := rec.ZooKeeper != "" && rec.ZooKeeper != k.cfg.ZooKeeper && !k.cfg.ZooKeeperReplaced
 	k.mu.Lock()
-	k.store.address = rec.ZooKeeper
+	k.reports.address = rec.ZooKeeper
 	if k.cfg.ZooKeeperReplaced {
-		k.store.address = k.cfg.ZooKeeper
+		k.reports.address = k.cfg.ZooKeeper
 	}
 	k.mu.Unlock()
 	if loaded.Status == localcache.StatusRecord && rec.ClusterName != k.cfg.Cluster {
@@ -62,7 +62,7 @@ func (k *keeper) firstAttempt() (attempt, error) {
 		return attempt{otherZK: otherZK}, nil
 	}
 	if unfit == nil {
-		_, unfit = k.cfg.fittingRules(k.cluster)
+		_, unfit = k.cfg.rulesIfFits(k.cluster)
 	}
 	if unfit != nil {
 		return attempt{}, unfit
@@ -73,7 +73,7 @@ func (k *keeper) firstAttempt() (attempt, error) {
 			"last_zookeeper", rec.ZooKeeper, "zookeeper", k.cfg.ZooKeeper)
 	}
 	k.recall(loaded, rec)
-	return attempt{usable: true, cached: rec.Claim.EverConfirmed && !otherZK, otherZK: otherZK}, nil
+	return attempt{usable: true, mayStartAlone: rec.Claim.EverConfirmed && !otherZK, otherZK: otherZK}, nil
 }
 
 // resumable reports whether the state directory has a claim to resume.
@@ -181,7 +181,7 @@ const joinTime = 1500 * time.Millisecond
 func (k *keeper) tryAcquire(ctx context.Context, a *attempt) error {
 	k.turns.keep.Store(k.monotonic())
 	looking := k.cfg.CallTimeout
-	if a.cached && k.leased() {
+	if a.mayStartAlone && k.leased() {
 		looking = min(looking, joinTime)
 	}
 	joinCtx, cancel := context.WithTimeout(ctx, looking)
@@ -196,19 +196,19 @@ func (k *keeper) tryAcquire(ctx context.Context, a *attempt) error {
 		return err // before a slot is written with such a time
 	}
 	o := outcome{err: err, lost: lost, leased: k.leased()}
-	next := a.move(o)
+	next := a.next(o)
 	// Looking through a thousand slots of a slow ensemble takes long.
 	ctx, over := context.WithTimeout(ctx, 6*k.cfg.CallTimeout)
 	defer over()
 	if next == moveResume {
 		o = k.resume(ctx, a)
-		next = a.move(o)
+		next = a.next(o)
 	}
 	switch next {
 	case moveOver:
 		return o.err
 	case moveAlone:
-		return k.startFromCache(o.lost)
+		return k.startAlone(o.lost)
 	case moveRefuse:
 		return k.otherZooKeeper()
 	case moveAnew:
@@ -248,15 +248,15 @@ type outcome struct {
 	leased, granted bool
 }
 
-// move returns what follows an outcome.
-func (a attempt) move(o outcome) move {
+// next returns what follows an outcome.
+func (a attempt) next(o outcome) move {
 	unanswered := errors.Is(o.err, store.ErrUnreachable) || errors.Is(o.err, store.ErrRefused)
 	var notOurs *coordinator.NotOursError
 	switch {
 	case o.lost && a.otherZK:
 		return moveRefuse
-	//mutant:c16-alone-beyond-the-lease by sim -> case a.cached && (o.lost || unanswered):
-	case a.cached && o.leased && (o.lost || unanswered): // alone only while the lease runs (C16)
+	//mutant:c16-alone-beyond-the-lease by sim -> case a.mayStartAlone && (o.lost || unanswered):
+	case a.mayStartAlone && o.leased && (o.lost || unanswered): // alone only while the lease runs (C16)
 		return moveAlone
 	case o.err == nil && a.usable && !o.resumed:
 		return moveResume
@@ -295,9 +295,9 @@ func (k *keeper) resume(ctx context.Context, a *attempt) outcome {
 	return o
 }
 
-// startFromCache starts from the local record alone: ZooKeeper does not answer, or it has lost
+// startAlone starts from the local record alone: ZooKeeper does not answer, or it has lost
 // the record of this node or its cluster (lost).
-func (k *keeper) startFromCache(lost bool) error {
+func (k *keeper) startAlone(lost bool) error {
 	s := k.peek()
 	//mutant:c16-alone-beyond-the-lease -> c := k.coord.Claim(); c.LeaseUntil = k.now() + 60_000; k.coord.Recall(c); k.coord.GoAlone(s.reservedUntil, s.generation)
 	k.coord.GoAlone(s.reservedUntil, s.generation) // from the reserved bound on (C6)
@@ -333,7 +333,7 @@ func (k *keeper) beginAnew(a *attempt, o outcome) {
 // has confirmed the slot, and its lease runs. confirm is the confirming time, and how the log message.
 func (k *keeper) holdSlot(confirm time.Duration, how string) error {
 	k.mu.Lock()
-	k.store.address = k.cfg.ZooKeeper // it has the record
+	k.reports.address = k.cfg.ZooKeeper // it has the record
 	k.mu.Unlock()
 	claim := k.coord.Claim()
 	k.log.Info(how, "worker", claim.Worker, "term", claim.Term, "node", claim.Node, "confirm_time_s", confirm.Seconds())

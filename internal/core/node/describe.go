@@ -52,7 +52,7 @@ func (n *Node) Decode(id worker.ID) (string, error) {
 // that of a new one.
 func (n *Node) Cluster() (name, uuid string) {
 	s := n.peek()
-	if s.Stage == coordinator.Confirmed || s.resumed || n.servedAt.Load() != 0 {
+	if s.Stage == coordinator.Confirmed || s.resumed || n.beganAt.Load() != 0 {
 		uuid = s.cluster.UUID
 	}
 	return n.cfg.Cluster, uuid

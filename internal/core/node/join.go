@@ -24,7 +24,7 @@ func (k *keeper) joinCluster(ctx context.Context, a *attempt) (lost bool, err er
 		if err := k.mayMakeCluster(err, mine, a); err != nil {
 			return false, err
 		}
-		if a.cached && k.leased() {
+		if a.mayStartAlone && k.leased() {
 			return true, nil
 		}
 		cl, err = k.makeCluster(ctx, mine)
@@ -39,14 +39,14 @@ func (k *keeper) joinCluster(ctx context.Context, a *attempt) (lost bool, err er
 	case !a.usable && ours != "" && ours != cl.UUID: // clients do not look again which cluster answers (C32)
 		return false, &coordinator.OtherClusterError{Found: cl.UUID, Ours: ours}
 	case !a.usable: // a new node joins the cluster that it finds
-	case finding == coordinator.FoundLost && (a.otherZK || a.cached):
+	case finding == coordinator.FoundLost && (a.otherZK || a.mayStartAlone):
 		return true, nil
 	case finding != coordinator.FoundOurs && cl.UUID != mine.UUID:
 		k.unconfirm() // the lease counts in its own cluster only (C16)
-		a.cached = false
+		a.mayStartAlone = false
 		return false, &StateOfOtherClusterError{Ours: mine.UUID, Found: cl.UUID}
 	}
-	r, err := k.cfg.fittingRules(cl)
+	r, err := k.cfg.rulesIfFits(cl)
 	if err != nil {
 		return false, err
 	}
@@ -88,7 +88,7 @@ func (k *keeper) makeCluster(ctx context.Context, mine coordinator.Cluster) (coo
 	}
 	want, err := k.cfg.Settings.Record(k.cfg.Identity(), k.cfg.Heartbeat)
 	if err == nil {
-		_, err = k.cfg.fittingRules(want) // no node could join a cluster that this one does not fit, and its settings stay
+		_, err = k.cfg.rulesIfFits(want) // no node could join a cluster that this one does not fit, and its settings stay
 	}
 	if err != nil {
 		return coordinator.Cluster{}, err
@@ -97,7 +97,7 @@ func (k *keeper) makeCluster(ctx context.Context, mine coordinator.Cluster) (coo
 }
 
 func (k *keeper) otherZooKeeper() error {
-	return &OtherZooKeeperError{State: k.peek().store.address, Given: k.cfg.ZooKeeper}
+	return &OtherZooKeeperError{State: k.peek().reports.address, Given: k.cfg.ZooKeeper}
 }
 
 // unconfirm changes the local record so that the node no longer starts without ZooKeeper. Another cluster has taken the

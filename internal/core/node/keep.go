@@ -69,7 +69,7 @@ func (k *keeper) round(ctx context.Context) error {
 	if errors.Is(err, store.ErrLocalSession) && !k.coord.Claim().EverConfirmed {
 		return err // a new node does not start with a ZooKeeper that cannot show who is connected
 	}
-	k.noteStore(err)
+	k.noteRound(err)
 	k.startServing()
 	k.releaseOld(ctx)
 	return k.rotateIfBehind(ctx)
@@ -118,7 +118,7 @@ func (k *keeper) beat(ctx context.Context) error {
 // stateFor returns what the record in ZooKeeper says of a phase. Other nodes' pages do not ask this node,
 // so the record says that it refuses, and not why.
 func (k *keeper) stateFor(p Phase) string {
-	if p == Serving && k.Issues() != nil {
+	if p == Serving && k.WhyNoIDs() != nil {
 		p = Refusing
 	}
 	return string(p)
@@ -147,7 +147,7 @@ func (k *keeper) noteBeat(beat coordinator.Beat) {
 	if k.view.Load().Stage == coordinator.Alone {
 		k.say(k.log.Info, "reported the restart to ZooKeeper", "worker", claim.Worker, "term", claim.Term)
 	}
-	if beat.FrozenUntil != 0 && k.store.frozen == 0 {
+	if beat.FrozenUntil != 0 && k.reports.frozen == 0 {
 		reason := "ZooKeeper lost data"
 		if beat.FrozenBy != "" {
 			reason = "operator " + beat.FrozenBy + " froze it"
@@ -155,39 +155,39 @@ func (k *keeper) noteBeat(beat coordinator.Beat) {
 		k.say(k.log.Warn, "registration is frozen", "cause", TroubleFrozen, "reason", reason,
 			"until", time.UnixMilli(beat.FrozenUntil).UTC())
 	}
-	if beat.FrozenUntil == 0 && k.store.frozen != 0 {
+	if beat.FrozenUntil == 0 && k.reports.frozen != 0 {
 		k.say(k.log.Info, "registration is not frozen any more")
 	}
-	k.store.frozen, k.store.beatAt = beat.FrozenUntil, k.now()
+	k.reports.frozen, k.reports.beatAt = beat.FrozenUntil, k.now()
 	k.cluster.HighestSlot = used
 }
 
-// noteStore records the result of a round. It logs when rounds begin to fail, when the lease
+// noteRound records the result of a round. It logs when rounds begin to fail, when the lease
 // expires meanwhile, and when rounds succeed again.
-func (k *keeper) noteStore(err error) {
+func (k *keeper) noteRound(err error) {
 	k.mu.Lock()
 	defer k.unlock()
 	claim := k.view.Load().Claim
 	expired := k.now() >= claim.LeaseUntil
 	switch {
 	case errors.Is(err, store.ErrLocalSession): // the heartbeat itself was acknowledged
-		if k.store.err == nil {
+		if k.reports.err == nil {
 			k.say(k.log.Error, "could not show that this node is connected, so other nodes and operators see it as "+
 				"disconnected",
 				"cause", TroubleLocalSession, "error", err)
 		}
-	case err != nil && k.store.err == nil && expired:
+	case err != nil && k.reports.err == nil && expired:
 		k.say(k.log.Warn, "heartbeat failed, and no lease runs", "error", err)
-	case err != nil && k.store.err == nil:
+	case err != nil && k.reports.err == nil:
 		k.say(k.log.Warn, "heartbeat failed, serving until the lease expires", "cause", troubleOf(err),
 			"error", err, "lease_left_s", k.leaseLeftS(claim))
-	case err != nil && expired && !k.store.expired:
+	case err != nil && expired && !k.reports.expired:
 		k.say(k.log.Error, "the lease has expired: refusing until ZooKeeper answers", "cause", CauseLeaseExpired,
 			"worker", claim.Worker, "error", err)
-	case err == nil && k.store.err != nil:
+	case err == nil && k.reports.err != nil:
 		k.say(k.log.Info, "heartbeats succeed again")
 	}
-	k.store.err, k.store.expired = err, err != nil && expired
+	k.reports.err, k.reports.expired = err, err != nil && expired
 }
 
 // sleep waits for d, until ZooKeeper is reached again, or for a value of woken, which may be nil. If the context ends
@@ -216,7 +216,7 @@ func (k *keeper) untilNext() time.Duration {
 	if wait := k.coord.HearAgainIn(); wait > 0 {
 		next = min(next, wait)
 	}
-	if s.store.err != nil {
+	if s.reports.err != nil {
 		next = min(next, k.cfg.Heartbeat/2) // else one heartbeat that fails would be a gap
 	}
 	return max(next, time.Millisecond)

@@ -26,7 +26,7 @@ func (w blockingWriter) Write(p []byte) (int, error) {
 // need the state, are answered all the same.
 func TestBlockedLoggerStopsNoAnswers(t *testing.T) {
 	for name, log := range map[string]func(n *Node){
-		"noteStore": func(n *Node) { n.keeper.noteStore(io.EOF) },
+		"noteRound": func(n *Node) { n.keeper.noteRound(io.EOF) },
 		"noteLeap":  func(n *Node) { n.keeper.noteLeap(time.Second) },
 		"noteStall": func(n *Node) { n.disk.saving, n.disk.since = true, n.monotonic()-2*int64(stallAfter); n.noteStall() },
 		"noteDisk": func(n *Node) {

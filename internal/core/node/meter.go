@@ -29,14 +29,14 @@ type CountsSnapshot struct {
 
 // meter collects the figures of a CountsSnapshot. The zero value is ready.
 type meter struct {
-	heartbeats, disk timer
+	heartbeats, disk tally
 	worker           worker.Counts
 }
 
-// timer counts attempts that succeeded or failed, and adds up the time that they took.
-type timer struct{ ok, failed, ns atomic.Int64 }
+// tally counts attempts that succeeded or failed, and adds up the time that they took.
+type tally struct{ ok, failed, ns atomic.Int64 }
 
-func (t *timer) add(took int64, err error) {
+func (t *tally) add(took int64, err error) {
 	if err != nil {
 		t.failed.Add(1)
 	} else {
@@ -45,7 +45,7 @@ func (t *timer) add(took int64, err error) {
 	t.ns.Add(took)
 }
 
-func (t *timer) tookMs() float64 { return float64(t.ns.Load()) / float64(time.Millisecond) }
+func (t *tally) tookMs() float64 { return float64(t.ns.Load()) / float64(time.Millisecond) }
 
 func (m *meter) snapshot() CountsSnapshot {
 	return CountsSnapshot{

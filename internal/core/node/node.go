@@ -40,8 +40,8 @@ type Node struct {
 	// draining: Drain was called. releases: it asked to release the worker at the stop.
 	draining, releases atomic.Bool
 
-	// servedAt is the time at which the node began to serve, monotonic ns.
-	servedAt atomic.Int64
+	// beganAt is the time at which the node began to serve, monotonic ns.
+	beganAt atomic.Int64
 	// began is closed once the node has begun to serve.
 	began     chan struct{}
 	beginOnce sync.Once
@@ -112,9 +112,9 @@ type state struct {
 	// tenure is that of View.Claim, whether or not serving has it. nil: none.
 	tenure *tenure
 
-	disk  diskState
-	skew  skewState
-	store storeState
+	disk    diskState
+	skew    skewState
+	reports reportState
 }
 
 // diskState is the condition of the state directory.
@@ -142,8 +142,8 @@ type skewState struct {
 	warnedAt int64
 }
 
-// storeState has the results of reporting to ZooKeeper.
-type storeState struct {
+// reportState has the results of reporting to ZooKeeper.
+type reportState struct {
 	// address names the ZooKeeper where the record of this node's slot was last found, in the form of Config.ZooKeeper.
 	address string
 	// err is the error of the last round: of ZooKeeper, or of the disk or the clock when the round's result was
@@ -230,7 +230,7 @@ func (n *Node) Run(ctx context.Context) error {
 func (n *Node) stopTime() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.store.err != nil {
+	if n.reports.err != nil {
 		return min(n.cfg.CallTimeout, time.Second)
 	}
 	return n.cfg.CallTimeout

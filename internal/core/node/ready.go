@@ -3,7 +3,7 @@ package node
 // Ready returns nil if other nodes may stop now: a request would get an ID, now or after a short wait, the node will go
 // on serving, and it takes values of named sequences, or no other node does either. Otherwise it returns the *Refusal.
 func (n *Node) Ready() error {
-	switch err := n.Issues(); {
+	switch err := n.WhyNoIDs(); {
 	case err != nil:
 		return err
 	case n.draining.Load():
@@ -20,9 +20,9 @@ var errSequencesElsewhere = newRefusal(Refusal{Cause: CauseSequences, Phase: Ser
 // errDraining is the error of Ready after Drain.
 var errDraining = newRefusal(Refusal{Cause: CauseDraining, Phase: Serving})
 
-// Issues returns nil if a request would get an ID, now or after a short wait. Otherwise it returns the *Refusal. It
+// WhyNoIDs returns nil if a request would get an ID, now or after a short wait. Otherwise it returns the *Refusal. It
 // makes no ID.
-func (n *Node) Issues() error {
+func (n *Node) WhyNoIDs() error {
 	t := n.serving.Load()
 	if t == nil {
 		return n.refusal.Load()
@@ -33,8 +33,8 @@ func (n *Node) Issues() error {
 	return nil
 }
 
-// Served returns a channel that is closed once the node has begun to serve.
-func (n *Node) Served() <-chan struct{} { return n.began }
+// Began returns a channel that is closed once the node has begun to serve.
+func (n *Node) Began() <-chan struct{} { return n.began }
 
 // Drain prepares the stop of the node: from now on Ready returns a *Refusal with CauseDraining,
 // so that clients leave. Reserve still makes IDs. If release is true, the node releases its

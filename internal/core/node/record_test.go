@@ -83,7 +83,7 @@ func FuzzDecodeRecord(f *testing.F) {
 		if err != nil || !reflect.DeepEqual(encode(t, again), encode(t, r)) {
 			t.Fatalf("%+v became %+v, %v", r, again, err)
 		}
-		rules, err := readRules(r.Cluster)
+		rules, err := parseRules(r.Cluster)
 		if err == nil && (rules.layout.Validate() != nil || rules.borrow < 0 || rules.borrow > limits.MaxAhead ||
 			rules.borrow+rules.onRollback.Coast() > limits.MaxAhead) {
 			t.Fatalf("%+v gives %+v", r.Cluster, rules)

@@ -55,13 +55,13 @@ func Causes() []Cause {
 	}
 }
 
-// Bound is the reason why the reserved bound on the disk has not moved on.
-type Bound string
+// StuckBy is the reason why the reserved bound on the disk has not moved on.
+type StuckBy string
 
 const (
-	BoundLate       Bound = "late"       // the process stood still, and extends it now
-	BoundStalled    Bound = "stalled"    // the disk does not answer
-	BoundUnwritable Bound = "unwritable" // the disk takes no writes
+	StuckByPause StuckBy = "late"       // the process stood still, and extends it now
+	StuckByStall StuckBy = "stalled"    // the disk does not answer
+	StuckByError StuckBy = "unwritable" // the disk takes no writes
 )
 
 // Refusal is the error of Reserve and Ready: why a node makes no ID now. It wraps the
@@ -70,8 +70,8 @@ type Refusal struct {
 	Cause Cause
 	// Phase is the node's phase if the refusal is due to that phase, otherwise empty.
 	Phase Phase
-	// Bound is set for CauseReservedBound if the node had begun to serve, otherwise empty.
-	Bound Bound
+	// StuckBy is set for CauseReservedBound if the node had begun to serve, otherwise empty.
+	StuckBy StuckBy
 	// Behind is how far the clock is behind the last ID, for CauseClockBehind. The node serves again after this time.
 	Behind time.Duration
 	// Offset is how far the clock is ahead of that of ZooKeeper's leader, for CauseClockWrong.
@@ -127,11 +127,11 @@ func (r *Refusal) phrase() string {
 	switch {
 	case r.Cause == CauseLeaseBorrowed:
 		return "a burst has borrowed up to the end of the lease"
-	case r.Bound == BoundLate:
+	case r.StuckBy == StuckByPause:
 		return "reserved bound reached: the process stood still, and is writing a new reserved bound"
-	case r.Bound == BoundStalled:
+	case r.StuckBy == StuckByStall:
 		return "reserved bound reached: the state directory does not answer"
-	case r.Bound == BoundUnwritable:
+	case r.StuckBy == StuckByError:
 		return "reserved bound reached: the state directory cannot be written"
 	}
 	return string(r.Phase)

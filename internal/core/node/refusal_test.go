@@ -24,12 +24,12 @@ var refusals = []struct {
 	{Refusal{Cause: CauseNewWorker, Phase: Confirming}, "-NOTREADY confirming reason=new-worker-after-rollback"},
 	{Refusal{Cause: CauseBelowFloor, Phase: Waiting}, "-NOTREADY waiting reason=clock-below-floor"},
 	{Refusal{Cause: CauseReservedBound, Phase: Refusing}, "-NOTREADY refusing reason=reserved-bound-reached"},
-	{Refusal{Cause: CauseReservedBound, Bound: BoundLate},
+	{Refusal{Cause: CauseReservedBound, StuckBy: StuckByPause},
 		"-NOTREADY reserved bound reached: the process stood still, and is writing a new reserved bound " +
 			"reason=reserved-bound-reached"},
-	{Refusal{Cause: CauseReservedBound, Bound: BoundStalled},
+	{Refusal{Cause: CauseReservedBound, StuckBy: StuckByStall},
 		"-NOTREADY reserved bound reached: the state directory does not answer reason=reserved-bound-reached"},
-	{Refusal{Cause: CauseReservedBound, Bound: BoundUnwritable},
+	{Refusal{Cause: CauseReservedBound, StuckBy: StuckByError},
 		"-NOTREADY reserved bound reached: the state directory cannot be written reason=reserved-bound-reached"},
 	{Refusal{Cause: CauseLeaseBorrowed}, "-NOTREADY a burst has borrowed up to the end of the lease " +
 		"reason=lease-borrowed"},
@@ -110,7 +110,7 @@ func TestReserveAllocatesNothing(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- n.Run(ctx) }()
 	select {
-	case <-n.Served():
+	case <-n.Began():
 	case <-time.After(10 * time.Second):
 	}
 	if err := n.Ready(); err != nil {
@@ -142,7 +142,7 @@ func TestNodeLeavesSequencesToOthers(t *testing.T) {
 		"no other node takes values":       {change: func(s *peeked) { s.Peers.OthersTake = false }, session: 1, wait: 1},
 		"it is not connected to ZooKeeper": {wait: 1},
 		"ZooKeeper does not answer": {
-			change: func(s *peeked) { s.store.err = errors.New("no answer") }, session: 1, wait: 1},
+			change: func(s *peeked) { s.reports.err = errors.New("no answer") }, session: 1, wait: 1},
 		"it started from its directory alone": {change: func(s *peeked) { s.Stage = coordinator.Alone }, session: 1, wait: 1},
 	} {
 		s := peeked{View: &coordinator.View{Peers: coordinator.PeersSeen{OthersTake: true}}}

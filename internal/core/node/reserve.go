@@ -82,11 +82,11 @@ func (n *Node) refusalAtBound() *Refusal {
 	case n.borrow > 0 && lease <= n.reservedUntil:
 		return newRefusal(Refusal{Cause: CauseLeaseBorrowed})
 	case n.stalledLocked():
-		return newRefusal(Refusal{Cause: CauseReservedBound, Bound: BoundStalled})
+		return newRefusal(Refusal{Cause: CauseReservedBound, StuckBy: StuckByStall})
 	case n.disk.err != nil:
-		return newRefusal(Refusal{Cause: CauseReservedBound, Bound: BoundUnwritable})
+		return newRefusal(Refusal{Cause: CauseReservedBound, StuckBy: StuckByError})
 	}
-	return newRefusal(Refusal{Cause: CauseReservedBound, Bound: BoundLate})
+	return newRefusal(Refusal{Cause: CauseReservedBound, StuckBy: StuckByPause})
 }
 
 // wakeIfBehind wakes the keeper if the clock is behind by more than limits.RotateBehind: with a fresh slot the node may

@@ -61,7 +61,7 @@ func (k *keeper) beginRotation() (old *tenure, behind time.Duration) {
 	}
 	agreed := k.skew.verdict.Verified() && !k.skew.verdict.Wrong() && !k.skew.wrong
 	behind = k.refusalDuration(k.tenure)
-	if k.store.err != nil || !agreed || behind <= max(limits.RotateBehind, k.cluster.ConfirmTime()) {
+	if k.reports.err != nil || !agreed || behind <= max(limits.RotateBehind, k.cluster.ConfirmTime()) {
 		return nil, 0
 	}
 	since := k.now() - k.cluster.LeaseMs

@@ -21,9 +21,9 @@ type rules struct {
 	segmentStart  worker.SegmentStart
 }
 
-// rulesOf returns a cluster's rules, or why this node cannot make IDs by them.
-func (c Config) rulesOf(cl coordinator.Cluster) (rules, error) {
-	r, err := readRules(cl)
+// rulesForNode returns a cluster's rules, or why this node cannot make IDs by them.
+func (c Config) rulesForNode(cl coordinator.Cluster) (rules, error) {
+	r, err := parseRules(cl)
 	if err != nil {
 		return r, err
 	}
@@ -37,8 +37,8 @@ func (c Config) rulesOf(cl coordinator.Cluster) (rules, error) {
 	return r, nil
 }
 
-// readRules parses a cluster's rules, and checks that they fit each other.
-func readRules(cl coordinator.Cluster) (r rules, err error) {
+// parseRules parses a cluster's rules, and checks that they fit each other.
+func parseRules(cl coordinator.Cluster) (r rules, err error) {
 	is := Describe("", cl)
 	if r.layout, err = worker.ParseLayout(is.Layout); err != nil {
 		return r, err
@@ -69,15 +69,15 @@ func readRules(cl coordinator.Cluster) (r rules, err error) {
 	return r, err
 }
 
-// fittingRules returns the rules of a cluster, or why this node's settings do not fit the cluster.
-func (c Config) fittingRules(cl coordinator.Cluster) (rules, error) {
+// rulesIfFits returns the rules of a cluster, or why this node's settings do not fit the cluster.
+func (c Config) rulesIfFits(cl coordinator.Cluster) (rules, error) {
 	if err := c.Settings.Agree(cl); err != nil {
 		return rules{}, err
 	}
 	if err := c.checkHeartbeat(cl); err != nil {
 		return rules{}, err
 	}
-	r, err := c.rulesOf(cl)
+	r, err := c.rulesForNode(cl)
 	if err != nil {
 		return r, err
 	}
@@ -114,6 +114,6 @@ func (c Config) checkHeartbeat(cl coordinator.Cluster) error {
 // Fits returns why a node of this configuration cannot join a cluster, nil if it can. It reads
 // only Settings, Heartbeat, Reserve and InMemory, and fills in no defaults.
 func (c Config) Fits(cl coordinator.Cluster) error {
-	_, err := c.fittingRules(cl)
+	_, err := c.rulesIfFits(cl)
 	return err
 }

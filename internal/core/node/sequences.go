@@ -61,7 +61,7 @@ func (n *Node) waitsForSequences() bool {
 		return false
 	}
 	s, session := n.peek(), n.cfg.Store.SessionID()
-	late := n.monotonic()-n.servedAt.Load() > int64(2*s.cluster.ConfirmTime())
+	late := n.monotonic()-n.beganAt.Load() > int64(2*s.cluster.ConfirmTime())
 	if !late && n.cfg.HasSequences() && s.leavesSequencesToOthers(session, (seqTenure{n}).Slot(session).Wait) {
 		return true
 	}
@@ -73,6 +73,6 @@ func (n *Node) waitsForSequences() bool {
 // it does. If nodes are restarted one after the other, each when the one before is ready, one of them can always take
 // values. A node that nobody else stands in for, or that is cut off from ZooKeeper, must not wait: IDs come first.
 func (s peeked) leavesSequencesToOthers(session int64, wait time.Duration) bool {
-	cutOff := session == 0 || s.Stage == coordinator.Alone || s.store.err != nil
+	cutOff := session == 0 || s.Stage == coordinator.Alone || s.reports.err != nil
 	return !cutOff && s.Peers.OthersTake && wait > 0
 }

@@ -23,7 +23,7 @@ func (n *Node) startServing() {
 	n.phase = Serving
 	n.serving.Store(t)
 	n.beginOnce.Do(func() {
-		n.servedAt.Store(n.monotonic())
+		n.beganAt.Store(n.monotonic())
 		close(n.began)
 	})
 	claim := n.view.Load().Claim

@@ -122,7 +122,7 @@ func (s Settings) Record(uuid string, heartbeat time.Duration) (coordinator.Clus
 	if s.SegmentStart != nil {
 		cl.SegmentStart = s.SegmentStart.String()
 	}
-	_, err := readRules(cl)
+	_, err := parseRules(cl)
 	return cl, err
 }
 

@@ -139,8 +139,8 @@ func (n *Node) Snapshot() Snapshot {
 		Clock: ClockSnapshot{Wrong: n.skew.wrong, UnfollowedLeapMs: n.clock.Ahead().Milliseconds(),
 			CoastingMs: n.clock.Lead().Milliseconds()},
 		ZooKeeper: ZooKeeperSnapshot{
-			OK: n.store.err == nil && n.store.beatAt > 0, Error: errorText(n.store.err),
-			trouble: troubleOf(n.store.err),
+			OK: n.reports.err == nil && n.reports.beatAt > 0, Error: errorText(n.reports.err),
+			trouble: troubleOf(n.reports.err),
 			Session: session, HeartbeatMs: n.cfg.Heartbeat.Milliseconds(),
 		},
 		Disk:    DiskSnapshot{OK: n.disk.err == nil && !n.stalledLocked(), Error: errorText(n.disk.err)},
@@ -163,11 +163,11 @@ func (n *Node) Snapshot() Snapshot {
 			s.Clock.BehindMs = max(0, n.tenure.gen.Behind().Milliseconds())
 		}
 	}
-	if n.store.frozen > now {
-		s.FrozenUntilMs = new(n.store.frozen)
+	if n.reports.frozen > now {
+		s.FrozenUntilMs = new(n.reports.frozen)
 	}
-	if n.store.beatAt > 0 {
-		s.ZooKeeper.HeartbeatAgeMs = new(now - n.store.beatAt)
+	if n.reports.beatAt > 0 {
+		s.ZooKeeper.HeartbeatAgeMs = new(now - n.reports.beatAt)
 		s.Clock.set(n.skew.offset, n.skew.verdict)
 	}
 	if n.stalledLocked() {

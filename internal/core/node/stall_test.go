@@ -33,12 +33,12 @@ func TestStalledDiskIsReportedAndHeartbeatsContinue(t *testing.T) {
 	defer thaw()      // before the node is stopped, which waits for the disk
 	beats := func() { // the goroutine of heartbeats goes on
 		n.mu.Lock()
-		beat := n.store.beatAt
+		beat := n.reports.beatAt
 		n.mu.Unlock()
 		n.until("a heartbeat", func() bool {
 			n.mu.Lock()
 			defer n.mu.Unlock()
-			return n.store.beatAt > beat
+			return n.reports.beatAt > beat
 		})
 	}
 	beats() // it writes to the disk while it begins to serve
