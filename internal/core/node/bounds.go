@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -103,18 +104,6 @@ func (n *Node) extension(ahead time.Duration) (rec LocalRecord, due bool) {
 	return rec, true
 }
 
-// noteDisk records the result of an extension, and logs a change. mu is held.
-func (n *Node) noteDisk(err error) {
-	switch {
-	case err != nil && n.disk.err == nil:
-		n.say(n.log.Error, "could not write the state directory, serving until the reserved bound",
-			"cause", TroubleDisk, "error", err, "reserved_left_ms", n.reservedUntil-n.now())
-	case err == nil && n.disk.err != nil:
-		n.say(n.log.Info, "the state directory can be written again")
-	}
-	n.disk.err = err
-}
-
 // window returns how far ahead of the clock the reserved bound is kept: by Config.Reserve
 // beyond what may be borrowed. mu is held.
 func (n *Node) window() time.Duration { return n.cfg.Reserve + n.borrow }
@@ -123,4 +112,36 @@ func (n *Node) window() time.Duration { return n.cfg.Reserve + n.borrow }
 // lease bound. It is negative if the clock went back. mu is held.
 func (n *Node) shortOfBound() time.Duration {
 	return ms(min(n.now()+n.window().Milliseconds(), n.view.Load().Claim.LeaseUntil) - n.reservedUntil)
+}
+
+// applyBounds lets the generator use the whole ticks below both the reserved bound and the lease bound. mu is held.
+func (n *Node) applyBounds() {
+	if n.tenure == nil {
+		return
+	}
+	//mutant:c1-no-reserved-bound by sim -> bound := n.view.Load().Claim.LeaseUntil
+	bound := min(n.reservedUntil, n.view.Load().Claim.LeaseUntil) // a node issues below both bounds only (C1)
+	// The tick of the bound is the next holder's: bounds are rounded down, floors up.
+	limit := n.layout.FloorTick(bound)
+	if limit > n.tenure.gen.Limit() {
+		n.cfg.Trace.Step("bound", "worker", n.tenure.Worker, "limit", n.layout.Start(limit))
+	}
+	//mutant:c1-no-lease-bound -> _ = limit; n.tenure.gen.Extend(n.layout.FloorTick(n.reservedUntil))
+	n.tenure.gen.Extend(limit)
+}
+
+// publish makes what coord holds now count, for IDs and for the next local record.
+func (k *keeper) publish() {
+	k.mu.Lock()
+	was, is := k.view.Load(), k.coord.View()
+	k.view.Store(is)
+	k.applyBounds()
+	if k.shortOfBound() > k.cfg.extendEvery() {
+		wake(k.wakeDisk) // the lease bound held the reserved bound back, and has moved on
+	}
+	k.mu.Unlock()
+	confirmed := was.Stage != coordinator.Confirmed && is.Stage == coordinator.Confirmed
+	if confirmed || was.Claim.Incarnation != is.Claim.Incarnation {
+		k.cfg.WakeSequences() // after a loss of data, sequences wait for a heartbeat (S24)
+	}
 }

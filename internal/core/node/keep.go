@@ -11,9 +11,8 @@ import (
 )
 
 // keeper acquires a slot and holds it. Its methods run on the goroutine of the method keep. Node.Run calls the method
-// stop once keep has returned. What the keeper shares with other goroutines is the Node's.
+// stop once keep has returned.
 type keeper struct {
-	*Node
 	// coord holds the slot. Its Met may be called from any goroutine.
 	coord *coordinator.Coordinator
 	// answered is the time of ZooKeeper's last answer to joinCluster, or of the beginning of acquire, monotonic ns.
@@ -24,6 +23,9 @@ type keeper struct {
 	fencedAt int64
 	// toRelease are the slots that were left after rollbacks.
 	toRelease []leftSlot
+
+	// Node has what the keeper shares with extendLoop and with callers. Node.mu guards its state.
+	*Node
 }
 
 // keep acquires a slot and holds it until the context or an error ends the node. It reports to ZooKeeper every

@@ -117,17 +117,6 @@ type state struct {
 	reports reportState
 }
 
-// diskState is the condition of the state directory.
-type diskState struct {
-	// err is the error of the last extension of the reserved bound, nil if it succeeded.
-	err error
-	// saving: the local record is being written. That write began at since, monotonic ns.
-	saving bool
-	since  int64
-	// stallSaid: the log has a line that this write stalls.
-	stallSaid bool
-}
-
 // skewState has the results of comparing this node's clock with other clocks.
 type skewState struct {
 	// wrong: most voters have found the clock wrong timeguard.BadRounds times in a row.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/localcache"
@@ -75,33 +74,6 @@ func DecodeRecord(kept localcache.Record) (r LocalRecord, err error) {
 	return r, nil
 }
 
-// Save is part of coordinator.Ledger: it writes a claim to the disk and returns the generation of the record. The claim
-// then becomes View.Claim, or View.Next if the node holds a tenure of another slot. So each later record has the grant
-// that is pending. For the slot of View.Claim or View.Next the reserved bound stays, and for any other slot it is the
-// claim's own. A bound below the claim's floor is raised to the floor.
-func (k *keeper) Save(claim coordinator.Claim) (uint64, error) {
-	k.saveMu.Lock()
-	defer k.saveMu.Unlock()
-	k.mu.Lock()
-	rec := k.record(claim)
-	k.mu.Unlock()
-	gen, err := k.save(rec)
-	if err != nil {
-		return 0, err
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.generation = gen
-	v := *k.view.Load()
-	if k.tenure != nil && claim.Owner != k.tenure.Owner {
-		v.Next = &rec.Claim
-	} else {
-		v.Claim, k.reservedUntil = claim, rec.Claim.ReservedUntil
-	}
-	k.view.Store(&v)
-	return gen, nil
-}
-
 // record returns the local record of a claim, without Stopped. mu is held.
 func (n *Node) record(c coordinator.Claim) LocalRecord {
 	v, reserved := n.view.Load(), c.ReservedUntil
@@ -126,71 +98,4 @@ func keptPart(cl coordinator.Cluster, c coordinator.Claim) coordinator.Cluster {
 	cl.Incarnation, cl.InUse = c.Incarnation, false
 	cl.FrozenUntil, cl.FrozenBy = 0, ""
 	return cl
-}
-
-// save writes the local record and returns its generation. It notes since when the write is under way: writers wait for
-// each other, so a stall of any of them keeps the reserved bound from moving. saveMu is held, mu is not.
-func (n *Node) save(rec LocalRecord) (generation uint64, err error) {
-	local, err := rec.Encode()
-	if err != nil {
-		return 0, err
-	}
-	began := n.monotonic()
-	n.mu.Lock()
-	n.disk.saving, n.disk.since = true, began
-	n.mu.Unlock()
-	n.noting.Add(1)
-	stall := time.AfterFunc(stallAfter+time.Millisecond, func() { // both loops may be waiting for the disk
-		defer n.noting.Done()
-		n.noteStall()
-	})
-	defer func() {
-		if stall.Stop() {
-			n.noting.Done()
-		}
-	}()
-	generation, err = n.cfg.Cache.Save(local)
-	took := n.monotonic() - began
-	n.meter.disk.add(took, err)
-	if c := rec.Claim; err == nil {
-		n.cfg.Trace.Step("saved", "node", c.Node, "worker", c.Worker, "term", c.Term, "nonce", c.Nonce,
-			"pending", c.PendingNonce, "floor", c.Floor, "reserved", c.ReservedUntil, "own_lease", c.LeaseUntil,
-			"ever", c.EverConfirmed, "stopped", rec.Stopped)
-	}
-	n.mu.Lock()
-	defer n.unlock()
-	n.disk.saving = false
-	if n.disk.stallSaid {
-		n.disk.stallSaid = false
-		n.say(n.log.Info, "the stalled write to the state directory ended",
-			"took_ms", time.Duration(took).Milliseconds())
-	}
-	return generation, err
-}
-
-// stallAfter is how long a write must be under way before the disk is blamed for a bound that ran out. Until then the
-// process may be to blame: it may have been stopped, and may have only just begun the write.
-const stallAfter = time.Second
-
-// stalledLocked reports whether a write to the state directory has been under way for more than stallAfter. mu is held.
-func (n *Node) stalledLocked() bool {
-	return n.disk.saving && time.Duration(n.monotonic()-n.disk.since) > stallAfter
-}
-
-// stalled is stalledLocked for a caller that does not hold mu.
-func (n *Node) stalled() bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.stalledLocked()
-}
-
-// noteStall logs that the disk stalls, once for each write.
-func (n *Node) noteStall() {
-	n.mu.Lock()
-	defer n.unlock()
-	if n.stalledLocked() && !n.disk.stallSaid {
-		n.disk.stallSaid = true
-		n.say(n.log.Error, "a write to the state directory stalls, serving until the reserved bound",
-			"cause", TroubleDisk, "reserved_left_ms", n.reservedUntil-n.now())
-	}
 }

@@ -66,19 +66,3 @@ func (n *Node) mayServe(now int64) (may bool, refusal Refusal) {
 	}
 	return true, Refusal{}
 }
-
-// applyBounds lets the generator use the whole ticks below both the reserved bound and the lease bound. mu is held.
-func (n *Node) applyBounds() {
-	if n.tenure == nil {
-		return
-	}
-	//mutant:c1-no-reserved-bound by sim -> bound := n.view.Load().Claim.LeaseUntil
-	bound := min(n.reservedUntil, n.view.Load().Claim.LeaseUntil) // a node issues below both bounds only (C1)
-	// The tick of the bound is the next holder's: bounds are rounded down, floors up.
-	limit := n.layout.FloorTick(bound)
-	if limit > n.tenure.gen.Limit() {
-		n.cfg.Trace.Step("bound", "worker", n.tenure.Worker, "limit", n.layout.Start(limit))
-	}
-	//mutant:c1-no-lease-bound -> _ = limit; n.tenure.gen.Extend(n.layout.FloorTick(n.reservedUntil))
-	n.tenure.gen.Extend(limit)
-}

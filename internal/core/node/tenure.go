@@ -45,22 +45,6 @@ func (k *keeper) beginTenure() error {
 	return nil
 }
 
-// publish makes what coord holds now count, for IDs and for the next local record.
-func (k *keeper) publish() {
-	k.mu.Lock()
-	was, is := k.view.Load(), k.coord.View()
-	k.view.Store(is)
-	k.applyBounds()
-	if k.shortOfBound() > k.cfg.extendEvery() {
-		wake(k.wakeDisk) // the lease bound held the reserved bound back, and has moved on
-	}
-	k.mu.Unlock()
-	confirmed := was.Stage != coordinator.Confirmed && is.Stage == coordinator.Confirmed
-	if confirmed || was.Claim.Incarnation != is.Claim.Incarnation {
-		k.cfg.WakeSequences() // after a loss of data, sequences wait for a heartbeat (S24)
-	}
-}
-
 // closeIfExpired closes the tenure if the slot has a higher floor: the lease had run out, and another node may have
 // held the slot since. It reports whether it has closed the tenure, now or in a heartbeat that could not begin the next
 // one. end is the end of what the tenure has issued, Unix ms.

@@ -1,0 +1,124 @@
+package node
+
+import (
+	"time"
+
+	"github.com/flaked/flaked/coordinator"
+)
+
+// diskState is the condition of the state directory.
+type diskState struct {
+	// err is the error of the last extension of the reserved bound, nil if it succeeded.
+	err error
+	// saving: the local record is being written. That write began at since, monotonic ns.
+	saving bool
+	since  int64
+	// stallSaid: the log has a line that this write stalls.
+	stallSaid bool
+}
+
+// Save is part of coordinator.Ledger: it writes a claim to the disk and returns the generation of the record. The claim
+// then becomes View.Claim, or View.Next if the node holds a tenure of another slot. So each later record has the grant
+// that is pending. For the slot of View.Claim or View.Next the reserved bound stays, and for any other slot it is the
+// claim's own. A bound below the claim's floor is raised to the floor.
+func (k *keeper) Save(claim coordinator.Claim) (uint64, error) {
+	k.saveMu.Lock()
+	defer k.saveMu.Unlock()
+	k.mu.Lock()
+	rec := k.record(claim)
+	k.mu.Unlock()
+	gen, err := k.save(rec)
+	if err != nil {
+		return 0, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.generation = gen
+	v := *k.view.Load()
+	if k.tenure != nil && claim.Owner != k.tenure.Owner {
+		v.Next = &rec.Claim
+	} else {
+		v.Claim, k.reservedUntil = claim, rec.Claim.ReservedUntil
+	}
+	k.view.Store(&v)
+	return gen, nil
+}
+
+// save writes the local record and returns its generation. It notes since when the write is under way: writers wait for
+// each other, so a stall of any of them keeps the reserved bound from moving. saveMu is held, mu is not.
+func (n *Node) save(rec LocalRecord) (generation uint64, err error) {
+	local, err := rec.Encode()
+	if err != nil {
+		return 0, err
+	}
+	began := n.monotonic()
+	n.mu.Lock()
+	n.disk.saving, n.disk.since = true, began
+	n.mu.Unlock()
+	n.noting.Add(1)
+	stall := time.AfterFunc(stallAfter+time.Millisecond, func() { // both loops may be waiting for the disk
+		defer n.noting.Done()
+		n.noteStall()
+	})
+	defer func() {
+		if stall.Stop() {
+			n.noting.Done()
+		}
+	}()
+	generation, err = n.cfg.Cache.Save(local)
+	took := n.monotonic() - began
+	n.meter.disk.add(took, err)
+	if c := rec.Claim; err == nil {
+		n.cfg.Trace.Step("saved", "node", c.Node, "worker", c.Worker, "term", c.Term, "nonce", c.Nonce,
+			"pending", c.PendingNonce, "floor", c.Floor, "reserved", c.ReservedUntil, "own_lease", c.LeaseUntil,
+			"ever", c.EverConfirmed, "stopped", rec.Stopped)
+	}
+	n.mu.Lock()
+	defer n.unlock()
+	n.disk.saving = false
+	if n.disk.stallSaid {
+		n.disk.stallSaid = false
+		n.say(n.log.Info, "the stalled write to the state directory ended",
+			"took_ms", time.Duration(took).Milliseconds())
+	}
+	return generation, err
+}
+
+// stallAfter is how long a write must be under way before the disk is blamed for a bound that ran out. Until then the
+// process may be to blame: it may have been stopped, and may have only just begun the write.
+const stallAfter = time.Second
+
+// stalledLocked reports whether a write to the state directory has been under way for more than stallAfter. mu is held.
+func (n *Node) stalledLocked() bool {
+	return n.disk.saving && time.Duration(n.monotonic()-n.disk.since) > stallAfter
+}
+
+// stalled is stalledLocked for a caller that does not hold mu.
+func (n *Node) stalled() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.stalledLocked()
+}
+
+// noteStall logs that the disk stalls, once for each write.
+func (n *Node) noteStall() {
+	n.mu.Lock()
+	defer n.unlock()
+	if n.stalledLocked() && !n.disk.stallSaid {
+		n.disk.stallSaid = true
+		n.say(n.log.Error, "a write to the state directory stalls, serving until the reserved bound",
+			"cause", TroubleDisk, "reserved_left_ms", n.reservedUntil-n.now())
+	}
+}
+
+// noteDisk records the result of an extension, and logs a change. mu is held.
+func (n *Node) noteDisk(err error) {
+	switch {
+	case err != nil && n.disk.err == nil:
+		n.say(n.log.Error, "could not write the state directory, serving until the reserved bound",
+			"cause", TroubleDisk, "error", err, "reserved_left_ms", n.reservedUntil-n.now())
+	case err == nil && n.disk.err != nil:
+		n.say(n.log.Info, "the state directory can be written again")
+	}
+	n.disk.err = err
+}
