@@ -17,6 +17,7 @@ import (
 	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/ops/poll"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 // The packages below know neither flags nor commands, so this file has the advice that names them:
@@ -31,7 +32,7 @@ import (
 func withAdvice(err error) string {
 	err = node.Named(err, flagName)
 	advice, about := advise(err)
-	return strings.Replace(err.Error(), about.Error(), health.InPlainWords(about.Error())+advice, 1)
+	return strings.Replace(err.Error(), about.Error(), words.InPlainWords(about.Error())+advice, 1)
 }
 
 // advise returns advice, and the error that it is about: err itself, or one that err wraps. The text of that error is

@@ -18,8 +18,8 @@ import (
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/internal/load"
-	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/ops/poll"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 func benchCommand() *cli.Command {
@@ -158,7 +158,7 @@ func printBench(w io.Writer, r *load.Report) error {
 	t.add("LATENCY", latency)
 	errs := []string{}
 	for _, code := range slices.Sorted(maps.Keys(r.Errors.ByCode)) {
-		errs = append(errs, fmt.Sprintf("%s %s", health.Clean(code), grouped(r.Errors.ByCode[code])))
+		errs = append(errs, fmt.Sprintf("%s %s", words.Clean(code), grouped(r.Errors.ByCode[code])))
 	}
 	t.add("ERRORS", cmp.Or(strings.Join(errs, ", "), "none"))
 	if r.Unanswered > 0 {
@@ -209,11 +209,11 @@ func benchVerdict(r *load.Report) error {
 	if counts := r.Errors.ByCode; r.Errors.Total > 0 { // the last, as its advice ends the sentence
 		codes := slices.Sorted(maps.Keys(counts))
 		most := slices.MaxFunc(codes, func(a, b string) int { return cmp.Compare(counts[a], counts[b]) })
-		words := health.Clean(most)
+		text := words.Clean(most)
 		if most == string(ids.WRONGNODE) {
-			words += ": " + health.Clean(r.Errors.Refused)
+			text += ": " + words.Clean(r.Errors.Refused)
 		}
-		wrong = append(wrong, fmt.Sprintf("%s errors, most of them %s%s", grouped(r.Errors.Total), words,
+		wrong = append(wrong, fmt.Sprintf("%s errors, most of them %s%s", grouped(r.Errors.Total), text,
 			codeAdvice(ids.Code(most))))
 	}
 	if len(wrong) > 0 {

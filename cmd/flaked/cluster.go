@@ -14,6 +14,7 @@ import (
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/health"
+	"github.com/flaked/flaked/internal/ops/words"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -118,19 +119,19 @@ func clusterShow(c *cli.Context) error {
 func clusterRows(r health.ClusterReport) textTable {
 	rows := textTable{
 		{"cluster", r.Name},
-		{"uuid", health.Clean(r.UUID)},
-		{"layout", health.Clean(r.Layout)},
+		{"uuid", words.Clean(r.UUID)},
+		{"layout", words.Clean(r.Layout)},
 		{"workers", strconv.Itoa(r.Slots)},
 		{"datacenter", strconv.FormatInt(r.Datacenter, 10)},
 		{"lease", millis(r.LeaseMs).String()},
 		{"confirming time", millis(r.ConfirmMs).String()},
-		{"on a rollback", health.Clean(r.OnRollback)},
+		{"on a rollback", words.Clean(r.OnRollback)},
 	}
 	if word := worker.StartRandom.String(); r.SequenceStart != word {
-		rows.add("first sequence", health.Clean(r.SequenceStart))
+		rows.add("first sequence", words.Clean(r.SequenceStart))
 	}
 	if word := worker.SegmentZero.String(); r.SegmentStart != word {
-		rows.add("first segment", health.Clean(r.SegmentStart))
+		rows.add("first segment", words.Clean(r.SegmentStart))
 	}
 	if r.BorrowMs > 0 {
 		rows.add("borrows", "up to "+millis(r.BorrowMs).String())

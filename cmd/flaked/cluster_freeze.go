@@ -10,8 +10,8 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/ops/poll"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 func clusterFreezeCommand() *cli.Command {
@@ -59,7 +59,7 @@ func clusterFreeze(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		name, until := c.String("cluster"), health.Instant(after.FrozenUntil, time.Now())
+		name, until := c.String("cluster"), words.Instant(after.FrozenUntil, time.Now())
 		text := fmt.Sprintf("froze registration in cluster %s: no new node acquires a worker until %s. "+
 			"`flaked cluster thaw` ends the freeze early.", name, until)
 		if before == after {
@@ -88,7 +88,7 @@ func clusterThaw(c *cli.Context) error {
 		}
 		name, now := c.String("cluster"), time.Now()
 		text := fmt.Sprintf("cluster %s was not frozen", name)
-		switch until := health.Instant(cl.FrozenUntil, now); {
+		switch until := words.Instant(cl.FrozenUntil, now); {
 		case cl.FrozenUntil > now.UnixMilli():
 			text = fmt.Sprintf("ended the freeze of cluster %s: its workers were reserved for their holders until "+
 				"%s", name, until)
@@ -123,11 +123,11 @@ func confirmThaw(c *cli.Context, st store.Store, nodes *poll.Asker, cl coordinat
 			"records back, or stop them", strings.Join(running, ", "))
 	}
 	risk, name := "", c.String("cluster")
-	words := fmt.Sprintf("no lost holder of cluster %s is left", name)
+	phrase := fmt.Sprintf("no lost holder of cluster %s is left", name)
 	if unasked := survey.UnheardText(); unasked != "" {
-		risk, words = ". Nobody could ask "+unasked, words+": not "+unasked
+		risk, phrase = ". Nobody could ask "+unasked, phrase+": not "+unasked
 	}
 	return confirm(c, fmt.Sprintf("all workers of cluster %s become available to new nodes. If a holder of one of "+
 		"them still runs while disconnected, or is ever started with its state directory, IDs will be issued "+
-		"twice%s", name, risk), words)
+		"twice%s", name, risk), phrase)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/internal/ops/access"
-	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/ops/poll"
+	"github.com/flaked/flaked/internal/ops/words"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -78,7 +78,7 @@ func (f foundLayout) decode(text string) (decodedID, error) {
 	}
 	t := f.Time(fields)
 	id := decodedID{
-		ID: strconv.FormatInt(n, 10), Time: t.Format(health.TimeFormat), TimestampMs: t.UnixMilli(),
+		ID: strconv.FormatInt(n, 10), Time: t.Format(words.TimeFormat), TimestampMs: t.UnixMilli(),
 		Datacenter: fields.Datacenter, Worker: fields.Worker, Sequence: fields.Sequence,
 		Layout: f.String(), LayoutFrom: f.from,
 	}
@@ -152,7 +152,7 @@ func decode(c *cli.Context) error {
 		if err := out.Flush(); err != nil { // so that errors appear in order
 			return err
 		}
-		_, err = fmt.Fprintln(c.App.ErrWriter, "flaked: "+health.InPlainWords(err.Error()))
+		_, err = fmt.Fprintln(c.App.ErrWriter, "flaked: "+words.InPlainWords(err.Error()))
 		return err
 	})
 	if err := errors.Join(err, out.Flush()); err != nil {

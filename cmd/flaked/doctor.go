@@ -14,7 +14,7 @@ import (
 	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/internal/ops/doctor"
-	"github.com/flaked/flaked/internal/ops/health"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 func doctorCommand() *cli.Command {
@@ -65,8 +65,8 @@ func runDoctor(c *cli.Context) error {
 		return err
 	}
 	for i, f := range r.Findings {
-		r.Findings[i].Text = health.Clean(health.InPlainWords(f.Text))
-		r.Findings[i].Advice = health.Clean(health.InPlainWords(f.Advice))
+		r.Findings[i].Text = words.Clean(words.InPlainWords(f.Text))
+		r.Findings[i].Advice = words.Clean(words.InPlainWords(f.Advice))
 	}
 	err = show(c, r, func(w io.Writer) error { return printFindings(w, r) })
 	return errors.Join(err, doctorVerdict(r.Summary))
@@ -144,7 +144,7 @@ func printFindings(w io.Writer, r doctor.Report) error {
 
 // doctorVerdict returns the error that sets the exit code. Its text counts failures and warnings.
 func doctorVerdict(s doctor.Summary) error {
-	text := health.Plural(int64(s.Fail), "failure") + ", " + health.Plural(int64(s.Warn), "warning")
+	text := words.Plural(int64(s.Fail), "failure") + ", " + words.Plural(int64(s.Warn), "warning")
 	switch {
 	case s.Unreachable:
 		return exitWith(exitUnreachable, "ZooKeeper cannot be reached: %s", text)

@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/internal/core/node"
-	"github.com/flaked/flaked/internal/ops/health"
+	"github.com/flaked/flaked/internal/ops/words"
 	"github.com/flaked/flaked/localcache"
 )
 
@@ -112,7 +112,7 @@ func reportDrained(c *cli.Context, x localcache.Examination, took time.Duration)
 				"says why. The next start is safe, and may wait a few seconds", rec.Claim.Worker)
 		}
 		text = fmt.Sprintf("worker %d is kept for its next start until %s", rec.Claim.Worker,
-			health.Instant(rec.Claim.LeaseUntil, time.Now()))
+			words.Instant(rec.Claim.LeaseUntil, time.Now()))
 	}
 	return say(c, "drained and stopped in %s: %s\n", took.Round(time.Millisecond), text)
 }

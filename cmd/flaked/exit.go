@@ -12,8 +12,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/ops/poll"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 // Exit codes of every command. Scripts rely on them.
@@ -90,7 +90,7 @@ func explain(ctx context.Context, err error) (int, string) {
 	if errors.Is(err, errLogged) {
 		return code, ""
 	}
-	return code, withFullStop(health.InPlainWords(withAdvice(err)))
+	return code, withFullStop(words.InPlainWords(withAdvice(err)))
 }
 
 // nextSentence matches the end of a sentence and the beginning of the next one.

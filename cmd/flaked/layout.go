@@ -12,7 +12,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/flaked/flaked/internal/core/node"
-	"github.com/flaked/flaked/internal/ops/health"
+	"github.com/flaked/flaked/internal/ops/words"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -115,7 +115,7 @@ func showLayout(w io.Writer, l worker.Layout, now time.Time) error {
 	for _, p := range parts {
 		holds := fmt.Sprintf("0 to %s", grouped(1<<p.Bits-1))
 		if p.Field == worker.FieldTime {
-			holds = fmt.Sprintf("ticks of %s since %s", l.Unit, l.Time(worker.Fields{}).Format(health.TimeFormat))
+			holds = fmt.Sprintf("ticks of %s since %s", l.Unit, l.Time(worker.Fields{}).Format(words.TimeFormat))
 		}
 		t.add(letters[p.Field], p.Field.String(), fmt.Sprint(p.Bits),
 			fmt.Sprintf("%d-%d", p.Shift+p.Bits-1, p.Shift), holds)

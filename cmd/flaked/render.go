@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/internal/ops/health"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 // textTable is a table with columns two blanks apart and without borders.
@@ -48,9 +48,9 @@ func printJSON(w io.Writer, v any) error {
 }
 
 // printable returns text from ZooKeeper or a node for a cell, "-" if it is empty.
-func printable(s string) string { return cmp.Or(health.Clean(s), "-") }
+func printable(s string) string { return cmp.Or(words.Clean(s), "-") }
 
 func millis(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
 
 // grouped formats n with commas between the thousands.
-func grouped(n int64) string { return health.Thousands(fmt.Sprint(n)) }
+func grouped(n int64) string { return words.Thousands(fmt.Sprint(n)) }

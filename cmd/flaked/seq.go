@@ -14,6 +14,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/health"
+	"github.com/flaked/flaked/internal/ops/words"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -94,20 +95,20 @@ func listWorkers(entries []coordinator.Entry) string {
 	for _, e := range entries {
 		names = append(names, health.Whom([]health.WorkerReport{{Worker: e.Worker, Name: e.Slot.Name}}))
 	}
-	return health.Listed(names, len(names))
+	return words.Listed(names, len(names))
 }
 
 // listLeases is listWorkers, and says until when the leases run.
 func listLeases(entries []coordinator.Entry) string {
 	var names []string
 	for _, e := range entries {
-		until := " until " + time.UnixMilli(e.Slot.LeaseUntil).UTC().Format(health.TimeFormat)
+		until := " until " + time.UnixMilli(e.Slot.LeaseUntil).UTC().Format(words.TimeFormat)
 		if e.Slot.Term < 0 {
 			until = ", whose record is missing or damaged"
 		}
 		names = append(names, listWorkers([]coordinator.Entry{e})+until)
 	}
-	return health.Listed(names, len(names))
+	return words.Listed(names, len(names))
 }
 
 // ofSequence adds the name of the sequence to an error about it.

@@ -11,6 +11,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/ops/health"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 // changeSequence changes a sequence that was read, and prints what it has changed.
@@ -97,7 +98,7 @@ func confirmChange(
 	}
 	skipped := ""
 	if n := after.Next - before.Next; n > 0 {
-		skipped = fmt.Sprintf("%s of %s, from %s on, will never be issued", health.Plural(n, "value"), name, first)
+		skipped = fmt.Sprintf("%s of %s, from %s on, will never be issued", words.Plural(n, "value"), name, first)
 	}
 	switch {
 	case change.VouchedIn != 0 && before.Incarnation < st.Incarnation:
@@ -106,12 +107,12 @@ func confirmChange(
 		if skipped != "" {
 			risk += ". " + skipped
 		}
-		words := fmt.Sprintf("%s is unused from %s on in incarnation %d", name, next, st.Incarnation)
+		phrase := fmt.Sprintf("%s is unused from %s on in incarnation %d", name, next, st.Incarnation)
 		if unasked != "" {
 			risk += ". Nobody could ask " + unasked
-			words += ", also by " + unasked
+			phrase += ", also by " + unasked
 		}
-		return confirmWithout(c, absent, risk, words)
+		return confirmWithout(c, absent, risk, phrase)
 	case skipped != "":
 		return confirmWithout(c, absent, skipped, fmt.Sprintf("skip %s of %s below %s", of, name,
 			strings.TrimPrefix(next, "position ")))
@@ -128,10 +129,10 @@ func allowAbsent(c *cli.Context, o *operator.Commands) (absent []coordinator.Ent
 	return absent, err
 }
 
-// confirmWithout is confirm of a jump that some nodes do not hear of. The words name their workers.
-func confirmWithout(c *cli.Context, absent []coordinator.Entry, risk, words string) error {
+// confirmWithout is confirm of a jump that some nodes do not hear of. The phrase names their workers.
+func confirmWithout(c *cli.Context, absent []coordinator.Entry, risk, phrase string) error {
 	if len(absent) == 0 {
-		return confirm(c, risk, words)
+		return confirm(c, risk, phrase)
 	}
 	var workers []int
 	for _, e := range absent {
@@ -140,8 +141,8 @@ func confirmWithout(c *cli.Context, absent []coordinator.Entry, risk, words stri
 	risk += fmt.Sprintf(". Nodes that are not connected hold workers: %s. If ZooKeeper is restored to a copy from "+
 		"before, such a node may issue values that others had. Start or connect it first, or wait until its lease is "+
 		"over", listLeases(absent))
-	all := words + " despite absent " + health.WorkersText(workers)
-	if c.String("confirm") == words { // they are enough if all nodes are connected
+	all := phrase + " despite absent " + words.WorkersText(workers)
+	if c.String("confirm") == phrase { // they are enough if all nodes are connected
 		return usageError("%s. Nothing was changed. To go on, use --confirm %s", risk, quoted(all))
 	}
 	return confirm(c, risk, all)

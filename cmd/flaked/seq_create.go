@@ -15,7 +15,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
-	"github.com/flaked/flaked/internal/ops/health"
+	"github.com/flaked/flaked/internal/ops/words"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -215,7 +215,7 @@ func createdText(name string, r record.Record, again bool) string {
 	switch {
 	case r.Kind() == record.Family:
 		what = fmt.Sprintf("family %s with %s. Each name with its prefix has rising values from %d on", name,
-			health.Plural(int64(r.SectionCount), "section"), r.Value(r.Next))
+			words.Plural(int64(r.SectionCount), "section"), r.Value(r.Next))
 	case r.Keyed() && template:
 		what += ", with a key of its own"
 	case r.Keyed():

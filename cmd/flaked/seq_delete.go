@@ -11,6 +11,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/ops/health"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 func seqDelete() *cli.Command {
@@ -39,7 +40,7 @@ func deleteSequence(c *cli.Context, o operator.Commands, name string) error {
 	r, now := n.Record, o.Now()
 	if r.Kind() == record.Tombstone {
 		return say(c, "sequence %s was deleted before, at %s. Nothing was changed.\n", name,
-			health.Instant(r.DeletedAt, time.UnixMilli(now)))
+			words.Instant(r.DeletedAt, time.UnixMilli(now)))
 	}
 	next := strings.ReplaceAll(nextText(health.RecordedReport(n, st, now)), "-", "above its max")
 	what := name

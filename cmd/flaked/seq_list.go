@@ -12,6 +12,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/health"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 func seqList() *cli.Command {
@@ -67,7 +68,7 @@ func printSequences(w io.Writer, found []health.SequenceReport, now time.Time) e
 	for _, d := range found {
 		ceiling, at := grouped(d.Ceiling), d.WrittenMs
 		if d.State == health.SeqDamaged {
-			t.add(d.Name, "-", "-", "-", "-", "-", "-", health.Brief(max(0, now.UnixMilli()-at)), d.State)
+			t.add(d.Name, "-", "-", "-", "-", "-", "-", words.Brief(max(0, now.UnixMilli()-at)), d.State)
 			continue
 		}
 		if !takenAhead(d) {
@@ -77,7 +78,7 @@ func printSequences(w io.Writer, found []health.SequenceReport, now time.Time) e
 			at = *d.DeletedMs
 		}
 		t.add(d.Name, nextText(d), strconv.FormatInt(d.Increment, 10), maxText(d.Max), d.UsedText(),
-			ceiling, printable(d.By), health.Brief(max(0, now.UnixMilli()-at)), d.State)
+			ceiling, printable(d.By), words.Brief(max(0, now.UnixMilli()-at)), d.State)
 	}
 	return t.print(w)
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/ops/health"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 // ownerRows returns who owns an ordered sequence. The owners of a family have a table of their own.
@@ -23,7 +24,7 @@ func ownerRows(d health.SequenceReport, now time.Time) (rows textTable) {
 	case d.Owner == "":
 		rows.add("owner", "none: the next request makes a node the owner")
 	default:
-		owner := health.Clean(d.Owner) + ", since " + health.Instant(d.OwnedSinceMs, now)
+		owner := words.Clean(d.Owner) + ", since " + words.Instant(d.OwnedSinceMs, now)
 		if d.OwnerGone {
 			owner += ". It has not renewed its lease: the next request makes another node take over"
 		}
@@ -43,7 +44,7 @@ func printOwners(d health.SequenceReport, w io.Writer, now time.Time) error {
 	}
 	byOwner := map[string][]health.SectionReport{}
 	for _, s := range d.BySection {
-		owner := cmp.Or(health.Clean(s.Owner), "none")
+		owner := cmp.Or(words.Clean(s.Owner), "none")
 		if s.OwnerGone {
 			owner += " (has not renewed its lease)"
 		}
@@ -61,7 +62,7 @@ func printOwners(d health.SequenceReport, w io.Writer, now time.Time) error {
 		}
 		age := "-"
 		if since != 0 {
-			age = health.Brief(max(0, now.UnixMilli()-since)) + " or more"
+			age = words.Brief(max(0, now.UnixMilli()-since)) + " or more"
 		}
 		t.add(owner, strconv.Itoa(len(some)), age, strconv.FormatInt(term, 10), ranges(numbers))
 	}
@@ -74,7 +75,7 @@ const mostRanges = 8
 
 // ranges returns ascending numbers as in 0-3 7, the first of them if there are many.
 func ranges(numbers []int) string {
-	parts := health.Spans(numbers)
+	parts := words.Spans(numbers)
 	if len(parts) > mostRanges {
 		parts = append(parts[:mostRanges], "...")
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/ops/poll"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 func seqRecover() *cli.Command {
@@ -173,7 +174,7 @@ func printKnown(w io.Writer, r record.Record, survey *poll.Survey, takenAt []int
 		if why != "" {
 			outcome += ": " + why
 		}
-		t.add(health.Short(address), lastOf(r, taken), name, outcome)
+		t.add(words.Short(address), lastOf(r, taken), name, outcome)
 	}
 	for k, reply := range survey.Replies {
 		if reply.Outcome == health.Answered {
@@ -190,10 +191,10 @@ func printKnown(w io.Writer, r record.Record, survey *poll.Survey, takenAt []int
 	}
 	text := ""
 	if n := len(silent) + survey.LeftOut; n > 0 {
-		text = health.Plural(int64(n), "node") + " did not answer, and may have issued higher values.\n"
+		text = words.Plural(int64(n), "node") + " did not answer, and may have issued higher values.\n"
 	}
 	if missing := survey.MissingWorkers(); len(missing) > 0 {
-		text += "ZooKeeper has lost the records of " + health.WorkersText(missing) + ". Their holders, if there are any, " +
+		text += "ZooKeeper has lost the records of " + words.WorkersText(missing) + ". Their holders, if there are any, " +
 			"could not be asked, and may have issued higher values. Add the --addr of each that runs.\n"
 	}
 	_, err := fmt.Fprint(w, text+"ZooKeeper may have lost other nodes without a trace. If one runs that is not "+

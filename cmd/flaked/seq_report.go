@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/ops/health"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 // seqStatesText describes the states of health.SequenceState.
@@ -37,7 +38,7 @@ func stateMeaning(d health.SequenceReport) string {
 	switch d.State {
 	case health.SeqAfterLoss:
 		return ": ZooKeeper lost data since a node last took values. The next node that takes some first skips " +
-			health.Plural(d.Skips, "value")
+			words.Plural(d.Skips, "value")
 	case health.SeqDamaged:
 		return ": " + d.Why + ". Nodes that know them put them back. If none does, delete the family, and " +
 			"create it again"
@@ -108,13 +109,13 @@ func seqRows(d health.SequenceReport, now time.Time) textTable {
 		{"increment", strconv.FormatInt(d.Increment, 10)},
 		{"max", top},
 		{"used", d.UsedText()},
-		{"block", ifUsed(d, fmt.Sprintf("%s or more", health.Plural(d.Block, "value")))},
+		{"block", ifUsed(d, fmt.Sprintf("%s or more", words.Plural(d.Block, "value")))},
 	}
 	rows = slices.Concat(rows, lasts, textTable{
 		{"ceiling", ifUsed(d, grouped(d.Ceiling)+" a second")},
 		{"hard ceiling", ifUsed(d, grouped(d.HardCeiling)+" a second")},
 		{"last writer", printable(d.By)},
-		{"last written", health.Instant(d.WrittenMs, now)},
+		{"last written", words.Instant(d.WrittenMs, now)},
 	}, ownerRows(d, now))
 	if d.Record.Keyed() {
 		rows.add("map", d.Record.MapName())
@@ -123,7 +124,7 @@ func seqRows(d health.SequenceReport, now time.Time) textTable {
 		rows.add("sequences created", fmt.Sprintf("%d of %d", d.Names, d.MaxNames))
 	}
 	if d.DeletedMs != nil {
-		rows.add("deleted", health.Instant(*d.DeletedMs, now))
+		rows.add("deleted", words.Instant(*d.DeletedMs, now))
 		rows.add("may be purged in", purgeableIn(*d.PurgeableInMs))
 	}
 	return append(rows, textTable{

@@ -12,7 +12,7 @@ import (
 
 	"github.com/flaked/flaked/internal/app"
 	"github.com/flaked/flaked/internal/ops/access"
-	"github.com/flaked/flaked/internal/ops/health"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 // This file says what kept serve from starting, and what to do about it.
@@ -38,7 +38,7 @@ func bindAdvice(address string, err error) string {
 	if e, ok := errors.AsType[*net.DNSError](err); ok {
 		return fmt.Sprintf("host %s not found. Correct the name, or give an address of this machine", e.Name)
 	}
-	return health.InPlainWords(err.Error())
+	return words.InPlainWords(err.Error())
 }
 
 // explainStateDir returns err. If that is an *app.StateDirError, it says what to do.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/node"
-	"github.com/flaked/flaked/internal/ops/health"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 // serviceState reports whether the node serves, and returns the text for `systemctl status`.
@@ -30,7 +30,7 @@ func serviceState(s node.Snapshot) (ready bool, text string) {
 // coarse formats a duration so that the text does not change every second.
 func coarse(d time.Duration) string {
 	if d < 10*time.Minute {
-		return health.Brief(d.Truncate(10 * time.Second).Milliseconds())
+		return words.Brief(d.Truncate(10 * time.Second).Milliseconds())
 	}
 	return strings.TrimSuffix(d.Truncate(time.Minute).String(), "0s")
 }

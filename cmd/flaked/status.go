@@ -16,6 +16,7 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/ops/poll"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 func statusCommand() *cli.Command {
@@ -86,7 +87,7 @@ func statusWithoutZooKeeper(c *cli.Context, nodes *poll.Asker, err error) error 
 	if found.Says == nil || cluster.Name != c.String("cluster") {
 		return fmt.Errorf("%w. `flaked status --addr HOST:PORT` asks nodes without ZooKeeper", err)
 	}
-	r := health.AssessNodes(health.InPlainWords(err.Error()), []health.WorkerReport{found}, time.Now())
+	r := health.AssessNodes(words.InPlainWords(err.Error()), []health.WorkerReport{found}, time.Now())
 	return showStatus(c, r)
 }
 
@@ -116,11 +117,12 @@ func readSequences(ctx context.Context, zk store.Store, r *health.Report) {
 	switch {
 	case errors.Is(err, operator.ErrNoState):
 	case errors.Is(err, record.ErrDamaged): // the record that all need
-		r.Sequences = health.CountSequences([]health.SequenceReport{health.RecordedReport(record.Named{Name: "all", Err: err}, st, 0)})
+		r.Sequences = health.CountSequences([]health.SequenceReport{
+			health.RecordedReport(record.Named{Name: "all", Err: err}, st, 0)})
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		r.SequencesError = fmt.Sprintf("not read within %s", sequencesTime)
 	case err != nil:
-		r.SequencesError = health.Clean(health.InPlainWords(err.Error()))
+		r.SequencesError = words.Clean(words.InPlainWords(err.Error()))
 	default:
 		var all []health.SequenceReport
 		for _, n := range found {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/internal/ops/health"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 // printStatus prints the verdict, the problems, the table of workers, and the lines below it.
@@ -16,7 +17,7 @@ func printStatus(w io.Writer, r health.Report) error {
 	var out strings.Builder
 	fmt.Fprintln(&out, r.Verdict())
 	for _, p := range r.Summary.Problems {
-		fmt.Fprintf(&out, "\n%s: %s.\n  %s\n  %s\n", p.Severity, health.Clean(p.Text), p.Clients, health.Clean(p.Advice))
+		fmt.Fprintf(&out, "\n%s: %s.\n  %s\n  %s\n", p.Severity, words.Clean(p.Text), p.Clients, words.Clean(p.Advice))
 	}
 	table := textTable{statusHeader}
 	for _, worker := range r.Workers {
@@ -74,7 +75,7 @@ func span(ms *int64) string {
 	if ms == nil {
 		return ""
 	}
-	return health.Brief(*ms)
+	return words.Brief(*ms)
 }
 
 func statusFooter(r health.Report) (lines []string) {
@@ -83,8 +84,8 @@ func statusFooter(r health.Report) (lines []string) {
 	case r.ZooKeeperError != "":
 		lines = append(lines, "ZooKeeper was not read, so the values come from the node itself: "+r.ZooKeeperError)
 	case r.Source == health.SourceZooKeeper:
-		lines = append(lines, fmt.Sprintf("cluster %s (%s), layout %s", c.Name, health.Clean(c.UUID),
-			health.Clean(c.Layout)), s.HeldLine())
+		lines = append(lines, fmt.Sprintf("cluster %s (%s), layout %s", c.Name, words.Clean(c.UUID),
+			words.Clean(c.Layout)), s.HeldLine())
 		if s.Used == 0 {
 			asked = "start a node with `flaked serve`"
 		}

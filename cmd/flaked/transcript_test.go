@@ -55,7 +55,7 @@ func transcript(t *testing.T, name string, names map[string]string, happens func
 			}
 		case "$":
 			var args []string
-			for _, word := range words.FindAllString(rest, -1)[1:] { // after `flaked`
+			for _, word := range shellWord.FindAllString(rest, -1)[1:] { // after `flaked`
 				word = strings.Trim(word, "'")
 				args = append(args, cmp.Or(names[word], word))
 			}
@@ -84,7 +84,7 @@ func unquoted(t *testing.T, text string) string {
 	return text
 }
 
-var words = regexp.MustCompile(`'[^']*'|\S+`)
+var shellWord = regexp.MustCompile(`'[^']*'|\S+`)
 
 // varying are the parts of an output that differ each time, and what a transcript has instead.
 var varying = []struct {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/internal/ops/health"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 func workersCommand() *cli.Command {
@@ -62,9 +62,9 @@ func release(c *cli.Context, o coordinator.Operator, worker int) (done string, e
 		return "", err
 	}
 	s := found.Slot
-	free, until := found.Availability == coordinator.Free, health.Instant(s.LeaseUntil, time.UnixMilli(o.Now()))
+	free, until := found.Availability == coordinator.Free, words.Instant(s.LeaseUntil, time.UnixMilli(o.Now()))
 	// The holder's display name, which the confirmation repeats. A node without one is called by its identity.
-	name := cmp.Or(health.Clean(s.Name), health.Clean(s.Node))
+	name := cmp.Or(words.Clean(s.Name), words.Clean(s.Node))
 	switch {
 	case worker >= found.Cluster.Slots:
 		return "", failure("worker %d not found: the cluster's layout has workers 0 to %d", worker,
@@ -93,7 +93,7 @@ func release(c *cli.Context, o coordinator.Operator, worker int) (done string, e
 	if err != nil {
 		return "", err
 	}
-	switch until := health.Instant(e.Slot.LeaseUntil, time.UnixMilli(o.Now())); {
+	switch until := words.Instant(e.Slot.LeaseUntil, time.UnixMilli(o.Now())); {
 	case s.Term < 0:
 		return fmt.Sprintf("worker %d is kept for its holder until %s, and then free", worker, until), nil
 	case free:

@@ -11,6 +11,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/health"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 // checkFollowers judges which nodes have followed the changes of named sequences.
@@ -38,7 +39,7 @@ func notFollowed(all coordinator.Roster, st record.State) []Finding {
 		s := b.Slot
 		late := s.Followed.Last != nil && now > changed+health.ReportPatience(s.HeartbeatMs)
 		if !b.Absent && late {
-			behind = append(behind, fmt.Sprintf("worker %d (%s)", b.Worker, health.Clean(s.Name)))
+			behind = append(behind, fmt.Sprintf("worker %d (%s)", b.Worker, words.Clean(s.Name)))
 		}
 	}
 	if len(behind) == 0 {

@@ -9,7 +9,7 @@ import (
 // The words by which alerts and scripts know problems and refusals.
 func TestFrozenCauses(t *testing.T) {
 	var names []string
-	for _, p := range Causes {
+	for _, p := range AllProblems {
 		names = append(names, string(p.Severity)+" "+p.Cause)
 	}
 	upgrade.Names(t, "causes", names)

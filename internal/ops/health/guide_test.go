@@ -122,13 +122,13 @@ func addRow(rows []string, means, do string) []string {
 // causeRows returns a row for each other cause, below a row for what clients notice of several.
 func causeRows() (rows []string) {
 	alike := map[string][]Problem{}
-	for _, p := range Causes {
+	for _, p := range AllProblems {
 		if !slices.Contains(node.Causes(), node.Cause(p.Cause)) {
 			alike[p.Clients] = append(alike[p.Clients], p)
 		}
 	}
 	var single []string
-	for _, p := range Causes {
+	for _, p := range AllProblems {
 		group := alike[p.Clients]
 		if len(group) == 1 {
 			single = addRow(single, p.word()+": "+p.With("").Text+". "+p.Clients, p.do())

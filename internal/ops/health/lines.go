@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 // Verdict returns the report in one line.
@@ -17,7 +18,7 @@ func (r Report) Verdict() string {
 	heading := "healthy"
 	switch all := len(r.Summary.Problems); {
 	case all > 0:
-		heading = Plural(int64(all), "problem")
+		heading = words.Plural(int64(all), "problem")
 	case n == 0 && start > 0:
 		heading = "starting"
 	}
@@ -38,14 +39,14 @@ func (r Report) Verdict() string {
 		facts = append(facts, fmt.Sprintf("%d starting", start))
 	}
 	if s := r.Sequences; s != nil && s.Count > 0 {
-		facts = append(facts, Plural(int64(s.Count), "sequence"))
+		facts = append(facts, words.Plural(int64(s.Count), "sequence"))
 	}
 	if left := r.Summary.ShortestLeaseMs; left != nil && *left > 0 {
 		switch {
 		case slices.ContainsFunc(r.Summary.Problems, func(p Problem) bool { return p.Clients == untilLease }):
-			facts = append(facts, "the first lease expires in "+Brief(*left))
+			facts = append(facts, "the first lease expires in "+words.Brief(*left))
 		case heading == "healthy":
-			facts = append(facts, "ZooKeeper could fail for "+Brief(*left))
+			facts = append(facts, "ZooKeeper could fail for "+words.Brief(*left))
 		}
 	}
 	return heading + ": " + strings.Join(facts, ", ")
@@ -86,7 +87,7 @@ func (w WorkerReport) OffsetText() string {
 	if !known {
 		return ""
 	}
-	return OffsetWords(ms, uncertain)
+	return words.OffsetWords(ms, uncertain)
 }
 
 // Whom names one worker, or counts several and lists at most five of them.
@@ -97,11 +98,11 @@ func Whom(workers []WorkerReport) string {
 	}
 	switch {
 	case len(workers) > 1:
-		return fmt.Sprintf("%d workers (%s)", len(workers), Listed(numbers, len(numbers)))
+		return fmt.Sprintf("%d workers (%s)", len(workers), words.Listed(numbers, len(numbers)))
 	case workers[0].Worker < 0:
-		return "node " + Clean(workers[0].Name)
+		return "node " + words.Clean(workers[0].Name)
 	case workers[0].Name != "":
-		return fmt.Sprintf("worker %d (%s)", workers[0].Worker, Clean(workers[0].Name))
+		return fmt.Sprintf("worker %d (%s)", workers[0].Worker, words.Clean(workers[0].Name))
 	}
 	return "worker " + numbers[0]
 }

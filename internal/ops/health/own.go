@@ -2,9 +2,11 @@ package health
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 // OwnWorker is a worker of this process, of which more is known than a record in ZooKeeper says.
@@ -96,6 +98,43 @@ func (w OwnWorker) details(cause string) string {
 		return " " + rounded(c.UnfollowedLeapMs)
 	case node.TroubleCoasting:
 		return " by " + rounded(c.CoastingMs)
+	}
+	return ""
+}
+
+// fastOrSlow formats a clock offset in ms, like ": 59m59s slow". It returns "" for nil.
+func fastOrSlow(ms *float64) string {
+	if ms == nil {
+		return ""
+	}
+	way := " fast"
+	if *ms < 0 {
+		way = " slow"
+	}
+	return ": " + words.OffsetSize(*ms) + way
+}
+
+// rounded formats a duration in ms, from 1 s on rounded to seconds, so that the text changes seldom.
+func rounded(ms int64) string {
+	if ms >= 1000 {
+		ms = (ms + 500) / 1000 * 1000
+	}
+	return words.Brief(ms)
+}
+
+// shortReason returns an error in a few words, like " (connection refused)", for readers who do
+// not know Go. It returns "" for an error that it does not know. The page shows the whole
+// error further below, and the log has it.
+func shortReason(err string) string {
+	for _, known := range []string{
+		"connection refused", "no route to host", "network is unreachable", "no such host", "no space left",
+		"read-only",
+		"permission denied", "operation not permitted", "denied access",
+		"under way for more than 1s", "input/output error",
+	} {
+		if strings.Contains(err, known) {
+			return " (" + known + ")"
+		}
 	}
 	return ""
 }

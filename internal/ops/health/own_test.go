@@ -31,9 +31,9 @@ func TestEveryCauseIsExplained(t *testing.T) {
 			t.Errorf("%s: %+v", trouble, found)
 		}
 	}
-	for i, p := range Causes {
+	for i, p := range AllProblems {
 		if row(p.Cause) != i || strings.HasSuffix(p.Text, ".") || !strings.HasSuffix(p.Advice, ".") || i > 0 &&
-			p.Severity == Critical && Causes[i-1].Severity == Warning {
+			p.Severity == Critical && AllProblems[i-1].Severity == Warning {
 			t.Errorf("row %d: %+v", i, p)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 // problems returns the problems that need attention, the worst first. One problem names all workers that have it.
@@ -167,7 +168,7 @@ func (r Report) clusterProblems() (out []Problem) {
 	case slices.ContainsFunc(r.Workers, reachZooKeeper):
 		out = append(out, notFromHere)
 	case left != nil:
-		out = append(out, ZooKeeperDown.With(", and the next lease expires in "+Brief(*left)))
+		out = append(out, ZooKeeperDown.With(", and the next lease expires in "+words.Brief(*left)))
 	default:
 		out = append(out, ZooKeeperDown.With(""))
 	}
@@ -179,7 +180,7 @@ func (r Report) clusterProblems() (out []Problem) {
 		out = append(out, LeaderClock)
 	}
 	if r.suspectMs > 0 {
-		out = append(out, suspectClock.With(" "+Brief(r.suspectMs)))
+		out = append(out, suspectClock.With(" "+words.Brief(r.suspectMs)))
 	}
 	if r.SequencesError != "" {
 		out = append(out, sequencesUnread.With(": "+r.SequencesError))
@@ -194,7 +195,7 @@ func (r Report) clusterProblems() (out []Problem) {
 func (r ClusterReport) FrozenProblem() (p Problem, frozen bool) {
 	until := " until " + time.UnixMilli(r.FrozenUntilMs).UTC().Format(time.RFC3339)
 	if r.FrozenBy != "" {
-		return FrozenByOperator.With(until + ", by " + Clean(r.FrozenBy)), r.Frozen
+		return FrozenByOperator.With(until + ", by " + words.Clean(r.FrozenBy)), r.Frozen
 	}
 	return Frozen.With(until), r.Frozen
 }

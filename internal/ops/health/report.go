@@ -1,16 +1,16 @@
 // Package health assesses a cluster: which state each worker is in, what is a problem, and what to do about it. It goes
 // by ZooKeeper's records and the answers of nodes. The command line, the status page and the metrics print its reports.
 //
-// Read or AssessNodes makes a Report, causes.go has all problems, and problems.go decides which of them a cluster has.
-// standing.go decides whether a node serves. words.go formats values, lines.go makes lines of a report, and errors.go
-// puts errors into plain words. OwnWorker is the worker of this process, which knows more of it. sequences.go,
-// sequence_report.go and families.go do the same for named sequences.
+// Read or AssessNodes makes a Report, problem_table.go has all problems, and problems.go decides which of them a
+// cluster has. standing.go decides whether a node serves, and lines.go makes lines of a report. OwnWorker is the worker
+// of this process, which knows more of it. The files sequence_*.go do the same for named sequences.
 package health
 
 import (
 	"strings"
 
 	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 // Report is the JSON of `flaked status`. Scripts rely on it: fields may be added, but not
@@ -153,14 +153,15 @@ type Answer struct {
 // NewAnswer returns what a process that has issued so many IDs says of one of its workers.
 func NewAnswer(s node.Snapshot, ids int64) *Answer {
 	a := &Answer{
-		Ready: s.Ready, Cause: node.Cause(Clean(string(s.Cause))), Phase: Clean(string(s.Phase)), Degraded: []string{},
+		Ready: s.Ready, Cause: node.Cause(words.Clean(string(s.Cause))), Phase: words.Clean(string(s.Phase)),
+		Degraded:    []string{},
 		LeaseLeftMs: s.LeaseLeftMs, ReservedLeftMs: s.ReservedLeftMs, ZooKeeperOK: s.ZooKeeper.OK, IDs: ids,
 	}
 	if !s.Ready {
-		a.Reason = Clean(strings.TrimSpace("-" + s.Code + " " + s.Reason))
+		a.Reason = words.Clean(strings.TrimSpace("-" + s.Code + " " + s.Reason))
 	}
 	for _, d := range s.Degraded {
-		a.Degraded = append(a.Degraded, Clean(d))
+		a.Degraded = append(a.Degraded, words.Clean(d))
 	}
 	return a
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 // SequenceReport is a named sequence, as `flaked seq`, HTTP, the page and the metrics show it. Values, and numbers of
@@ -122,7 +123,7 @@ type AtNode struct {
 // RecordedReport returns the report of a record in ZooKeeper. now is Unix ms.
 func RecordedReport(n record.Named, st record.State, now int64) SequenceReport {
 	if n.Err != nil {
-		return SequenceReport{Name: n.Name, State: SeqDamaged, Why: Clean(n.Err.Error()), WrittenMs: n.WrittenAt}
+		return SequenceReport{Name: n.Name, State: SeqDamaged, Why: words.Clean(n.Err.Error()), WrittenMs: n.WrittenAt}
 	}
 	d := baseReport(n.Name, n.Record, st)
 	d.WrittenMs = n.WrittenAt
@@ -144,7 +145,7 @@ func RecordedReport(n record.Named, st record.State, now int64) SequenceReport {
 		d.KnownSections = len(sections)
 	}
 	if missing := n.Record.SectionCount - len(n.Sections); missing > 0 && n.Record.Kind() == record.Family {
-		d.State, d.Why = SeqDamaged, OfSections(missing, n.Record.SectionCount)+" missing in ZooKeeper"
+		d.State, d.Why = SeqDamaged, words.OfSections(missing, n.Record.SectionCount)+" missing in ZooKeeper"
 	}
 	return d
 }

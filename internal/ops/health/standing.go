@@ -6,12 +6,12 @@ import "github.com/flaked/flaked/internal/core/node"
 type standing int
 
 const (
-	gone      standing = iota // no node holds the worker, or its node is down
-	unheard                   // a node may serve: it holds the worker, and nobody has heard how it is
-	starts                    // the node does not serve yet, and will soon
-	serves                    // the node serves
-	refuses                   // the node has the worker and must not use it
-	servesNot                 // the node does not serve for another reason: it stops, or it needs ZooKeeper to start
+	gone       standing = iota // no node holds the worker, or its node is down
+	unheard                    // a node may serve: it holds the worker, and nobody has heard how it is
+	starts                     // the node does not serve yet, and will soon
+	serves                     // the node serves
+	refuses                    // the node has the worker and must not use it
+	notServing                 // the node does not serve for another reason: it stops, or it needs ZooKeeper to start
 )
 
 // standing returns whether a worker's node serves, as far as the report shows. The node's own answer counts more than
@@ -27,7 +27,7 @@ func (w WorkerReport) standing() standing {
 	case node.Phase(says.Phase) == node.Refusing, node.Phase(says.Phase) == node.Serving:
 		return refuses
 	}
-	return servesNot
+	return notServing
 }
 
 // recordedStanding is standing for a node that has not answered.

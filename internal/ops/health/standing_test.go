@@ -25,7 +25,7 @@ func TestStanding(t *testing.T) {
 		"it says that it refuses": {WorkerReport{State: Live, Phase: "serving",
 			Says: &Answer{Phase: "serving", Cause: node.CauseClockBehind}}, refuses},
 		"it says that it stops": {WorkerReport{State: Live, Phase: "serving",
-			Says: &Answer{Phase: "stopping", Cause: node.CauseStopping}}, servesNot},
+			Says: &Answer{Phase: "stopping", Cause: node.CauseStopping}}, notServing},
 	} {
 		if got := row.w.standing(); got != row.want {
 			t.Errorf("%s: %d, want %d", name, got, row.want)

@@ -17,6 +17,7 @@ import (
 	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/ops/web"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 // Asker asks nodes for their own state.
@@ -119,13 +120,13 @@ func (a *Asker) Outcome(err error) (outcome, why string) {
 	advice := a.Advice(err)
 	reply, refused := errors.AsType[*ids.ReplyError](err)
 	if silent, ok := errors.AsType[*SilentError](err); ok {
-		why = health.Clean(silent.Why)
+		why = words.Clean(silent.Why)
 	}
 	switch {
 	case refused && advice != "":
-		return health.AccessDenied, health.Clean(reply.Line()) + advice
+		return health.AccessDenied, words.Clean(reply.Line()) + advice
 	case refused:
-		return health.NoAnswer, health.Clean(reply.Line())
+		return health.NoAnswer, words.Clean(reply.Line())
 	case dialog.KindOf(err) == dialog.TimedOut, errors.Is(err, context.Canceled):
 		return health.TimedOut, cmp.Or(why, "timed out")
 	case advice != "":

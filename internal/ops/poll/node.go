@@ -17,7 +17,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/dialog"
-	"github.com/flaked/flaked/internal/ops/health"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 // maxReply is longer than any reply of a node: a status with all peers that it has met, or 10,000 values.
@@ -96,7 +96,7 @@ func NewSilentError(addr string, timeout time.Duration, err error) *SilentError 
 	if network, ok := errors.AsType[*dialog.NetworkError](err); ok {
 		err = network.Err // it names the address
 	}
-	why := health.InPlainWords(err.Error())
+	why := words.InPlainWords(err.Error())
 	switch kind := dialog.KindOf(err); {
 	case kind == dialog.TimedOut:
 		why = fmt.Sprintf("timed out after %s", timeout)

@@ -11,6 +11,7 @@ import (
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/ops/web"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 // The nodes of a cluster have clusterTime to answer, all together. Each address has addressTime of it at least.
@@ -94,8 +95,8 @@ func bestReply(got []statusReply, addresses, machine string) statusReply {
 	}
 	none := statusReply{outcome: health.NoAddress, why: "its record names no address"}
 	if addresses != "" {
-		none.why = fmt.Sprintf("%s of %s cannot be reached from here", health.Short(addresses),
-			cmp.Or(health.Short(machine), "its machine"))
+		none.why = fmt.Sprintf("%s of %s cannot be reached from here", words.Short(addresses),
+			cmp.Or(words.Short(machine), "its machine"))
 	}
 	return none
 }
@@ -146,7 +147,7 @@ func otherCluster(is node.ClusterSnapshot, ours string) string {
 }
 
 func nameAndUUID(name, uuid string) string {
-	return fmt.Sprintf("%s (%s)", health.Short(name), health.Short(uuid))
+	return fmt.Sprintf("%s (%s)", words.Short(name), words.Short(uuid))
 }
 
 // fillIn fills in the report of a worker from what its node says of itself.
@@ -159,7 +160,7 @@ func fillIn(w *health.WorkerReport, doc web.Status) {
 	if w.State = health.Disconnected; s.ZooKeeper.OK {
 		w.State = health.Live
 	}
-	w.Name, w.Node, w.Version = health.Clean(s.Name), health.Clean(s.Node), health.Clean(doc.Version)
+	w.Name, w.Node, w.Version = words.Clean(s.Name), words.Clean(s.Node), words.Clean(doc.Version)
 	w.Phase = w.Says.Phase
 	w.ReportAgeMs, w.HeartbeatMs = s.ZooKeeper.HeartbeatAgeMs, s.ZooKeeper.HeartbeatMs
 	w.ClockOffsetMs, w.ClockUncertaintyMs = s.Clock.OffsetMs, s.Clock.UncertaintyMs

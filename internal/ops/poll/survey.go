@@ -15,6 +15,7 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/internal/ops/health"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 // A broken node may name any number of peers. So a survey dials maxInSurvey addresses at most, and ends after
@@ -110,7 +111,7 @@ func (s *Survey) addHolder(p coordinator.Peer, ended bool) {
 		return
 	}
 	s.holders = append(s.holders, Holder{
-		identity: p.Node, Name: health.Short(p.Name), Address: health.Short(p.Address), worker: p.Worker, term: p.Term,
+		identity: p.Node, Name: words.Short(p.Name), Address: words.Short(p.Address), worker: p.Worker, term: p.Term,
 		ended: ended, dialable: addresses,
 	})
 }
@@ -183,7 +184,7 @@ func (s *Survey) askAt(ctx context.Context, r *Reply) []coordinator.Peer {
 	case doc.Cluster.UUID != s.cluster.UUID:
 		r.Outcome, r.Why = health.AnotherNode, otherCluster(doc.Cluster, s.cluster.UUID)
 	default:
-		r.Outcome, r.snapshot, r.Name, r.Line = health.Answered, doc.Node, health.Short(doc.Node.Name), got.second
+		r.Outcome, r.snapshot, r.Name, r.Line = health.Answered, doc.Node, words.Short(doc.Node.Name), got.second
 		return doc.Peers
 	}
 	return nil
@@ -266,14 +267,14 @@ func (s *Survey) UnheardText() string {
 		all = append(all, strconv.Itoa(more)+" more")
 	}
 	if missing := s.MissingWorkers(); len(missing) > 0 {
-		all = append(all, "the holders of the missing "+health.WorkersText(missing))
+		all = append(all, "the holders of the missing "+words.WorkersText(missing))
 	}
 	return strings.Join(all, ", ")
 }
 
 func (h Holder) String() string {
 	at := cmp.Or(h.Address, "without an address")
-	return strings.TrimSpace(cmp.Or(h.Name, health.Short(h.identity)) + " " + at)
+	return strings.TrimSpace(cmp.Or(h.Name, words.Short(h.identity)) + " " + at)
 }
 
 // OutcomeOf returns the outcome at the addresses of a node that has not answered.
@@ -283,7 +284,7 @@ func (s *Survey) OutcomeOf(h Holder) (outcome, why string) {
 		switch {
 		case !slices.Contains(h.dialable, r.Address):
 		case r.Outcome == health.Answered && r.snapshot.Node != h.identity:
-			return health.AnotherNode, fmt.Sprintf("%s answers there", cmp.Or(r.Name, health.Short(r.snapshot.Node), "a node"))
+			return health.AnotherNode, fmt.Sprintf("%s answers there", cmp.Or(r.Name, words.Short(r.snapshot.Node), "a node"))
 		default:
 			outcome, why = r.Outcome, r.Why
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/internal/ops/health"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 // The sizes of a chart, in the units of its SVG. The labels of the scale are left of the plot.
@@ -94,7 +95,7 @@ func rateScale(_, highest float64) scale {
 		case v >= 1e4:
 			return units(v/1e3) + "k/s"
 		}
-		return health.Thousands(units(v)) + "/s"
+		return words.Thousands(units(v)) + "/s"
 	}}
 }
 
@@ -113,7 +114,7 @@ func offsetScale(lowest, highest float64) scale {
 		if v == 0 {
 			return "0"
 		}
-		return signed(v, health.Brief(int64(math.Abs(v))))
+		return signed(v, words.Brief(int64(math.Abs(v))))
 	}}
 }
 

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/flaked/flaked/internal/ops/health"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 // firstView is the first screen, in this order: whether this node serves, for how long
@@ -53,9 +54,9 @@ func firstOf(v pageData, c seen) firstView {
 	f.Left = "No time limit"
 	switch {
 	case limited:
-		f.Left = health.Brief(left) + " left: the node stops serving at " + ends + " unless " + longer
+		f.Left = words.Brief(left) + " left: the node stops serving at " + ends + " unless " + longer
 	case ends != "":
-		f.Aside = "If ZooKeeper fails now, this node serves for another " + health.Brief(left) + "."
+		f.Aside = "If ZooKeeper fails now, this node serves for another " + words.Brief(left) + "."
 	}
 	return f
 }

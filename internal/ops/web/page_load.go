@@ -5,7 +5,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/flaked/flaked/internal/ops/health"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 // loadFor is the time over which the page averages the node's counters.
@@ -28,12 +28,12 @@ func loadOf(samples []sample, now sample) loadView {
 	}
 	v, longest := between(before, now), longestOf(now)
 	out := loadView{
-		Over:     health.Brief(max(0, time.Duration(now.at-before.at).Milliseconds())),
-		Requests: health.RateText(v[ofRequests]), IDs: health.RateText(v[ofIDs]),
+		Over:     words.Brief(max(0, time.Duration(now.at-before.at).Milliseconds())),
+		Requests: words.RateText(v[ofRequests]), IDs: words.RateText(v[ofIDs]),
 		Median: latency(quantile(before.durations, now.durations, 0.5), longest), P99: latency(v[ofLatency], longest),
 	}
 	if v[ofRefused] > 0 {
-		out.Fails = health.RateText(v[ofRefused])
+		out.Fails = words.RateText(v[ofRefused])
 	}
 	return out
 }

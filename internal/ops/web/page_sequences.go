@@ -8,6 +8,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/ops/health"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 // shownSequences is the most rows of the table of sequences.
@@ -87,15 +88,15 @@ func writer(d *health.SequenceReport) string {
 	case !d.Record.Mode.Owned():
 		return by
 	case d.KnownSections > 0:
-		by = "this node owns " + health.OfSections(d.OwnedSections, d.KnownSections)
+		by = "this node owns " + words.OfSections(d.OwnedSections, d.KnownSections)
 	case d.Owner == "":
 		by = "no owner"
 	default:
 		by = "owner " + d.Owner + " since " + day(d.OwnedSinceMs) + " " + utc(d.OwnedSinceMs)
 	}
-	by += ", " + health.Plural(d.Term, "owner") + " so far"
+	by += ", " + words.Plural(d.Term, "owner") + " so far"
 	if d.Lapses > 0 {
-		by += ", " + health.Plural(d.Lapses, "lease") + " lost here"
+		by += ", " + words.Plural(d.Lapses, "lease") + " lost here"
 	}
 	return by
 }
@@ -108,4 +109,4 @@ func next(d *health.SequenceReport) string {
 	return number(*d.Next)
 }
 
-func number(n any) string { return health.Thousands(fmt.Sprint(n)) }
+func number(n any) string { return words.Thousands(fmt.Sprint(n)) }

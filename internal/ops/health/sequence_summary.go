@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/flaked/flaked/internal/core/seq/record"
+	"github.com/flaked/flaked/internal/ops/words"
 )
 
 // The states of a named sequence.
@@ -183,7 +185,7 @@ func (s *Sequences) shorten() {
 }
 
 func (r *SequenceReport) wrong() WrongSequence {
-	w := WrongSequence{Name: Clean(r.Name), Why: r.Why, Held: r.atNode().Held, PerSecond: r.atNode().PerSecond}
+	w := WrongSequence{Name: words.Clean(r.Name), Why: r.Why, Held: r.atNode().Held, PerSecond: r.atNode().PerSecond}
 	if r.State == SeqDamaged {
 		return w // nothing else is known
 	}
@@ -192,8 +194,8 @@ func (r *SequenceReport) wrong() WrongSequence {
 	case sequencesUnserved.Cause, sequencesNoOwner.Cause:
 		w.Why = string(r.Refusal)
 	case sequencesOwnerGone.Cause:
-		if w.Why = Clean(r.Record.Address); r.KnownSections > 0 {
-			w.Why = OfSections(r.ownersGone(), r.KnownSections)
+		if w.Why = words.Clean(r.Record.Address); r.KnownSections > 0 {
+			w.Why = words.OfSections(r.ownersGone(), r.KnownSections)
 		}
 	}
 	return w
@@ -210,13 +212,13 @@ func (s *Sequences) add(cause string, q WrongSequence) {
 func (s *Sequences) addAnswer(who string, ready, read bool, said Sequences) {
 	for cause, some := range said.Wrong {
 		for _, q := range some.First {
-			why := strings.TrimSpace(Clean(q.Why) + " at " + who)
+			why := strings.TrimSpace(words.Clean(q.Why) + " at " + who)
 			inRecords := q.Why == "" && cause != sequencesCeiling.Cause // the records show such a problem, too
 			switch known := s.find(q.Name, cause); {
 			case unserved(cause) && !ready: // the node's own problem says so
 			case known == nil && read && inRecords: // the records were read, and do not show it
 			case known == nil:
-				q.Name, q.Why = Clean(q.Name), why
+				q.Name, q.Why = words.Clean(q.Name), why
 				s.add(cause, q)
 			default:
 				known.Held += q.Held
@@ -249,7 +251,7 @@ func (s *Sequences) Problems(now int64) (out []Problem) {
 	if s == nil {
 		return nil
 	}
-	for _, p := range Causes {
+	for _, p := range AllProblems {
 		some, is := s.Wrong[p.Cause]
 		if !is || some.Count == 0 || len(some.First) == 0 {
 			continue
@@ -259,7 +261,7 @@ func (s *Sequences) Problems(now int64) (out []Problem) {
 			names = append(names, q.text(p.Cause, now))
 		}
 		p.Advice = strings.Replace(p.Advice, "NAME", some.First[0].Name, 1)
-		out = append(out, p.With(": "+Listed(names, some.Count)))
+		out = append(out, p.With(": "+words.Listed(names, some.Count)))
 	}
 	return out
 }
@@ -283,13 +285,51 @@ func (q WrongSequence) text(cause string, now int64) string {
 	case cause == sequencesNearlyUsed.Cause:
 		why = partText(q.Taken, q.Positions)
 	case cause == sequencesExhausted.Cause && q.Held > 0:
-		why = "nodes hold " + Thousands(fmt.Sprint(q.Held))
+		why = "nodes hold " + words.Thousands(fmt.Sprint(q.Held))
 	}
 	if when := q.usedUp(now); why != q.Why && when != "" {
-		why += ", used up " + when + ", at " + RateText(q.PerSecond)
+		why += ", used up " + when + ", at " + words.RateText(q.PerSecond)
 	}
 	if why == "" {
 		return q.Name
 	}
 	return q.Name + " (" + why + ")"
+}
+
+// partText returns a part in percent. Only 0 has 0%, and only all has 100%.
+func partText(done, all int64) string {
+	percent := part(done, all) * 100
+	switch {
+	case done == 0:
+		return "0%"
+	case done >= all:
+		return "100%"
+	case percent < 0.1:
+		return "<0.1%"
+	case percent > 99.9:
+		return ">99.9%"
+	}
+	return fmt.Sprintf("%.1f%%", percent)
+}
+
+// usedUpText returns when so many values are used up at this rate, "in about 12 days, 2026-12-11". It gets more exact
+// only as the time gets shorter, so that the text changes seldom. now is Unix ms.
+func usedUpText(left int64, perSecond float64, now int64) string {
+	const minute, hour, day, year = 60, 3600, 24 * 3600, 365 * 24 * 3600
+	seconds := float64(left) / perSecond
+	if seconds >= 100*year {
+		return "in more than 100 years"
+	}
+	ends := time.UnixMilli(now).Add(time.Duration(seconds * float64(time.Second))).UTC()
+	switch {
+	case seconds >= 2*year:
+		return fmt.Sprintf("in about %.0f years, %s", seconds/year, ends.Format("2006"))
+	case seconds >= 2*day:
+		return fmt.Sprintf("in about %.0f days, %s", seconds/day, ends.Format(time.DateOnly))
+	case seconds >= 2*hour:
+		return fmt.Sprintf("in about %.0f hours, %s UTC", seconds/hour, ends.Format("2006-01-02 15:04"))
+	case seconds >= 2*minute:
+		return fmt.Sprintf("in about %.0f minutes, %s UTC", seconds/minute, ends.Format("15:04"))
+	}
+	return "in less than 2 minutes"
 }

@@ -1,4 +1,5 @@
-package health
+// Package words formats values, names and errors for people.
+package words
 
 import (
 	"fmt"
@@ -151,22 +152,6 @@ func OfSections(some, all int) string {
 	return fmt.Sprintf("%d of %s", some, Plural(int64(all), "section"))
 }
 
-// partText returns a part in percent. Only 0 has 0%, and only all has 100%.
-func partText(done, all int64) string {
-	percent := part(done, all) * 100
-	switch {
-	case done == 0:
-		return "0%"
-	case done >= all:
-		return "100%"
-	case percent < 0.1:
-		return "<0.1%"
-	case percent > 99.9:
-		return ">99.9%"
-	}
-	return fmt.Sprintf("%.1f%%", percent)
-}
-
 // RateText returns a number of values or requests a second.
 func RateText(perSecond float64) string {
 	switch {
@@ -178,46 +163,4 @@ func RateText(perSecond float64) string {
 		return fmt.Sprintf("%.1f/s", perSecond)
 	}
 	return Thousands(fmt.Sprintf("%.0f", math.Round(perSecond))) + "/s"
-}
-
-// usedUpText returns when so many values are used up at this rate, "in about 12 days, 2026-12-11". It gets more exact
-// only as the time gets shorter, so that the text changes seldom. now is Unix ms.
-func usedUpText(left int64, perSecond float64, now int64) string {
-	const minute, hour, day, year = 60, 3600, 24 * 3600, 365 * 24 * 3600
-	seconds := float64(left) / perSecond
-	if seconds >= 100*year {
-		return "in more than 100 years"
-	}
-	ends := time.UnixMilli(now).Add(time.Duration(seconds * float64(time.Second))).UTC()
-	switch {
-	case seconds >= 2*year:
-		return fmt.Sprintf("in about %.0f years, %s", seconds/year, ends.Format("2006"))
-	case seconds >= 2*day:
-		return fmt.Sprintf("in about %.0f days, %s", seconds/day, ends.Format(time.DateOnly))
-	case seconds >= 2*hour:
-		return fmt.Sprintf("in about %.0f hours, %s UTC", seconds/hour, ends.Format("2006-01-02 15:04"))
-	case seconds >= 2*minute:
-		return fmt.Sprintf("in about %.0f minutes, %s UTC", seconds/minute, ends.Format("15:04"))
-	}
-	return "in less than 2 minutes"
-}
-
-// fastOrSlow formats a clock offset in ms, like ": 59m59s slow". It returns "" for nil.
-func fastOrSlow(ms *float64) string {
-	if ms == nil {
-		return ""
-	}
-	way := " fast"
-	if *ms < 0 {
-		way = " slow"
-	}
-	return ": " + OffsetSize(*ms) + way
-}
-
-// rounded formats a duration in ms, from 1 s on rounded to seconds, so that the text changes seldom.
-func rounded(ms int64) string {
-	if ms >= 1000 {
-		ms = (ms + 500) / 1000 * 1000
-	}
-	return Brief(ms)
 }

@@ -1,26 +1,9 @@
-package health
+package words
 
 import (
 	"regexp"
 	"strings"
 )
-
-// shortReason returns an error in a few words, like " (connection refused)", for readers who do
-// not know Go. It returns "" for an error that it does not know. The page shows the whole
-// error further below, and the log has it.
-func shortReason(err string) string {
-	for _, words := range []string{
-		"connection refused", "no route to host", "network is unreachable", "no such host", "no space left",
-		"read-only",
-		"permission denied", "operation not permitted", "denied access",
-		"under way for more than 1s", "input/output error",
-	} {
-		if strings.Contains(err, words) {
-			return " (" + words + ")"
-		}
-	}
-	return ""
-}
 
 // internals are the texts of Go's own errors, and what people call them.
 var internals = []struct {
