@@ -48,8 +48,8 @@ func readText(flag, file string) ([]byte, error) {
 	return content, nil
 }
 
-// nodeAccess returns the token and the TLS settings that accessFlags give.
-func nodeAccess(c *cli.Context) (creds dialog.Client, err error) {
+// clientAccess returns the token and the TLS settings that clientAccessFlags give.
+func clientAccess(c *cli.Context) (creds dialog.Client, err error) {
 	if creds.Token, err = nodeToken(c); err != nil {
 		return creds, err
 	}
@@ -114,8 +114,8 @@ func clientTLS(c *cli.Context, prefix string) (*tls.Config, error) {
 	return config, nil
 }
 
-// guardConfig returns the certificates and tokens that guardFlags give.
-func guardConfig(c *cli.Context) (access.Config, error) {
+// serverAccess returns the certificates and tokens that serverAccessFlags give.
+func serverAccess(c *cli.Context) (access.Config, error) {
 	cfg := access.Config{Cert: c.String("tls-cert"), Key: c.String("tls-key"), ClientCA: c.String("tls-client-ca"),
 		PeerTokenFile: c.String("peer-token-file"), PeerCA: c.String("peer-ca")}
 	var err error

@@ -61,7 +61,7 @@ func benchFlags() []cli.Flag {
 		&cli.DurationFlag{Name: "timeout", Usage: "how long to wait for a connection or a reply",
 			Value: 5 * time.Second},
 		outputFlag(),
-	}, accessFlags()...)
+	}, clientAccessFlags()...)
 }
 
 func bench(c *cli.Context) error {
@@ -103,7 +103,7 @@ func benchConfig(c *cli.Context) (load.Config, error) {
 			return cfg, usageError("--%s must be %s, not %v", f.name, f.wanted, c.Value(f.name))
 		}
 	}
-	creds, err := nodeAccess(c)
+	creds, err := clientAccess(c)
 	creds.Cluster = dialog.Want(c.String("cluster")) // "" means that of the first connection
 	err = cmp.Or(err, checkClusterFlag(c.String("cluster")))
 	cfg.Dial = func(ctx context.Context) (net.Conn, error) { return creds.Dial(ctx, addr) }

@@ -93,7 +93,7 @@ func clusterInit(c *cli.Context) error {
 	})
 }
 
-// adviseConfirm prints what a short confirm time requires of the nodes.
+// adviseConfirm prints what a short confirming time requires of the nodes.
 func adviseConfirm(w io.Writer, confirm time.Duration) {
 	most := limits.MaxHeartbeat(confirm)
 	if most < limits.DefaultHeartbeat {

@@ -48,7 +48,7 @@ prints the words that it needs. They name whom nobody could ask.
 Examples:
   flaked cluster thaw --zk zk1:2181
   flaked cluster thaw --confirm 'no lost holder of cluster default is left'`,
-		Flags:  slices.Concat([]cli.Flag{confirmFlag()}, askFlags(), zkFlags("")),
+		Flags:  slices.Concat([]cli.Flag{confirmFlag()}, surveyAccessFlags(), zkFlags("")),
 		Action: clusterThaw,
 	}
 }

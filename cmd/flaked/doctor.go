@@ -119,7 +119,7 @@ func doctorPeers(c *cli.Context, cfg *doctor.Config) error {
 		return err
 	}
 	cfg.Address = dialog.PeerAddress(allAdvertised(c.StringSlice("listen"), c.String("advertise")))
-	guard, err := guardConfig(c)
+	guard, err := serverAccess(c)
 	cfg.Peer = func() (creds dialog.Client, err error) {
 		s, err := access.Load(guard)
 		if err == nil {

@@ -43,11 +43,12 @@ Examples:
 			inCategory(categoryCall, &cli.BoolFlag{Name: "release", Usage: "release the worker", DisableDefaultText: true})[0],
 			timeoutFlag(30 * time.Second),
 		},
-		Action: drainNode,
+		Action: drain,
 	}
 }
 
-func drainNode(c *cli.Context) error {
+// drain sends the signal on which process.drain in serve_drain.go waits, and waits until the process has ended.
+func drain(c *cli.Context) error {
 	dir, err := givenStateDir(c)
 	if err != nil {
 		return err

@@ -95,7 +95,7 @@ func addrFlag() cli.Flag {
 
 // nodeFlags returns the flags that givenNode reads.
 func nodeFlags(timeout time.Duration) []cli.Flag {
-	return append([]cli.Flag{addrFlag(), nodeClusterFlag(), timeoutFlag(timeout)}, accessFlags()...)
+	return append([]cli.Flag{addrFlag(), nodeClusterFlag(), timeoutFlag(timeout)}, clientAccessFlags()...)
 }
 
 // nodeClusterFlag returns the --cluster of commands that read no ZooKeeper.
@@ -104,8 +104,8 @@ func nodeClusterFlag() cli.Flag {
 		"The command uses no answer of a node of another one"}
 }
 
-// askFlags returns the flags that givenAsker reads.
-func askFlags() []cli.Flag {
+// surveyAccessFlags returns the flags that givenAsker reads.
+func surveyAccessFlags() []cli.Flag {
 	return inCategory(categorySecurity, append([]cli.Flag{
 		tokenFileFlag("`FILE` with a token for the nodes. It is sent to all of them, encrypted only with --tls. " +
 			"FLAKED_TOKEN gives the token itself, which is sent only to nodes on this machine, to those of --addr, " +
@@ -114,8 +114,8 @@ func askFlags() []cli.Flag {
 		"the node's")...)...)
 }
 
-// accessFlags returns the flags that nodeAccess reads.
-func accessFlags() []cli.Flag {
+// clientAccessFlags returns the flags that clientAccess reads.
+func clientAccessFlags() []cli.Flag {
 	return inCategory(categorySecurity, append([]cli.Flag{
 		tokenFileFlag("`FILE` with tokens. The first one is sent to the node (the token itself: FLAKED_TOKEN)"),
 	}, tlsFlags("tls", "use TLS, except on unix sockets. Any of the flags below implies it", "the node's")...)...)
@@ -133,8 +133,8 @@ func tlsFlags(name, usage, whose string) []cli.Flag {
 	}
 }
 
-// guardFlags returns the flags that protect a node: see guardConfig.
-func guardFlags() []cli.Flag {
+// serverAccessFlags returns the flags that protect a node: see serverAccess.
+func serverAccessFlags() []cli.Flag {
 	return inCategory(categorySecurity,
 		&cli.BoolFlag{Name: "allow-open",
 			Usage: "allow --listen addresses that other machines can reach, without a token and without TLS"},
@@ -180,16 +180,4 @@ func defaultStateDir() string {
 		return ""
 	}
 	return filepath.Join(home, ".local", "state", "flaked")
-}
-
-// within reports whether n is from 1 to most.
-func within(n, most int) bool { return n >= 1 && n <= most }
-
-// givenStateDir returns --state-dir, or an error if it has neither a value nor a default.
-func givenStateDir(c *cli.Context) (string, error) {
-	dir := c.String("state-dir")
-	if dir == "" {
-		return "", usageError("--state-dir: no home directory found. Give --state-dir DIRECTORY")
-	}
-	return dir, nil
 }

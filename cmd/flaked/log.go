@@ -14,9 +14,9 @@ import (
 	"github.com/flaked/flaked/internal/ops/host/logqueue"
 )
 
-// newLogger returns the logger that logFlags ask for, with w as its output. close writes the lines
+// newLogger returns the logger that logFlags ask for, with w as its output. flush writes the lines
 // that wait.
-func newLogger(c *cli.Context, w io.Writer) (log hclog.InterceptLogger, close func(), err error) {
+func newLogger(c *cli.Context, w io.Writer) (log hclog.InterceptLogger, flush func(), err error) {
 	opts, err := logOptions(c, w)
 	if err != nil {
 		return nil, nil, err

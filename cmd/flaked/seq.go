@@ -26,7 +26,7 @@ func seqCommand() *cli.Command {
 		Name:  "seq",
 		Usage: "create, show and change named sequences",
 		Subcommands: []*cli.Command{
-			seqCreate(), seqList(), seqShow(), seqSet(), seqRecover(), seqDelete(), seqPurge(), seqNext(),
+			seqCreateCommand(), seqListCommand(), seqShowCommand(), seqSetCommand(), seqRecoverCommand(), seqDeleteCommand(), seqPurgeCommand(), seqNextCommand(),
 		},
 	}
 }
@@ -80,17 +80,17 @@ func notFollowed(name string, late *operator.NotFollowedError) error {
 	case late.Made:
 		return failure("%s: %w within %s: %s. Connect them, or look at the log there. Until they have followed, do "+
 			"not restore ZooKeeper to a copy from before: they may issue values that others had", name, late,
-			operator.GuardTime, listWorkers(append(late.Behind, late.Absent...)))
+			operator.GuardTime, workersText(append(late.Behind, late.Absent...)))
 	case len(late.Absent) > 0:
 		return failure("%s: %w. Nothing was changed. Missing: %s. Start or connect them, or wait until their leases "+
-			"are over. If a node is gone for good: `flaked workers release`", name, late, listLeases(late.Absent))
+			"are over. If a node is gone for good: `flaked workers release`", name, late, leasesText(late.Absent))
 	}
 	return failure("%s: %w within %s. Nothing was changed. Connected, but behind: %s. "+
-		"Look at the log there, or restart the node", name, late, operator.GuardTime, listWorkers(late.Behind))
+		"Look at the log there, or restart the node", name, late, operator.GuardTime, workersText(late.Behind))
 }
 
-// listWorkers names the first workers of entries.
-func listWorkers(entries []coordinator.Entry) string {
+// workersText names the first workers of entries.
+func workersText(entries []coordinator.Entry) string {
 	var names []string
 	for _, e := range entries {
 		names = append(names, health.Whom([]health.WorkerReport{{Worker: e.Worker, Name: e.Slot.Name}}))
@@ -98,15 +98,15 @@ func listWorkers(entries []coordinator.Entry) string {
 	return words.Listed(names, len(names))
 }
 
-// listLeases is listWorkers, and says until when the leases run.
-func listLeases(entries []coordinator.Entry) string {
+// leasesText is workersText, and says until when the leases run.
+func leasesText(entries []coordinator.Entry) string {
 	var names []string
 	for _, e := range entries {
 		until := " until " + time.UnixMilli(e.Slot.LeaseUntil).UTC().Format(words.TimeFormat)
 		if e.Slot.Term < 0 {
 			until = ", whose record is missing or damaged"
 		}
-		names = append(names, listWorkers([]coordinator.Entry{e})+until)
+		names = append(names, workersText([]coordinator.Entry{e})+until)
 	}
 	return words.Listed(names, len(names))
 }

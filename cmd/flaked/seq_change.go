@@ -140,7 +140,7 @@ func confirmWithout(c *cli.Context, absent []coordinator.Entry, risk, phrase str
 	}
 	risk += fmt.Sprintf(". Nodes that are not connected hold workers: %s. If ZooKeeper is restored to a copy from "+
 		"before, such a node may issue values that others had. Start or connect it first, or wait until its lease is "+
-		"over", listLeases(absent))
+		"over", leasesText(absent))
 	all := phrase + " despite absent " + words.WorkersText(workers)
 	if c.String("confirm") == phrase { // they are enough if all nodes are connected
 		return usageError("%s. Nothing was changed. To go on, use --confirm %s", risk, quoted(all))

@@ -29,7 +29,7 @@ const (
 // defaultMaxNames is the number of sequences that a template creates at most: one a day for 27 years.
 const defaultMaxNames = 10_000
 
-func seqCreate() *cli.Command {
+func seqCreateCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "create",
 		Usage:     "create a named sequence",
@@ -68,7 +68,7 @@ Examples:
   flaked seq create 'order:*' --max-names 4000
   flaked seq create ticket --scatter 34 --start 1000000000 --max 9999999999`,
 		Flags:  slices.Concat(createFlags(), settingFlags(true), []cli.Flag{confirmFlag()}, zkFlags(localZK)),
-		Action: ofOne(createSequence),
+		Action: ofOne(seqCreate),
 	}
 }
 
@@ -93,7 +93,7 @@ func createFlags() []cli.Flag {
 		maxNamesFlag("10000"))
 }
 
-func createSequence(c *cli.Context, o operator.Commands, name string) error {
+func seqCreate(c *cli.Context, o operator.Commands, name string) error {
 	d, err := definition(c, name)
 	if err != nil {
 		return err

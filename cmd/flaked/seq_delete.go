@@ -14,7 +14,7 @@ import (
 	"github.com/flaked/flaked/internal/ops/words"
 )
 
-func seqDelete() *cli.Command {
+func seqDeleteCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "delete",
 		Usage:     "delete a named sequence, and keep its name reserved",
@@ -28,11 +28,11 @@ Its name is kept: a sequence that is created with it goes on above all the old v
 Examples:
   flaked seq delete --zk zk1:2181 order --confirm 'delete sequence order'`,
 		Flags:  append([]cli.Flag{confirmFlag()}, zkFlags("")...),
-		Action: ofOne(deleteSequence),
+		Action: ofOne(seqDelete),
 	}
 }
 
-func deleteSequence(c *cli.Context, o operator.Commands, name string) error {
+func seqDelete(c *cli.Context, o operator.Commands, name string) error {
 	n, st, err := o.Find(c.Context, name)
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func deleteSequence(c *cli.Context, o operator.Commands, name string) error {
 	return say(c, text+"\n", name)
 }
 
-func seqPurge() *cli.Command {
+func seqPurgeCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "purge",
 		Usage:     "forget the name of a deleted sequence",
@@ -84,11 +84,11 @@ issue values that others had.
 Examples:
   flaked seq purge --zk zk1:2181 order --confirm 'forget the values of order'`,
 		Flags:  append([]cli.Flag{confirmFlag()}, zkFlags("")...),
-		Action: ofOne(purgeSequence),
+		Action: ofOne(seqPurge),
 	}
 }
 
-func purgeSequence(c *cli.Context, o operator.Commands, name string) error {
+func seqPurge(c *cli.Context, o operator.Commands, name string) error {
 	r, st, err := o.Find(c.Context, name)
 	switch {
 	case err != nil:

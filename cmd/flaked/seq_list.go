@@ -15,7 +15,7 @@ import (
 	"github.com/flaked/flaked/internal/ops/words"
 )
 
-func seqList() *cli.Command {
+func seqListCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "list",
 		Usage: "print the named sequences",
@@ -33,11 +33,11 @@ Examples:
   flaked seq list --zk zk1:2181
   flaked seq list -o json | jq -r '.sequences[] | select(.used_percent > 80).name'`,
 		Flags:  append([]cli.Flag{outputFlag()}, zkFlags(localZK)...),
-		Action: listSequences,
+		Action: seqList,
 	}
 }
 
-func listSequences(c *cli.Context) error {
+func seqList(c *cli.Context) error {
 	return withSequences(c, func(o operator.Commands) error {
 		found, st, err := o.List(c.Context, "")
 		if err != nil {
@@ -83,7 +83,7 @@ func printSequences(w io.Writer, found []health.SequenceReport, now time.Time) e
 	return t.print(w)
 }
 
-func seqShow() *cli.Command {
+func seqShowCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "show",
 		Usage:     "print all that is known about a sequence",
@@ -106,11 +106,11 @@ Examples:
   flaked seq show 'msg:*'
   flaked seq show ticket -o json | jq -r .key > ticket.key`,
 		Flags:  append([]cli.Flag{outputFlag()}, zkFlags(localZK)...),
-		Action: ofOne(showSequence),
+		Action: ofOne(seqShow),
 	}
 }
 
-func showSequence(c *cli.Context, o operator.Commands, name string) error {
+func seqShow(c *cli.Context, o operator.Commands, name string) error {
 	r, st, err := o.Find(c.Context, name)
 	if errors.Is(err, operator.ErrNotFound) {
 		r, st, err = o.FindInFamily(c.Context, name)

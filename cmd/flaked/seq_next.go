@@ -9,7 +9,7 @@ import (
 	"github.com/flaked/flaked/internal/core/positions"
 )
 
-func seqNext() *cli.Command {
+func seqNextCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "next",
 		Usage:     "print new values of a named sequence",
@@ -24,11 +24,11 @@ Examples:
 			&cli.IntFlag{Name: "count", Aliases: []string{"n"}, Value: 1,
 				Usage: "the number of values, at most 10000"}),
 			nodeFlags(3*time.Second)...),
-		Action: nextValues,
+		Action: seqNext,
 	}
 }
 
-func nextValues(c *cli.Context) error {
+func seqNext(c *cli.Context) error {
 	name, err := sequenceArgument(c)
 	if err != nil {
 		return err

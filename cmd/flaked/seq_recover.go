@@ -17,7 +17,7 @@ import (
 	"github.com/flaked/flaked/internal/ops/words"
 )
 
-func seqRecover() *cli.Command {
+func seqRecoverCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "recover",
 		Usage:     "let a strict sequence go on after ZooKeeper has lost data",
@@ -43,12 +43,12 @@ Examples:
 			&cli.Int64Flag{Name: "next", Usage: "go on at `VALUE`", DefaultText: "10 % above the highest known value"},
 			&cli.StringSliceFlag{Name: "addr", Usage: "also ask the node at `HOST:PORT` or unix:/PATH. Repeatable"},
 			confirmFlag(),
-		), askFlags(), zkFlags("")),
-		Action: ofOne(recoverSequence),
+		), surveyAccessFlags(), zkFlags("")),
+		Action: ofOne(seqRecover),
 	}
 }
 
-func recoverSequence(c *cli.Context, o operator.Commands, name string) error {
+func seqRecover(c *cli.Context, o operator.Commands, name string) error {
 	nodes, err := givenAsker(c)
 	if err != nil {
 		return err

@@ -9,7 +9,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
-func seqSet() *cli.Command {
+func seqSetCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "set",
 		Usage:     "change a named sequence",
@@ -43,11 +43,11 @@ Examples:
 					"lost data or a clock was wrong"},
 			maxFlag(unchanged, ""), maxNamesFlag(unchanged), confirmFlag(),
 		), settingFlags(false), zkFlags("")),
-		Action: ofOne(setSequence),
+		Action: ofOne(seqSet),
 	}
 }
 
-func setSequence(c *cli.Context, o operator.Commands, name string) error {
+func seqSet(c *cli.Context, o operator.Commands, name string) error {
 	change, err := changeGiven(c)
 	if err != nil {
 		return err

@@ -20,7 +20,7 @@ func (p *process) giveSequencesAway() {
 // drainEvery is how often a node that drains counts its connections.
 const drainEvery = 50 * time.Millisecond
 
-// drain waits for a signal of `flaked drain`. The node then reports that it is not ready, accepts no
+// drain waits for a signal of `flaked drain`: see drain.go. The node then reports that it is not ready, accepts no
 // more connections and serves the open ones. drain returns when none is open or --drain-time has
 // passed, and when ctx is done. The caller must then stop the node.
 func (p *process) drain(ctx context.Context, server *lineproto.Server) {

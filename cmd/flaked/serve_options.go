@@ -58,7 +58,7 @@ func serveFlags() []cli.Flag {
 	}
 	replaced := inCategory(categoryCall, &cli.BoolFlag{Name: "zk-replaced", DisableDefaultText: true,
 		Usage: "this ZooKeeper replaces for good the one that the state directory was used with before"})
-	return slices.Concat(own, guardFlags(), zkFlags(""), logFlags(), replaced, hidden(recordFlags()...))
+	return slices.Concat(own, serverAccessFlags(), zkFlags(""), logFlags(), replaced, hidden(recordFlags()...))
 }
 
 // serveOptions reads the flags of serve. It returns an error for the first flag that is wrong.
@@ -89,7 +89,7 @@ func serveOptions(c *cli.Context) (o options, wrong error) {
 	if o.drainTime < 0 {
 		refuse("--drain-time must not be negative, not %s", o.drainTime)
 	}
-	o.guard, err = guardConfig(c)
+	o.guard, err = serverAccess(c)
 	check(err)
 	o.adminTLS = o.guard.Cert != "" && o.admin != "" && !dialog.IsLoopback(o.admin)
 	o.unix, err = parseUnixOptions(c.String("unix-mode"), c.String("unix-group"))

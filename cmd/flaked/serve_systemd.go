@@ -19,7 +19,7 @@ func serviceState(s node.Snapshot) (ready bool, text string) {
 	}
 	text = fmt.Sprintf("serving worker %d", *s.Worker)
 	if s.LeaseLeftMs != nil {
-		text += ", lease " + coarse(millis(*s.LeaseLeftMs))
+		text += ", lease " + roundedText(millis(*s.LeaseLeftMs))
 	}
 	if len(s.Degraded) > 0 {
 		text += "; degraded: " + strings.Join(s.Degraded, ", ")
@@ -27,8 +27,8 @@ func serviceState(s node.Snapshot) (ready bool, text string) {
 	return true, text
 }
 
-// coarse formats a duration so that the text does not change every second.
-func coarse(d time.Duration) string {
+// roundedText formats a duration so that the text does not change every second.
+func roundedText(d time.Duration) string {
 	if d < 10*time.Minute {
 		return words.Brief(d.Truncate(10 * time.Second).Milliseconds())
 	}

@@ -78,11 +78,3 @@ func clusterSettings(c *cli.Context) (s node.Settings, err error) {
 	}
 	return s, nil
 }
-
-// given returns the value that a flag gives a setting, nil if the flag is not set.
-func given[T any](c *cli.Context, setting string, value func(string) T) *T {
-	if !c.IsSet(setting) {
-		return nil
-	}
-	return new(value(setting))
-}

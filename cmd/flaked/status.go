@@ -49,7 +49,7 @@ Examples:
   flaked status --zk zk1:2181,zk2:2181,zk3:2181
   flaked status --addr ids-1:7609 --addr ids-2:7609
   flaked status -o json | jq '.workers[] | select(.state == "live") | .name'`,
-		Flags: slices.Concat([]cli.Flag{outputFlag()}, askFlags(), zkFlags(localZK), inCategory(categoryCall,
+		Flags: slices.Concat([]cli.Flag{outputFlag()}, surveyAccessFlags(), zkFlags(localZK), inCategory(categoryCall,
 			&cli.StringSliceFlag{Name: "addr", Usage: "ask the node at `HOST:PORT` or unix:/PATH instead of reading " +
 				"ZooKeeper. Repeatable"},
 		)),

@@ -11,12 +11,20 @@ import (
 	"github.com/flaked/flaked/internal/ops/poll"
 )
 
+// given returns the value that a flag gives a setting, nil if the flag is not set.
+func given[T any](c *cli.Context, setting string, value func(string) T) *T {
+	if !c.IsSet(setting) {
+		return nil
+	}
+	return new(value(setting))
+}
+
 // defaultAddr is the default of --listen and of --addr.
 const defaultAddr = "127.0.0.1:" + dialog.DefaultPort
 
 // givenNode returns the node of --addr.
 func givenNode(c *cli.Context) (poll.Node, error) {
-	creds, err := nodeAccess(c)
+	creds, err := clientAccess(c)
 	if name := c.String("cluster"); name != "" { // else there is nothing to compare the only connection with
 		creds.Cluster, err = dialog.Want(name), cmp.Or(err, checkClusterFlag(name))
 	}
@@ -54,7 +62,7 @@ func namedAddrs(c *cli.Context) (addrs []string, err error) {
 	return addrs, nil
 }
 
-// givenAsker returns the asker that askFlags give.
+// givenAsker returns the asker that surveyAccessFlags give.
 func givenAsker(c *cli.Context) (*poll.Asker, error) {
 	token, err := nodeToken(c)
 	if err != nil {
@@ -64,4 +72,16 @@ func givenAsker(c *cli.Context) (*poll.Asker, error) {
 	a.Host, _ = os.Hostname()
 	a.TLS, a.TLSErr = clientTLS(c, "tls")
 	return a, nil
+}
+
+// within reports whether n is from 1 to most.
+func within(n, most int) bool { return n >= 1 && n <= most }
+
+// givenStateDir returns --state-dir, or an error if it has neither a value nor a default.
+func givenStateDir(c *cli.Context) (string, error) {
+	dir := c.String("state-dir")
+	if dir == "" {
+		return "", usageError("--state-dir: no home directory found. Give --state-dir DIRECTORY")
+	}
+	return dir, nil
 }
