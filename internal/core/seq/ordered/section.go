@@ -16,7 +16,6 @@ package ordered
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
@@ -52,10 +51,6 @@ func NewSection(s *mode.Series, node *Shared) *Section {
 	node.inUse.Store(true)
 	return &Section{Series: s, shared: node}
 }
-
-// idleAfter is the time without a request after which the owner gives the section back. Else a name that nobody uses
-// would be written for ever.
-const idleAfter = time.Minute
 
 // Serve is that of mode.Issuing. Without a valid lease the request is forwarded, or waits for a round.
 func (s *Section) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
@@ -183,178 +178,6 @@ func (s *Section) Saw(v mode.View, before *record.Record, sit mode.Situation) {
 	}
 }
 
-// NextWrite returns the write that is due: a renewal with more positions or without, one that takes the section, or one
-// that gives it back.
-func (s *Section) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
-	if s.lease.owner == "" {
-		return s.take(v, sit)
-	}
-	if s.slow(sit.AtMost) {
-		s.forwarding.cancelFlight()
-	}
-	d := s.Host.Known().Hold()
-	s.DueAt = renewAt(s.lease.sent, d)
-	if sit.Unconfirmed == 0 && (s.lease.ending || s.endsNow(sit)) {
-		s.lease.ending, s.DueAt = true, 0
-		return s.giveBack(v, sit)
-	}
-	due := s.lease.mayRenew(sit.AtMost, d)
-	if w := s.extension(v, sit, due); w != nil {
-		return s.renewal(*w, sit)
-	}
-	if due {
-		return s.renewal(record.Write{Record: s.Host.Known().Renewed(sit.SeqTime)}, sit)
-	}
-	return nil
-}
-
-// extension returns the write that takes more positions, nil if none are needed or the node gets none.
-func (s *Section) extension(v mode.View, sit mode.Situation, due bool) *record.Write {
-	if len(s.Waiting) == 0 && !s.counters.low() && !(due && s.counters.usedThird()) {
-		return nil
-	}
-	refusal := mode.Confirming(sit.Unconfirmed)
-	//mutant:o7-takes-unconfirmed by internal/core/seq:TestOwnerRenewsBeforeItMayTake -> if true {
-	if sit.Unconfirmed == 0 {
-		want, need := s.counters.want(s.Host.Known().Next, time.Duration(sit.AtMost-s.lease.sent), s.Host.Known().Block, s.Waiting)
-		var w record.Write
-		if w, refusal = s.Host.Known().Plan(v.Incarnation(), want, need, sit.SeqTime); refusal == nil {
-			return &w
-		}
-	}
-	if s.counters.lowAbove = s.counters.end; len(s.Waiting) > 0 {
-		s.Refuse(refusal, sit.AtMost)
-	}
-	return nil
-}
-
-// renewal makes a write keep the ownership.
-func (s *Section) renewal(w record.Write, sit mode.Situation) *mode.Write {
-	w.Record.Owner = s.lease.owner
-	return &mode.Write{Write: w, Session: sit.Session, Renews: true}
-}
-
-// endsNow reports whether the owner should give the section back: nobody asks, the node gives all away, or the section
-// has its place at another node. The last reason uses up one of the node's moves, so the caller must give the section
-// back if endsNow returns true.
-func (s *Section) endsNow(sit mode.Situation) bool {
-	return sit.AtMost-s.AskedAt > int64(idleAfter) || s.shared.leaves() ||
-		sit.AtMost >= s.staysUntil && s.shared.takeMove(s.Name)
-}
-
-// giveBack returns the write that leaves the section without an owner (O6). It returns the positions that no lane has
-// issued, so that the next owner goes on without a gap.
-func (s *Section) giveBack(v mode.View, sit mode.Situation) *mode.Write {
-	r := s.Host.Known().Renewed(sit.SeqTime)
-	//mutant:o6-next-too-low by internal/core/seq:TestStoppedOwnerLeavesNoGap -> rest := record.Remainder{ID: r.ID, Incarnation: r.Incarnation, Block: positions.Block{First: s.counters.first, End: s.counters.end}}
-	rest := record.Remainder{ID: r.ID, Incarnation: r.Incarnation, Block: s.counters.rest()}
-	if lower, possible := r.ReturnOf(rest, v.Incarnation()); possible {
-		r = lower
-	}
-	r.Owner, r.Address, r.OwnedAt = "", "", 0
-	return &mode.Write{Write: record.Write{Record: r}, Session: sit.Session, Renews: true}
-}
-
-// take returns the write that makes this node the owner, if requests need that and nobody else may be the owner.
-func (s *Section) take(v mode.View, sit mode.Situation) *mode.Write {
-	if s.slow(sit.AtMost) {
-		s.doubt(s.forwarding.flight, errSilent)
-		s.forwarding.leaveBehind(s.Host.Known())
-	}
-	s.refuseForwarded(func(r mode.Request) bool { return !s.mayBecome(r.Wait.Passed) })
-	//mutant:o4-at-most by internal/core/seq:TestOwnerAndBootClocksAtAnyRate -> wait := s.watch.freeIn(v, s.lastEnded, sit.AtMost)
-	wait := s.watch.freeIn(v, s.lastEnded, sit.AtLeast)
-	if s.Host.Known().Owner == "" && s.shared.preferredOwner(s.Name) != s.shared.own {
-		s.refuseForwarded(nil) // another node is asked next
-	}
-	switch {
-	case len(s.Waiting) == 0 && !s.forwarding.doubted(), !s.hasForwarded() && s.target(sit.AtMost) != "":
-		return nil
-	case wait > 0 || s.shared.leaves():
-		if s.Host.Known().Address != s.shared.own || s.shared.leaves() { // else the last process of this node was the owner
-			s.refuseForwarded(nil)
-		}
-		// A request that comes meanwhile waits until then, so that is soon, also with a long lease.
-		s.DueAt = sit.AtMost + int64(min(max(wait, lookAgain), s.Host.Known().Hold()/6, time.Second))
-		s.PausedUntil = s.DueAt
-		return nil
-	}
-	all, need := int64(0), int64(math.MaxInt64)
-	for _, r := range s.Waiting {
-		all, need = all+r.N, min(need, r.N)
-	}
-	if len(s.Waiting) == 0 {
-		need = 1
-	}
-	w, refusal := s.Host.Known().Plan(v.Incarnation(), max(all, s.Host.Known().Block), need, sit.SeqTime)
-	if refusal != nil {
-		s.Refuse(refusal, sit.AtMost)
-		return nil
-	}
-	w.Record.Owner, w.Record.Term = sit.Nonce, w.Record.Term+1
-	w.Record.Address, w.Record.OwnedAt = s.shared.own, s.shared.elapsed.Now().Wall/1e6
-	return &mode.Write{Write: w, Session: sit.Session}
-}
-
-// lookAgain is the pause after which a node that leaves looks again whether others can answer what it cannot.
-const lookAgain = 50 * time.Millisecond
-
-// refuseForwarded refuses requests that other nodes have forwarded to this one, which is not the owner: those that
-// which chooses. nil: all.
-func (s *Section) refuseForwarded(which func(mode.Request) bool) {
-	for _, r := range s.Waiting {
-		if r.Wait.Passed != nil && (which == nil || which(r)) {
-			r.Wait.Result = &mode.Result{Err: NotOwner(s.Name)}
-		}
-	}
-}
-
-// Wrote ends a write. One with unknown outcome ends the ownership: what is left of it is dropped (O3).
-func (s *Section) Wrote(w mode.Write, v mode.View, sent, now int64, err error) (woken []mode.Request, leaveUpTo time.Duration) {
-	switch {
-	case err == nil:
-		s.accept(w, v, sent, now)
-	case mode.NotMade(err):
-		return nil, 0
-	//mutant:o3-unknown-outcome by internal/core/seq:TestUnknownRenewalEndsTheOwnership -> case s.lease.owner != "": s.accept(w, v, sent, now)
-	default:
-		if w.Record.Owner != "" { // it may have been written: freeIn must know that it has ended
-			s.lease.owner = w.Record.Owner
-		}
-		s.endLease()
-	}
-	return s.TakeWaiting(), 0
-}
-
-func (s *Section) accept(w mode.Write, v mode.View, sent, now int64) {
-	s.Host.KnowWritten(w, now)
-	switch owner := w.Record.Owner; {
-	case owner == "":
-		s.endLease()
-		return
-	case w.Renews && owner != s.lease.owner: // a request has found meanwhile that the lease had ended
-		return
-	case owner != s.lease.owner: // a new ownership
-		s.counters.begin(w.Block)
-		if s.shared.preferredOwner(s.Name) != s.shared.own {
-			s.staysUntil = now + int64(time.Minute)
-		}
-	//mutant:o5-block-kept -> case false:
-	case now >= s.lease.until: // a renewal after the end of the lease ends the ownership (O5)
-		s.Lapse(now)
-		return
-	default:
-		s.counters.add(w.Block)
-	}
-	s.lease, s.Last = newLease(w, sent), new(v.After(w))
-	s.traceOwner(sent, now)
-	s.counters.wrote()
-	s.FailedRounds, s.DueAt = 0, renewAt(sent, s.Host.Known().Hold())
-	if s.forwarding.suspect = ""; s.forwarding.doubted() {
-		s.forwarding.cancelFlight()
-	}
-}
-
 // Report is that of mode.Issuing.
 func (s *Section) Report(u *mode.Use) string {
 	u.Owns, u.FromOthers, u.Lapses = s.lease.owner != "", s.forwarding.values, s.lapses
@@ -371,18 +194,6 @@ func (s *Section) Report(u *mode.Use) string {
 
 // Traced returns what a trace of a write says of how the ownership came about.
 func (s *Section) Traced() []any { return []any{"ended", s.lastEnded, "since", s.watch.since.Boot} }
-
-// traceOwner traces that the owner may issue until its lease ends. sent and now are times of AtMost, and steps are
-// compared by the boot clock.
-func (s *Section) traceOwner(sent, now int64) {
-	if s.Trace == nil {
-		return
-	}
-	at := s.shared.elapsed.Now()
-	boot := func(most int64) int64 { return at.Boot - (at.Most - most) }
-	s.Trace.Step("owns", "name", s.Name, "owner", s.lease.owner, "sent", boot(sent), "now", boot(now),
-		"until", boot(s.lease.until), "hold_ms", s.Host.Known().HoldMs)
-}
 
 // Flaps reports whether the node has lost two leases of this section in the last minute. Then others should own the
 // sections (O9).
