@@ -21,8 +21,8 @@ import (
 
 // Caller asks nodes. Make it with New, and end it with Close. Forward may be called by any goroutine at any time.
 type Caller struct {
-	access func() dialog.Client
-	ctx    context.Context // done once Close was called
+	creds  func() dialog.Client // the token and the TLS configuration: see New
+	ctx    context.Context      // done once Close was called
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
@@ -30,10 +30,10 @@ type Caller struct {
 	links map[string]*link
 }
 
-// New returns a Caller. access returns the token and the TLS configuration to connect with. It is called for each new
+// New returns a Caller. creds returns the token and the TLS configuration to connect with. It is called for each new
 // connection, so they may change.
-func New(access func() dialog.Client) *Caller {
-	c := &Caller{access: access, links: make(map[string]*link)}
+func New(creds func() dialog.Client) *Caller {
+	c := &Caller{creds: creds, links: make(map[string]*link)}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
@@ -52,7 +52,7 @@ const retryDial = 100 * time.Millisecond
 // Forward asks a node for values of an ordered sequence. Its error is an *ids.ReplyError if the node refuses the
 // request itself. It wraps ordered.ErrNothingIssued if the node has certainly issued nothing: it could not be reached,
 // belongs to another cluster, or refuses this node. If it refuses the token of this node, the error wraps that
-// *ids.ReplyError, too. Any other error leaves open whether the node has counted values.
+// *ids.ReplyError, too. Any other error leaves open whether the node has issued values.
 func (c *Caller) Forward(ctx context.Context, ask ordered.Ask) (got ordered.Answer, err error) {
 	k, address := &call{Ask: ask, done: make(chan struct{})}, ask.Address
 	l, err := c.submit(k)
@@ -89,14 +89,14 @@ func (c *Caller) submit(k *call) (*link, error) {
 		}
 	}
 	for old, o := range c.links {
-		if o.isEnded() {
+		if o.isDead() {
 			delete(c.links, old)
 		}
 	}
 	l := &link{address: address, cluster: k.Cluster, wake: make(chan struct{}, 1)}
 	_, _ = l.submit(k) // a new link takes it
 	c.links[address] = l
-	c.wg.Go(func() { l.run(c.ctx, c.access) })
+	c.wg.Go(func() { l.run(c.ctx, c.creds) })
 	return l, nil
 }
 
@@ -165,14 +165,14 @@ type link struct {
 	queue   []*call    // not sent yet
 	sent    []*call    // sent and not answered, in the order of the requests
 	batch   int        // number of the last write
-	stalled bool
-	quiet   int   // ticks without a reply that is due
-	unused  int   // ticks without a call
-	failed  error // of the reader
-	dead    bool  // the link takes no more calls
-	// undialled is the error of a dial that failed, and ended the time of it.
-	undialled error
-	ended     time.Time
+	stalled bool       // no reply that is due has come for stallTicks, so no further requests are sent
+	quiet   int        // ticks without a reply that is due
+	unused  int        // ticks without a call
+	failed  error      // of the reader
+	dead    bool       // the link takes no more calls
+	// dialErr is the error of a dial that failed, nil if it succeeded. ended is the time at which the link became dead.
+	dialErr error
+	ended   time.Time
 }
 
 // submit adds a call to the queue. taken is false if the link takes no more calls, and err is not nil if the node could
@@ -181,8 +181,8 @@ func (l *link) submit(k *call) (taken bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.dead && l.undialled != nil && time.Since(l.ended) < retryDial:
-		return false, l.undialled
+	case l.dead && l.dialErr != nil && time.Since(l.ended) < retryDial:
+		return false, l.dialErr
 	case l.dead:
 		return false, nil
 	}
@@ -209,7 +209,7 @@ func (l *link) withdraw(k *call) bool {
 	return k.withdrawn
 }
 
-func (l *link) isEnded() bool {
+func (l *link) isDead() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.dead
@@ -355,11 +355,11 @@ func (l *link) tick() error {
 	return err
 }
 
-// finish ends the link and its calls. With undialled, there was no connection.
-func (l *link) finish(err, undialled error) {
+// finish ends the link and its calls. dialErr is nil if there was a connection.
+func (l *link) finish(err, dialErr error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.dead, l.undialled, l.ended = true, undialled, time.Now()
+	l.dead, l.dialErr, l.ended = true, dialErr, time.Now()
 	l.endQueue(notAsked(err))
 	for _, k := range l.sent {
 		k.end(ordered.Answer{}, err)
