@@ -17,8 +17,8 @@
 //   - lossState is what the node knows of losses of data, as named phases.
 //   - progress is how far the node has followed the changes of operators, and what of that its disk has.
 //
-// What stands in ZooKeeper, and the decisions that need nothing else, are in package record. Package ordered says who
-// may count of an ordered sequence, and package mode what rounds and modes know of each other. The commands of people
+// What stands in ZooKeeper, and the decisions that need nothing else, are in package record. Package ordered says which
+// node may issue an ordered sequence, and package mode what rounds and modes know of each other. The commands of people
 // are in package operator. Nothing that serves calls it, and the root package does not link it.
 //
 // The simulation (TestSimulation) plays random histories of nodes, operators and losses of data, and checks

@@ -19,7 +19,7 @@ type counters struct {
 	highWritten, lowAbove int64
 }
 
-// issue counts n positions of a lane, and returns the first. ok is false if there are not so many left.
+// issue issues n positions of a lane, and returns the first. ok is false if there are not so many left.
 func (c *counters) issue(lane int, n int64) (p int64, ok bool) {
 	if p = c.at(lane); p+n > c.end {
 		return 0, false

@@ -7,8 +7,8 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// When the owner of an ordered sequence may issue, and when another node may take its place: the owner counts by
-// AtMost, and the others by AtLeast, each on its own machine.
+// When the owner of an ordered sequence may issue, and when another node may take its place: the owner goes by AtMost,
+// and the others by AtLeast, each on its own machine.
 
 // lease is an ownership of the section, as the owner knows it. It is a chain: each renewal is acknowledged before the
 // one before it ends (O5).

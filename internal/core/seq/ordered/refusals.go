@@ -30,7 +30,7 @@ func noOwner(name, address string, own bool, why error) *record.Refusal {
 		address, name, replies.OneLine(why.Error()))
 }
 
-// unknownOwner: the node at this address was asked for n positions, and may have counted them.
+// unknownOwner: the node at this address was asked for n positions, and may have issued them.
 func unknownOwner(name, address string, n int64) *record.Refusal {
 	return record.Refuse(record.Unknown, time.Second, "the owner of %s at %s has not answered, so values may be missing: %d. "+
 		"Retry, or try another node", name, address, n)

@@ -8,9 +8,6 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// Requests for ordered sequences are forwarded to the owner. Those that wait for one lane share a request to it, unless
-// they ask for too many values together.
-
 // Shared has the parts that the sections of a node share: how to ask other nodes, and which node should own a section.
 // Its methods may be called by any goroutine.
 type Shared struct {
@@ -62,7 +59,7 @@ func (n *Shared) Close() {
 	p.wg.Wait()
 }
 
-// senders are the goroutines that pass requests on. None starts after Shared.Close.
+// senders are the goroutines that forward requests. None starts after Shared.Close.
 type senders struct {
 	ctx    context.Context // of their calls
 	cancel context.CancelFunc
