@@ -14,11 +14,15 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
+// Requests for ordered sequences are forwarded to the owner. Those that wait for one lane share a request to it, unless
+// they ask for too many values together.
+
 // forwarding has the requests of one section that a node forwards. A node that was asked goes through these states
 // until it answers:
 //
 //  1. asked: flight has what was sent to it.
-//  2. slow: slowAfter has passed, or slowTaker. The next round doubts it. An error does so at once: see distrust.
+//  2. slow: slowAfter has passed, or slowTaker. The next round doubts it. An error does so at once, and makes Round
+//     read the record.
 //  3. doubted: its ownership is the suspect or, if the record named no owner, its address is avoided. Nothing more is
 //     sent to it, and the queue waits for a round.
 //  4. The record says how it goes on. The owner has renewed: it is no suspect any more, and is asked again when the
@@ -94,8 +98,8 @@ func (s *Section) slow(now int64) bool {
 }
 
 // doubt notes that a node has not answered as the owner. If the owner remains the same, this node waits until it may
-// take over from that owner.
-func (s *Section) doubt(f *flight, why error) {
+// take over from that owner. With reread, doubt makes Round read who is the owner now.
+func (s *Section) doubt(f *flight, why error, reread bool) {
 	p := &s.forwarding
 	f.doubted, p.doubtedFor = true, why
 	if f.owner == "" {
@@ -104,6 +108,9 @@ func (s *Section) doubt(f *flight, why error) {
 		p.suspect = f.owner
 	}
 	s.Waiting, p.queue = append(s.Waiting, p.queue...), nil
+	if reread {
+		s.reread()
+	}
 }
 
 // ownedByAnother reports whether the last known owner is another node, or an earlier process of this one.
@@ -221,16 +228,16 @@ func (s *Section) note(f *flight, some []mode.Request, n int64, got Answer, err 
 			p += r.N
 		}
 	case refused && (reply.Code == ids.NOTREADY && !final(record.Reason(reply.Reason())) || reply.Code == ids.WRONGNODE):
-		s.distrust(f, err)
+		s.doubt(f, err, true)
 	case refused && (reply.Code == ids.NOAUTH || reply.Code == ids.WRONGPASS || reply.Reason() == "no-right"):
 		fail(some, noOwner(s.Name, f.address, false, err))
 	case refused:
 		fail(some, err)
 	case errors.Is(err, ErrNothingIssued):
-		s.distrust(f, err)
+		s.doubt(f, err, true)
 	default:
 		fail(some, unknownOwner(s.Name, f.address, n))
-		s.distrust(f, err)
+		s.doubt(f, err, true)
 	}
 }
 
@@ -249,12 +256,6 @@ func fail(some []mode.Request, err error) {
 	}
 }
 
-// distrust doubts a node, and makes Round read who is the owner now.
-func (s *Section) distrust(f *flight, err error) {
-	s.doubt(f, err)
-	s.reread()
-}
-
 // reread makes Round read the record.
 func (s *Section) reread() {
 	s.Stale, s.PausedUntil = true, 0
@@ -265,7 +266,7 @@ func (s *Section) reread() {
 type flight struct {
 	context.Context
 	cancel         context.CancelFunc
-	ask            Ask // without a name and a count
+	ask            Ask // without Name and N
 	owner, address string
 	slowAt         int64 // when the node seems to be dead, ns of AtMost
 	doubted        bool  // see doubt

@@ -45,11 +45,13 @@ func (s *Section) extension(v mode.View, sit mode.Situation, due bool) *record.W
 	if sit.Unconfirmed == 0 {
 		want, need := s.counters.want(s.Host.Known().Next, time.Duration(sit.AtMost-s.lease.sent), s.Host.Known().Block, s.Waiting)
 		var w record.Write
-		if w, refusal = s.Host.Known().Plan(v.Incarnation(), want, need, sit.SeqTime); refusal == nil {
+		w, refusal = s.Host.Known().Plan(v.Incarnation(), want, need, sit.SeqTime)
+		if refusal == nil {
 			return &w
 		}
 	}
-	if s.counters.lowAbove = s.counters.end; len(s.Waiting) > 0 {
+	s.counters.lowAbove = s.counters.end
+	if len(s.Waiting) > 0 {
 		s.Refuse(refusal, sit.AtMost)
 	}
 	return nil
@@ -86,28 +88,26 @@ func (s *Section) giveBack(v mode.View, sit mode.Situation) *mode.Write {
 	return &mode.Write{Write: record.Write{Record: r}, Session: sit.Session, Renews: true}
 }
 
-// take returns the write that makes this node the owner, if requests need that and nobody else may be the owner.
+// take returns the write that makes this node the owner, if requests need that and nobody else may be the owner. Else
+// take returns nil. It also does this:
+//
+//   - It doubts a node that has not answered in time.
+//   - It refuses requests that other nodes have forwarded, if this node must not take the section for them.
+//   - While another node may be the owner, or this one leaves, it makes rounds pause.
+//   - If there is no block, it refuses the requests that wait.
 func (s *Section) take(v mode.View, sit mode.Situation) *mode.Write {
 	if s.slow(sit.AtMost) {
-		s.doubt(s.forwarding.flight, errSilent)
+		s.doubt(s.forwarding.flight, errSilent, false)
 		s.forwarding.leaveBehind(s.Host.Known())
 	}
-	s.refuseForwarded(func(r mode.Request) bool { return !s.mayBecome(r.Wait.Passed) })
+	s.answerForwarded()
+	if len(s.Waiting) == 0 && !s.forwarding.doubted() || !s.hasForwarded() && s.target(sit.AtMost) != "" {
+		return nil
+	}
 	//mutant:o4-at-most by internal/core/seq:TestOwnerAndBootClocksAtAnyRate -> wait := s.watch.freeIn(v, s.lastEnded, sit.AtMost)
 	wait := s.watch.freeIn(v, s.lastEnded, sit.AtLeast)
-	if s.Host.Known().Owner == "" && s.shared.preferredOwner(s.Name) != s.shared.own {
-		s.refuseForwarded(nil) // another node is asked next
-	}
-	switch {
-	case len(s.Waiting) == 0 && !s.forwarding.doubted(), !s.hasForwarded() && s.target(sit.AtMost) != "":
-		return nil
-	case wait > 0 || s.shared.leaves():
-		if s.Host.Known().Address != s.shared.own || s.shared.leaves() { // else the last process of this node was the owner
-			s.refuseForwarded(nil)
-		}
-		// A request that comes meanwhile waits until then, so that is soon, also with a long lease.
-		s.DueAt = sit.AtMost + int64(min(max(wait, lookAgain), s.Host.Known().Hold()/6, time.Second))
-		s.PausedUntil = s.DueAt
+	if wait > 0 || s.shared.leaves() {
+		s.waitForLease(wait, sit.AtMost)
 		return nil
 	}
 	all, need := int64(0), int64(math.MaxInt64)
@@ -125,6 +125,26 @@ func (s *Section) take(v mode.View, sit mode.Situation) *mode.Write {
 	w.Record.Owner, w.Record.Term = sit.Nonce, w.Record.Term+1
 	w.Record.Address, w.Record.OwnedAt = s.shared.own, s.shared.elapsed.Now().Wall/1e6
 	return &mode.Write{Write: w, Session: sit.Session}
+}
+
+// answerForwarded refuses the requests that other nodes have forwarded to this one, unless it may become the owner for
+// them.
+func (s *Section) answerForwarded() {
+	s.refuseForwarded(func(r mode.Request) bool { return !s.mayBecome(r.Wait.Passed) })
+	if s.Host.Known().Owner == "" && s.shared.preferredOwner(s.Name) != s.shared.own {
+		s.refuseForwarded(nil) // another node is asked next
+	}
+}
+
+// waitForLease makes rounds pause until this node may take the section, but for a second at most. wait is the time
+// until the last owner's lease has ended.
+func (s *Section) waitForLease(wait time.Duration, now int64) {
+	if s.Host.Known().Address != s.shared.own || s.shared.leaves() { // else the last process of this node was the owner
+		s.refuseForwarded(nil)
+	}
+	// A request that comes meanwhile waits until then, so that is soon, also with a long lease.
+	s.DueAt = now + int64(min(max(wait, lookAgain), s.Host.Known().Hold()/6, time.Second))
+	s.PausedUntil = s.DueAt
 }
 
 // lookAgain is the pause after which a node that leaves looks again whether others can answer what it cannot.
@@ -181,7 +201,8 @@ func (s *Section) accept(w mode.Write, v mode.View, sent, now int64) {
 	s.traceOwner(sent, now)
 	s.counters.wrote()
 	s.FailedRounds, s.DueAt = 0, renewAt(sent, s.Host.Known().Hold())
-	if s.forwarding.suspect = ""; s.forwarding.doubted() {
+	s.forwarding.suspect = ""
+	if s.forwarding.doubted() {
 		s.forwarding.cancelFlight()
 	}
 }

@@ -1,6 +1,6 @@
-// Package ordered says who may count now: of each ordered sequence, and of each section of a family, one node at a time
-// is the owner, and issues from memory. The others pass their requests on to it. docs/design.md has the reasons.
-// Marks like (O2) name its rules.
+// Package ordered says who may issue now: of each ordered sequence, and of each section of a family, one node at a time
+// is the owner, and issues from memory. The others forward their requests to it. docs/design.md has the reasons. Marks
+// like (O2) name its rules.
 //
 // The invariant: while a node issues, no other node has issued anything from a later block. For its lease has not ended
 // by its own clock (O2), and nobody takes the section over before the lease has ended by every clock (O4). Blocks are
@@ -25,9 +25,9 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Section is the ordered mode. One node at a time, the owner, issues from memory; the others pass requests on to it.
-// So a request that is sent after another was answered gets a higher value. A plain sequence is one section with one
-// lane. A family has more of both.
+// Section is the ordered mode. One node at a time, the owner, issues from memory; the others forward requests to it. So
+// a request that is sent after another was answered gets a higher value. A plain sequence is one section with one lane.
+// A family has more of both.
 type Section struct {
 	*mode.Series
 	shared *Shared
@@ -56,7 +56,8 @@ func NewSection(s *mode.Series, node *Shared) *Section {
 func (s *Section) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
 	now := s.shared.Now() // (O2): that of the other modes may be late
 	if got, ok := r.Wait.Result.(*mode.Result); ok {
-		if r.Wait.Result = nil; got.Err != nil {
+		r.Wait.Result = nil
+		if got.Err != nil {
 			return to, false, got.Err
 		}
 		s.forwarding.values += got.Block.Len()
@@ -65,16 +66,13 @@ func (s *Section) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker
 	if r.Wait.Key != "" {
 		return to, false, mode.NoKeys(string(r.Name))
 	}
-	if valid := s.lease.valid(now); valid && r.Wait.Passed != nil && !s.isAskedFor(r.Wait.Passed) {
+	valid := s.lease.valid(now)
+	if valid && r.Wait.Passed != nil && !s.isAskedFor(r.Wait.Passed) {
 		return to, false, NotOwner(s.Name)
-	} else if s.AskedAt = now; valid {
-		p, ok := s.counters.issue(r.Lane, r.N)
-		if !ok {
-			return s.WaitOrRefuse(r, now, to)
-		}
-		s.Issued += r.N
-		r.Wait.Owner = s.lease.owner
-		return positions.Block{First: p, End: p + r.N}.AppendRuns(to, s.Host.Values()), s.counters.low() && s.MayTry(now), nil
+	}
+	s.AskedAt = now
+	if valid {
+		return s.issue(r, now, to)
 	}
 	if s.lease.owner != "" && !s.lease.ending {
 		s.Lapse(now)
@@ -87,6 +85,18 @@ func (s *Section) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker
 		return s.forward(r, now, to)
 	}
 	return s.WaitOrRefuse(r, now, to)
+}
+
+// issue gives the owner's values to a request, or makes the request wait for more positions.
+func (s *Section) issue(r mode.Request, now int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+	p, ok := s.counters.issue(r.Lane, r.N)
+	if !ok {
+		return s.WaitOrRefuse(r, now, to)
+	}
+	s.Issued += r.N
+	r.Wait.Owner = s.lease.owner
+	block := positions.Block{First: p, End: p + r.N}
+	return block.AppendRuns(to, s.Host.Values()), s.counters.low() && s.MayTry(now), nil
 }
 
 // Lapse ends an ownership whose lease has ended. What it held is dropped (O5): another node may have issued later
@@ -173,7 +183,8 @@ func (s *Section) Saw(v mode.View, before *record.Record, sit mode.Situation) {
 	if before == nil || before.Nonce != v.Record.Nonce { // the owner lives, or there is another one
 		s.forwarding.suspect = ""
 	}
-	if s.forwarding.leaveBehind(v.Record); v.Record.Owner != "" {
+	s.forwarding.leaveBehind(v.Record)
+	if v.Record.Owner != "" {
 		s.forwarding.answered = ""
 	}
 }
