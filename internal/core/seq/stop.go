@@ -24,16 +24,16 @@ const keepSeconds, keepValues = 15, 15
 // ZooKeeper (S33). Requests must have ended before.
 func (rs *Rounds) giveBack(ctx context.Context) error {
 	left := rs.endOwnerships(ctx)
-	return errors.Join(left, rs.giveBackRests(ctx))
+	return errors.Join(left, rs.giveBackLeftovers(ctx))
 }
 
 // returnsInOne is the most records that go back in one transaction, and returnsAtOnce the most that leave the journal
 // before they go back. If the time is over, the journal keeps the others.
 const returnsInOne, returnsAtOnce = 100, 1000
 
-func (rs *Rounds) giveBackRests(ctx context.Context) (err error) {
-	all := rs.collectRests()
-	giving := slices.DeleteFunc(slices.Clone(all.rests), func(r *leftover) bool { return r.give.Block.Len() <= 0 })
+func (rs *Rounds) giveBackLeftovers(ctx context.Context) (err error) {
+	all := rs.collectLeftovers()
+	giving := slices.DeleteFunc(slices.Clone(all.list), func(r *leftover) bool { return r.give.Block.Len() <= 0 })
 	if len(giving) > 0 {
 		err = rs.mayGiveBack()
 	}
@@ -46,7 +46,7 @@ func (rs *Rounds) giveBackRests(ctx context.Context) (err error) {
 			return err // that write may still run, and there must be no other beside it
 		}
 	}
-	return errors.Join(err, rs.saveRests(&all, all.rests)) // it has again what could not be given back
+	return errors.Join(err, rs.saveLeftovers(&all, all.list)) // it has again what could not be given back
 }
 
 // mayGiveBack returns an error if nothing may go back.
@@ -71,7 +71,7 @@ func (rs *Rounds) giveSomeBack(ctx context.Context, all *leftovers, some []*left
 		keepInJournal(some)
 		return true, err
 	}
-	if unsaved := rs.saveRests(all, some); unsaved != nil {
+	if unsaved := rs.saveLeftovers(all, some); unsaved != nil {
 		return false, errors.Join(unsaved, err)
 	}
 	err = errors.Join(err, rw.each(some, func(some []*leftover) error { return rw.makeReturns(ctx, some) }))
@@ -93,7 +93,7 @@ func (rw roundWorker) each(some []*leftover, f func([]*leftover) error) error {
 
 // leftovers is what a node that stops holds of all sequences.
 type leftovers struct {
-	rests []*leftover
+	list []*leftover
 	// node is the identity of the node in the journal, "" if nothing must be written there.
 	node string
 	// The first write also says that all entries of the journal are up to date, so it has these: dropped are the
@@ -124,8 +124,8 @@ func keepInJournal(some []*leftover) {
 // outlasts reports whether what the node holds outlasts the process.
 func (i *Issuer) outlasts() bool { return i.journal != nil && !i.cfg.Tenure.ReleasesAtStop() }
 
-// collectRests takes what the node holds out of all sequences.
-func (rs *Rounds) collectRests() (all leftovers) {
+// collectLeftovers takes what the node holds out of all sequences.
+func (rs *Rounds) collectLeftovers() (all leftovers) {
 	seconds, values := int64(0), int64(0)
 	if rs.issuer.outlasts() {
 		seconds, values = keepSeconds, keepValues
@@ -138,7 +138,7 @@ func (rs *Rounds) collectRests() (all leftovers) {
 	for _, s := range rs.issuer.series.list() {
 		s.Mu.Lock()
 		if s.kept != nil {
-			all.rests = append(all.rests, &leftover{s: s, keep: *s.kept})
+			all.list = append(all.list, &leftover{s: s, keep: *s.kept})
 		} else if m := s.stocked(); m != nil {
 			keep := *m.held(m.stock.After(0))
 			holds := len(keep.Blocks) > 0
@@ -154,7 +154,7 @@ func (rs *Rounds) collectRests() (all leftovers) {
 				give = record.Remainder{}
 			}
 			if holds {
-				all.rests = append(all.rests, &leftover{s: s, keep: keep, give: give})
+				all.list = append(all.list, &leftover{s: s, keep: keep, give: give})
 			}
 		}
 		s.Mu.Unlock()
@@ -165,16 +165,16 @@ func (rs *Rounds) collectRests() (all leftovers) {
 
 // splitForFirstWrite finds what the first write must have, by the sequences that are due in the journal and all others.
 func (all *leftovers) splitForFirstWrite(due, others []*series) {
-	isDue, rests := make(map[string]bool, len(due)), make(map[string]bool, len(all.rests))
+	isDue, listed := make(map[string]bool, len(due)), make(map[string]bool, len(all.list))
 	for _, s := range due {
 		isDue[s.Name] = true
 	}
-	for _, r := range all.rests {
-		if rests[r.s.Name] = true; isDue[r.s.Name] {
+	for _, r := range all.list {
+		if listed[r.s.Name] = true; isDue[r.s.Name] {
 			all.due = append(all.due, r)
 		}
 	}
-	all.dropped = slices.DeleteFunc(slices.Concat(due, others), func(s *series) bool { return rests[s.Name] })
+	all.dropped = slices.DeleteFunc(slices.Concat(due, others), func(s *series) bool { return listed[s.Name] })
 }
 
 // planReturns reads the records of some leftovers, and decides which go back.
@@ -248,8 +248,8 @@ func (rw roundWorker) makeReturns(ctx context.Context, some []*leftover) error {
 	return nil
 }
 
-// saveRests writes into the journal the part of some leftovers that the node keeps: what is not given back.
-func (rs *Rounds) saveRests(all *leftovers, some []*leftover) error {
+// saveLeftovers writes into the journal the part of some leftovers that the node keeps: what is not given back.
+func (rs *Rounds) saveLeftovers(all *leftovers, some []*leftover) error {
 	j := rs.issuer.journal
 	if j == nil {
 		return nil
@@ -270,7 +270,7 @@ func (rs *Rounds) saveRests(all *leftovers, some []*leftover) error {
 		some = slices.Concat(all.due, some)
 		all.dropped, all.due = nil, nil
 		if j.log.IsBlank() {
-			some = all.rests
+			some = all.list
 		}
 		for _, r := range some {
 			keep := r.keep

@@ -41,8 +41,8 @@ func lacking(s *stage, a *actor, names []string) (lacks []string, kept int) {
 	return lacks, kept
 }
 
-// A node gives the rests of many sequences back in few transactions. Somebody raises a next value meanwhile, so that
-// each of them is made a second time, without that sequence.
+// A node gives the leftovers of many sequences back in few transactions. Somebody raises a next value meanwhile, so
+// that each of them is made a second time, without that sequence.
 func TestStopGivesRestsBackTogether(t *testing.T) {
 	s, a, names := newMany(t, 2*returnsInOne+50)
 	writes, raised := 0, names[returnsInOne/2]
@@ -59,14 +59,14 @@ func TestStopGivesRestsBackTogether(t *testing.T) {
 	}
 	a.again(true)
 	if lacks, kept := lacking(s, a, names); len(lacks) > 0 || kept > 1 {
-		t.Errorf("positions of %v are missing, and %d rests were not given back", lacks, kept)
+		t.Errorf("positions of %v are missing, and %d leftovers were not given back", lacks, kept)
 	}
 	if got := a.ask(raised, 1, false).first(); got <= 500 {
 		t.Errorf("%s goes on with %d", raised, got)
 	}
 }
 
-// What a node has dropped, after a rival say, is not in its journal any more when the first rests go back (S12):
+// What a node has dropped, after a rival say, is not in its journal any more when the first leftovers go back (S12):
 // neither if it holds nothing of that sequence now, nor if it has taken a block that is too small to go back.
 func TestFirstWriteOfAStopRemovesWhatWasDropped(t *testing.T) {
 	s, a, names := newMany(t, 3)
@@ -99,7 +99,7 @@ func TestFirstWriteOfAStopRemovesWhatWasDropped(t *testing.T) {
 	}
 }
 
-// The time is over after the first of many transactions. The journal keeps the rests of the others.
+// The time is over after the first of many transactions. The journal keeps the leftovers of the others.
 func TestStopKeepsTheRestsForWhichItHasNoTime(t *testing.T) {
 	s, a, names := newMany(t, 2*returnsInOne+50)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -112,7 +112,7 @@ func TestStopKeepsTheRestsForWhichItHasNoTime(t *testing.T) {
 	a.store.SetDone(nil)
 	a.again(true)
 	if lacks, kept := lacking(s, a, names); len(lacks) > 0 || kept < returnsInOne || err == nil {
-		t.Errorf("positions of %v are missing, and %d rests were not given back: %v", lacks, kept, err)
+		t.Errorf("positions of %v are missing, and %d leftovers were not given back: %v", lacks, kept, err)
 	}
 }
 
