@@ -17,6 +17,15 @@
 //   - lossState is what the node knows of losses of data, as named phases.
 //   - progress is how far the node has followed the changes of operators, and what of that its disk has.
 //
+// The files of this package, by the idea that they belong to:
+//
+//	requests         issuer, catalog, series, segment, strict, families, refusals, report
+//	rounds           rounds, agenda, worklist, work, work_read, step, work_write, template, map_key
+//	pace of writes   rate, renewal_pace, renew
+//	files on disk    journal, journal_resume, segment_bound, witness
+//	losses of data   follower, loss_state, progress, putback, journal_loss
+//	end and worker   tenure, node_list, leave, stop
+//
 // What stands in ZooKeeper, and the decisions that need nothing else, are in package record. Package ordered says which
 // node may issue an ordered sequence, and package mode what rounds and modes know of each other. The commands of people
 // are in package operator. Nothing that serves calls it, and the root package does not link it.
