@@ -2,7 +2,7 @@ package seq
 
 import "slices"
 
-// Leave makes this node give its ordered sequences to other nodes, if there are any. From then on it passes requests on.
+// Leave makes this node give its ordered sequences to other nodes, if there are any. From then on it forwards requests.
 func (i *Issuer) Leave() {
 	if i.ordered.Leave() {
 		i.Wake()

@@ -15,7 +15,7 @@ const (
 	Segment Mode = ""
 	// Strict: each request is answered after its positions were written. Requests that wait together share one write.
 	Strict Mode = "strict"
-	// Ordered: one node at a time, the owner, issues from memory. The others pass their requests on to it.
+	// Ordered: one node at a time, the owner, issues from memory. The others forward their requests to it.
 	Ordered Mode = "ordered"
 )
 
