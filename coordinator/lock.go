@@ -38,7 +38,7 @@ func (c *Coordinator) EnsureLiveLock(ctx context.Context) error {
 		want := c.lockOf(p.Worker)
 		_, stat, err := c.Store.Get(ctx, path)
 		switch {
-		case err == nil && stat.Owner == want.session:
+		case err == nil && stat.EphemeralOwner == want.session:
 			c.seenLock = want
 			return nil
 		// The new lock is not noted in c.seenLock: it changes the list, and the next heartbeat looks at both again.
@@ -73,7 +73,7 @@ func (c *Coordinator) deleteLiveLock(ctx context.Context, worker int, node strin
 	c.seenLock = lock{}
 	path := lockPath(worker)
 	data, stat, err := c.Store.Get(ctx, path)
-	if err == nil && (stat.Owner == c.Store.SessionID() || node != "" && parseTicket(data).Node == node) {
+	if err == nil && (stat.EphemeralOwner == c.Store.SessionID() || node != "" && parseTicket(data).Node == node) {
 		err = c.Store.Delete(ctx, path, stat.Version)
 	}
 	if errors.Is(err, store.ErrNoNode) {

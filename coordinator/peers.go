@@ -161,7 +161,7 @@ func slotPathsOf(workers []int) (paths []string) {
 func (c *Coordinator) noteSample(peers []int, records []store.Record) *sample {
 	list := records[0].Stat
 	c.meet(peers, records[1:])
-	c.live.count, c.live.present = int(list.Count), listVersion{list.Czxid, list.Children}
+	c.live.count, c.live.present = int(list.NumChildren), listVersion{list.Czxid, list.Cversion}
 	return &sample{records[1:], c.live.present}
 }
 

@@ -15,7 +15,7 @@ import (
 
 func (l *lab) liveHolder(worker int) int64 {
 	_, stat, _ := l.admin.Get(l.Context(), lockPath(worker))
-	return stat.Owner
+	return stat.EphemeralOwner
 }
 
 // A fenced node deletes its live lock, even if ZooKeeper does not answer at first. Otherwise the lock would keep all

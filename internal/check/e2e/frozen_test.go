@@ -135,7 +135,7 @@ func all(r *harness.Records, at string) (found []keptRecord) {
 		if !utf8.Valid(data) {
 			k.Data, k.Binary = "", data
 		}
-		if stat.Owner == 0 {
+		if stat.EphemeralOwner == 0 {
 			found = append(append(found, k), all(r, child)...)
 		}
 	}

@@ -117,7 +117,7 @@ func (k *keeper) adopt(cl coordinator.Cluster, r rules) {
 	cl.HighestSlot = k.coord.HighestSlot()
 	if notice, err := limits.NoticeWithin(ms(cl.ConfirmMs), k.cfg.Heartbeat); err == nil {
 		//mutant:c12-slow-reconnect by sim -> _ = notice
-		k.cfg.Store.Hurry(notice) // a loss is noticed within the confirming time (C12)
+		k.cfg.Store.SetNotice(notice) // a loss is noticed within the confirming time (C12)
 	}
 	k.clock.SetCoast(r.onRollback.Coast())
 	k.mu.Lock()

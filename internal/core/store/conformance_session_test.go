@@ -71,8 +71,8 @@ var ofSessions = []conformanceCase{
 	{name: "ephemeral records belong to a session", run: func(c *checker) {
 		c.create("/live/0000", "x", Ephemeral)
 		stat := c.wantData("/live/0000", "x", 0)
-		if stat.Owner == 0 || stat.Owner != c.SessionID() {
-			c.Errorf("owner %#x, session %#x", stat.Owner, c.SessionID())
+		if stat.EphemeralOwner == 0 || stat.EphemeralOwner != c.SessionID() {
+			c.Errorf("owner %#x, session %#x", stat.EphemeralOwner, c.SessionID())
 		}
 		_, err := c.Create(c.ctx(), "/live/0000/below", nil, Persistent)
 		if err == nil || errors.Is(err, ErrNoNode) || errors.Is(err, ErrUnreachable) {
@@ -90,8 +90,8 @@ var ofSessions = []conformanceCase{
 		c.wantErr(err, ErrExists)
 		_, err = other.Set(c.ctx(), "/live/0000", []byte("y"), 0) // any session may write to it
 		c.wantErr(err, nil)
-		if got := c.wantData("/live/0000", "y", 1); got.Owner != stat.Owner {
-			c.Errorf("a write made it %#x's", got.Owner)
+		if got := c.wantData("/live/0000", "y", 1); got.EphemeralOwner != stat.EphemeralOwner {
+			c.Errorf("a write made it %#x's", got.EphemeralOwner)
 		}
 		c.wantErr(other.Close(), nil)
 		c.wantErr(c.Sync(c.ctx(), "/live"), nil)
@@ -103,8 +103,8 @@ var ofSessions = []conformanceCase{
 		c.wantErr(c.Sync(c.ctx(), "/live"), nil)
 		change := []Op{DeleteOp{Path: "/live/0000"}, CreateOp{Path: "/live/0000", Data: []byte("x"), Ephemeral: true}}
 		c.wantErr(c.Multi(c.ctx(), change...), nil)
-		if stat := c.wantData("/live/0000", "x", 0); stat.Owner == 0 || stat.Owner != c.SessionID() {
-			c.Errorf("owner %#x, session %#x", stat.Owner, c.SessionID())
+		if stat := c.wantData("/live/0000", "x", 0); stat.EphemeralOwner == 0 || stat.EphemeralOwner != c.SessionID() {
+			c.Errorf("owner %#x, session %#x", stat.EphemeralOwner, c.SessionID())
 		}
 		c.wantErr(other.Close(), nil)
 		c.wantErr(c.Sync(c.ctx(), "/live"), nil)
@@ -125,8 +125,8 @@ var ofSessions = []conformanceCase{
 		c.wantChildren("/workers", "0000")
 		owner.create("/live/0000", "", Ephemeral) // opens a new session
 		stat := owner.wantData("/live/0000", "", 0)
-		if id := owner.SessionID(); id == old || id == 0 || stat.Owner != id {
-			c.Errorf("session %#x before, %#x after, owner %#x", old, id, stat.Owner)
+		if id := owner.SessionID(); id == old || id == 0 || stat.EphemeralOwner != id {
+			c.Errorf("session %#x before, %#x after, owner %#x", old, id, stat.EphemeralOwner)
 		}
 	}},
 	{name: "one session's write is there for another after a sync", run: func(c *checker) {

@@ -116,8 +116,8 @@ func (c *checker) wantChildren(path string, want ...string) {
 	if !slices.Equal(got, want) {
 		c.Fatalf("%s has children %q, want %q", path, got, want)
 	}
-	if _, stat, err := c.Get(c.ctx(), path); err != nil || int(stat.Count) != len(want) {
-		c.Fatalf("%s has %d children, want %d: %v", path, stat.Count, len(want), err)
+	if _, stat, err := c.Get(c.ctx(), path); err != nil || int(stat.NumChildren) != len(want) {
+		c.Fatalf("%s has %d children, want %d: %v", path, stat.NumChildren, len(want), err)
 	}
 }
 
@@ -186,7 +186,7 @@ var ofRecords = []conformanceCase{
 		c.create("/b", "", Persistent)
 		after := time.Now().UnixMilli()
 		a, b := c.wantData("/a", "", 0), c.wantData("/b", "", 0)
-		if a.Czxid != a.Mzxid || a.Ctime != a.Mtime || a.Owner != 0 || b.Czxid <= a.Czxid {
+		if a.Czxid != a.Mzxid || a.Ctime != a.Mtime || a.EphemeralOwner != 0 || b.Czxid <= a.Czxid {
 			c.Errorf("got %+v, then %+v", a, b)
 		}
 		if a.Ctime < before || b.Ctime > after {
@@ -287,7 +287,7 @@ var ofRecords = []conformanceCase{
 			c.Helper()
 			_, stat, err := c.Get(c.ctx(), "/live")
 			c.wantErr(err, nil)
-			return stat.Children
+			return stat.Cversion
 		}
 		before := version()
 		c.create("/live/0001", "", Ephemeral)

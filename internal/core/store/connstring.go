@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 )
 
 const defaultPort = 2181
@@ -125,49 +124,4 @@ func parseHost(s string) (string, error) {
 		n = int(u)
 	}
 	return net.JoinHostPort(host, strconv.Itoa(n)), nil
-}
-
-// checkPath returns an error if path breaks ZooKeeper's own rules. Every Store refuses such
-// a path in the same way, before it sends anything.
-func checkPath(path string) error {
-	if path == "/" {
-		return nil
-	}
-	if path == "" || path[0] != '/' {
-		return fmt.Errorf("path %q must begin with a slash", path)
-	}
-	if !utf8.ValidString(path) {
-		return fmt.Errorf("path %q must be valid UTF-8", path)
-	}
-	for part := range strings.SplitSeq(path[1:], "/") {
-		switch part {
-		case "":
-			return fmt.Errorf("path %q must not have an empty part or end in a slash", path)
-		case ".", "..":
-			return fmt.Errorf("path %q must not have . or .. as a part", path)
-		}
-		for _, r := range part {
-			if r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xe000 && r <= 0xf8ff || r >= 0xfff0 {
-				return fmt.Errorf("path %q contains %U, which ZooKeeper does not allow", path, r)
-			}
-		}
-	}
-	return nil
-}
-
-// checkCluster returns an error unless name can be one part of a path.
-func checkCluster(name string) error {
-	if name == "" || len(name) > 64 {
-		return fmt.Errorf("cluster name %q must have 1 to 64 characters", name)
-	}
-	for i, r := range name {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
-		case i > 0 && (r == '.' || r == '_' || r == '-'):
-		default:
-			return fmt.Errorf("cluster name %q must contain only letters, digits and, after the first character, . _ -",
-				name)
-		}
-	}
-	return nil
 }

@@ -22,8 +22,8 @@ type MemSession struct {
 
 var _ Store = (*MemSession)(nil)
 
-// Hurry does nothing: a Mem answers at once.
-func (s *MemSession) Hurry(limits.Notice) {}
+// SetNotice does nothing: a Mem answers at once.
+func (s *MemSession) SetNotice(limits.Notice) {}
 
 func (s *MemSession) SessionID() int64 {
 	s.m.mu.Lock()

@@ -57,15 +57,15 @@ func (t MemTree) create(x txn, p string, data []byte, kind Kind) (string, error)
 		kids: make(map[string]struct{}),
 	}
 	if kind == Ephemeral {
-		node.stat.Owner = x.session
+		node.stat.EphemeralOwner = x.session
 	}
 	if p != "/" {
-		if parent.stat.Owner != 0 {
+		if parent.stat.EphemeralOwner != 0 {
 			return "", errEphemeralParent
 		}
 		parent.kids[name] = struct{}{}
-		parent.stat.Children++
-		parent.stat.Count++
+		parent.stat.Cversion++
+		parent.stat.NumChildren++
 		// ZooKeeper 3.8 only ever raises the count, so it stops at the largest int32. From
 		// then on sequential creates fail with ErrExists. ZooKeeper's manual mentions
 		// negative numbers, but only pipelined creates reach them.
@@ -143,15 +143,15 @@ func (t MemTree) remove(p string) {
 	dir, name := path.Split(p)
 	if parent, ok := t[path.Clean(dir)]; ok {
 		delete(parent.kids, name)
-		parent.stat.Children++
-		parent.stat.Count--
+		parent.stat.Cversion++
+		parent.stat.NumChildren--
 	}
 }
 
 // RemoveEphemerals removes the ephemeral records whose owner is gone.
 func (t MemTree) RemoveEphemerals(gone func(owner int64) bool) {
 	for p, n := range t {
-		if n.stat.Owner != 0 && gone(n.stat.Owner) {
+		if n.stat.EphemeralOwner != 0 && gone(n.stat.EphemeralOwner) {
 			t.remove(p)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 //
 // Paths are relative to the cluster's root and begin with a slash
 // ("/cluster", "/workers/0007"). Every call returns by the deadline of its
-// context, whatever the server does.
+// context, whatever the server does. A call with a context of OnSession is made in that session only.
 type Store interface {
 	// Get reads a record. It returns ErrNoNode if the record does not exist.
 	Get(ctx context.Context, path string) ([]byte, Stat, error)
@@ -45,10 +45,10 @@ type Store interface {
 	// EnsureRoot creates the cluster's root and then the records at paths, in their order.
 	// It skips records that exist. The new records are persistent and hold no data.
 	EnsureRoot(ctx context.Context, paths ...string) error
-	// Hurry sets how soon the store must replace a lost connection or a silent server.
-	Hurry(limits.Notice)
+	// SetNotice sets how soon the store must replace a lost connection or a silent server.
+	SetNotice(limits.Notice)
 	// SessionID returns the id of the present session, 0 if there is none. An ephemeral
-	// record whose Stat.Owner differs belongs to another session.
+	// record whose Stat.EphemeralOwner differs belongs to another session.
 	SessionID() int64
 	// Close ends the session and waits until the store's goroutines have ended.
 	Close() error
@@ -70,16 +70,16 @@ const (
 // AnyVersion makes a Set or Delete unconditional.
 const AnyVersion int32 = -1
 
-// Stat is the metadata that ZooKeeper keeps about a record. Times are Unix milliseconds by
+// Stat is the metadata that ZooKeeper keeps about a record, under ZooKeeper's names. Times are Unix milliseconds by
 // the clock of the ensemble's leader. The high 32 bits of a zxid are the leader's epoch,
 // which is 0 on a server that was always standalone.
 type Stat struct {
-	Version      int32
-	Czxid, Mzxid int64
-	Ctime, Mtime int64
-	Owner        int64 // session of an ephemeral record, else 0
-	Children     int32 // changes whenever a child is made or deleted
-	Count        int32 // number of children
+	Version        int32
+	Czxid, Mzxid   int64
+	Ctime, Mtime   int64
+	EphemeralOwner int64 // session of an ephemeral record, else 0
+	Cversion       int32 // changes whenever a child is made or deleted
+	NumChildren    int32 // number of children
 }
 
 // Record is one result of GetAll.
@@ -152,3 +152,19 @@ var (
 	// ErrLocalSession is an ErrRefused: a local session may not have ephemeral records.
 	ErrLocalSession = fmt.Errorf("%w, because its servers use local sessions", ErrRefused)
 )
+
+// sessionKey is the key of a context's session.
+type sessionKey struct{}
+
+var errOtherSession = errors.New("the session has ended")
+
+// OnSession returns a context for calls that must not be made in another session than id. In
+// another one they are not sent, and return ErrUnreachable.
+func OnSession(ctx context.Context, id int64) context.Context {
+	return context.WithValue(ctx, sessionKey{}, id)
+}
+
+// Outpaced reports whether a write failed because another one was faster.
+func Outpaced(err error) bool {
+	return errors.Is(err, ErrBadVersion) || errors.Is(err, ErrExists) || errors.Is(err, ErrNoNode)
+}

@@ -3,6 +3,8 @@ package store
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"unicode/utf8"
 )
 
 // maxRequest bounds the payload of one request, in bytes. A server closes the connection
@@ -83,4 +85,32 @@ func (op CreateOp) kind() Kind {
 func describeOp(i int, op Op) string {
 	name, path, _ := opParts(op)
 	return fmt.Sprintf("operation %d, %s %s", i, name, path)
+}
+
+// checkPath returns an error if path breaks ZooKeeper's own rules. Every Store refuses such
+// a path in the same way, before it sends anything.
+func checkPath(path string) error {
+	if path == "/" {
+		return nil
+	}
+	if path == "" || path[0] != '/' {
+		return fmt.Errorf("path %q must begin with a slash", path)
+	}
+	if !utf8.ValidString(path) {
+		return fmt.Errorf("path %q must be valid UTF-8", path)
+	}
+	for part := range strings.SplitSeq(path[1:], "/") {
+		switch part {
+		case "":
+			return fmt.Errorf("path %q must not have an empty part or end in a slash", path)
+		case ".", "..":
+			return fmt.Errorf("path %q must not have . or .. as a part", path)
+		}
+		for _, r := range part {
+			if r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xe000 && r <= 0xf8ff || r >= 0xfff0 {
+				return fmt.Errorf("path %q contains %U, which ZooKeeper does not allow", path, r)
+			}
+		}
+	}
+	return nil
 }

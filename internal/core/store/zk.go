@@ -78,7 +78,7 @@ func NewZK(cfg ZKConfig) (*ZK, error) {
 		done:    make(chan struct{}),
 		changed: make(chan struct{}),
 	}
-	z.Hurry(limits.Default())
+	z.SetNotice(limits.Default())
 	return z, nil
 }
 
@@ -111,7 +111,7 @@ func (z *ZK) Changed() <-chan struct{} {
 	return z.changed
 }
 
-func (z *ZK) Hurry(n limits.Notice) { z.notice.Store(&n) }
+func (z *ZK) SetNotice(n limits.Notice) { z.notice.Store(&n) }
 
 // Run keeps the connection until ctx is done or Close is called, and then ends the session.
 // It returns when its goroutines have ended. It returns an error if a client has not ended
@@ -135,7 +135,7 @@ func (z *ZK) Run(ctx context.Context) error {
 	z.supervise(ctx)
 	z.mu.Lock()
 	z.closed = true
-	z.tell()
+	z.wakeWaiters()
 	z.mu.Unlock()
 	z.ending.Wait()
 	z.mu.Lock()
@@ -250,7 +250,7 @@ func (z *ZK) use(c *zkClient) {
 	z.mu.Lock()
 	again := z.before
 	z.client, z.before, z.why, z.denied = c, true, nil, nil
-	z.tell()
+	z.wakeWaiters()
 	z.mu.Unlock()
 	id := fmt.Sprintf("%#x", uint64(c.conn.SessionID()))
 	if again {
@@ -270,18 +270,18 @@ func (z *ZK) lose(c *zkClient, closing bool) {
 		z.closed = true
 	}
 	if used {
-		z.tell()
+		z.wakeWaiters()
 	}
 	z.mu.Unlock()
-	z.failed(why)
+	z.noteFailure(why)
 	if used && !closing {
 		z.cfg.Logger.Warn("connection to ZooKeeper lost", "reason", reason(why))
 	}
 	z.retire(c)
 }
 
-// failed records why there is no connection.
-func (z *ZK) failed(why error) {
+// noteFailure records why there is no connection.
+func (z *ZK) noteFailure(why error) {
 	if why == nil {
 		return
 	}
@@ -292,7 +292,7 @@ func (z *ZK) failed(why error) {
 		z.denied = why
 	}
 	if news {
-		z.tell()
+		z.wakeWaiters()
 	}
 	z.mu.Unlock()
 	if news {
@@ -306,8 +306,8 @@ func (z *ZK) clearFailure() {
 	z.why = nil
 }
 
-// tell wakes the goroutines that wait for a change. mu is held.
-func (z *ZK) tell() {
+// wakeWaiters wakes the goroutines that wait for a change. mu is held.
+func (z *ZK) wakeWaiters() {
 	close(z.changed)
 	z.changed = make(chan struct{})
 }
@@ -332,7 +332,7 @@ func (z *ZK) Close() error {
 	stop := z.stop
 	if !z.closed {
 		z.closed = true
-		z.tell()
+		z.wakeWaiters()
 	}
 	z.mu.Unlock()
 	if stop == nil {

@@ -56,17 +56,6 @@ func call[T any](ctx context.Context, z *ZK, op, path string, f func(*zkClient) 
 	}
 }
 
-// sessionKey is the key of a context's session.
-type sessionKey struct{}
-
-var errOtherSession = errors.New("the session has ended")
-
-// OnSession returns a context for calls that must not be made in another session than id. In
-// another one they are not sent, and return ErrUnreachable.
-func OnSession(ctx context.Context, id int64) context.Context {
-	return context.WithValue(ctx, sessionKey{}, id)
-}
-
 var errSilent = errors.New("the server did not answer, so the client moved to another one")
 
 // acquire waits for a client with a session. The caller must call calls.Done on it.

@@ -98,3 +98,20 @@ func (cfg *ZKConfig) acl(readable bool) []zk.ACL {
 	}
 	return acl
 }
+
+// checkCluster returns an error unless name can be one part of a path.
+func checkCluster(name string) error {
+	if name == "" || len(name) > 64 {
+		return fmt.Errorf("cluster name %q must have 1 to 64 characters", name)
+	}
+	for i, r := range name {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+		case i > 0 && (r == '.' || r == '_' || r == '-'):
+		default:
+			return fmt.Errorf("cluster name %q must contain only letters, digits and, after the first character, . _ -",
+				name)
+		}
+	}
+	return nil
+}

@@ -46,7 +46,7 @@ func (z *ZK) findServer(ctx context.Context, hosts *zkHosts) *zkClient {
 				wait = max(wait, s.pause(notice.Pause()))
 			}
 			if found, ok := z.await(ctx, s, wait, !last); ok {
-				hosts.lost = found.target
+				hosts.last = found.target
 				return found.client
 			}
 		}
@@ -92,7 +92,7 @@ func (z *ZK) await(ctx context.Context, s *search, wait time.Duration, hasty boo
 			if a.client != nil {
 				return a, true
 			}
-			z.failed(a.err)
+			z.noteFailure(a.err)
 			if hasty {
 				return attempt{}, false
 			}
@@ -122,7 +122,7 @@ func (z *ZK) try(ctx context.Context, to zkTarget) attempt {
 	if err != nil {
 		return attempt{target: to, err: err}
 	}
-	z.failed(fmt.Errorf("%s: no ZooKeeper greeting yet", to.label()))
+	z.noteFailure(fmt.Errorf("%s: no ZooKeeper greeting yet", to.label()))
 	c, err := newZKClient(&z.cfg, socket, to.label())
 	if err != nil {
 		return attempt{target: to, err: err}

@@ -29,14 +29,14 @@ func testZKSilentServer(t *testing.T) {
 	old := z.SessionID()
 	silent.BlackHole() // new connections to it are swallowed, too
 	other.Heal()
-	z.Hurry(limits.Notice{Answer: 300 * time.Millisecond, Redial: 800 * time.Millisecond})
+	z.SetNotice(limits.Notice{Answer: 300 * time.Millisecond, Redial: 800 * time.Millisecond})
 	asked := time.Now()
 	_, _, err := z.Get(t.Context(), "/")
 	took := time.Since(asked)
 	if !errors.Is(err, ErrUnreachable) || took < 300*time.Millisecond || took > 2*time.Second {
 		t.Errorf("the silent server was given up after %s: %v", took, err)
 	}
-	z.Hurry(limits.Notice{Answer: 10 * time.Second, Redial: 800 * time.Millisecond})
+	z.SetNotice(limits.Notice{Answer: 10 * time.Second, Redial: 800 * time.Millisecond})
 	if err := z.EnsureRoot(t.Context(), parents...); err != nil {
 		t.Error(err)
 	}
@@ -60,7 +60,7 @@ func testZKStartingServer(t *testing.T) {
 		swallow(c)
 	})
 	z := newZK(t, ZKConfig{Connect: addr, SessionTimeout: 30 * time.Second, CallTimeout: 20 * time.Second})
-	z.Hurry(limits.Notice{Answer: 10 * time.Second, Redial: 400 * time.Millisecond})
+	z.SetNotice(limits.Notice{Answer: 10 * time.Second, Redial: 400 * time.Millisecond})
 	eventually(t, dialTimeout/2, func() error {
 		if id := z.SessionID(); id != 7 {
 			return fmt.Errorf("session %#x after %d connections", id, conns.Load())
@@ -90,7 +90,7 @@ func testZKSlowServer(t *testing.T) {
 		swallow(c)
 	})
 	z := newZK(t, ZKConfig{Connect: addr, SessionTimeout: 30 * time.Second, CallTimeout: 20 * time.Second})
-	z.Hurry(limits.Notice{Answer: 500 * time.Millisecond, Redial: 800 * time.Millisecond})
+	z.SetNotice(limits.Notice{Answer: 500 * time.Millisecond, Redial: 800 * time.Millisecond})
 	if _, _, err := z.Get(t.Context(), "/"); !errors.Is(err, ErrNoNode) {
 		t.Error(err)
 	}

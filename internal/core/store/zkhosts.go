@@ -17,7 +17,7 @@ type zkHosts struct {
 	names  []string // "host:port"
 	lookup func(ctx context.Context, host string) ([]string, error)
 	known  map[string][]string // last answer per name, used if a lookup fails
-	lost   zkTarget            // address of the last connection
+	last   zkTarget            // address of the last connection
 }
 
 // zkTarget is one address of a name. Two names may share an address, and TLS must check the
@@ -44,8 +44,8 @@ func (t zkTarget) label() string {
 func (h *zkHosts) round(ctx context.Context, timeout time.Duration) []zkTarget {
 	found := h.resolve(ctx, timeout)
 	rand.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
-	if i := slices.Index(found, h.lost); i >= 0 {
-		found = append(slices.Delete(found, i, i+1), h.lost)
+	if i := slices.Index(found, h.last); i >= 0 {
+		found = append(slices.Delete(found, i, i+1), h.last)
 	}
 	return found
 }

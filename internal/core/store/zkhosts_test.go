@@ -56,11 +56,11 @@ func TestHostsAreResolvedForEachRound(t *testing.T) {
 func TestHostsTryTheLostAddressLast(t *testing.T) {
 	h := testHosts([]string{"a:1", "b:2", "c:3"}, map[string]string{"a": "10.0.0.1", "b": "10.0.0.2", "c": "10.0.0.3"})
 	for range 20 {
-		h.lost = h.round(t.Context(), time.Second)[0]
+		h.last = h.round(t.Context(), time.Second)[0]
 		got := h.round(t.Context(), time.Second)
 		wantSet(t, labels(got), "a:1(10.0.0.1:1)", "b:2(10.0.0.2:2)", "c:3(10.0.0.3:3)")
-		if got[2] != h.lost {
-			t.Errorf("%s was lost and is not the last of %q", h.lost.label(), labels(got))
+		if got[2] != h.last {
+			t.Errorf("%s was lost and is not the last of %q", h.last.label(), labels(got))
 		}
 	}
 }

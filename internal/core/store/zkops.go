@@ -186,6 +186,6 @@ func fromZK(s *zk.Stat) Stat {
 		Version: s.Version,
 		Czxid:   s.Czxid, Mzxid: s.Mzxid,
 		Ctime: s.Ctime, Mtime: s.Mtime,
-		Owner: s.EphemeralOwner, Children: s.Cversion, Count: s.NumChildren,
+		EphemeralOwner: s.EphemeralOwner, Cversion: s.Cversion, NumChildren: s.NumChildren,
 	}
 }

@@ -289,7 +289,7 @@ func testZKSparesASilentServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	z.Hurry(n)
+	z.SetNotice(n)
 	first, tenth := <-came, time.Time{}
 	for range 9 {
 		tenth = <-came

@@ -203,11 +203,11 @@ func (r *wireReader) int64() int64 { return int64(binary.BigEndian.Uint64(r.take
 
 func (r *wireReader) stat() (s Stat) {
 	s.Czxid, s.Mzxid, s.Ctime, s.Mtime = r.int64(), r.int64(), r.int64(), r.int64()
-	s.Version, s.Children = r.int32(), r.int32()
+	s.Version, s.Cversion = r.int32(), r.int32()
 	r.take(4) // version of the ACL
-	s.Owner = r.int64()
+	s.EphemeralOwner = r.int64()
 	r.take(4) // length of the data
-	s.Count = r.int32()
+	s.NumChildren = r.int32()
 	r.take(8) // zxid of the last change of the children
 	return s
 }

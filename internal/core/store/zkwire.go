@@ -29,7 +29,7 @@ const (
 //     closed meanwhile. Nobody takes the third answer, and the client never ends. Here only
 //     Read reports that the connection ended.
 //
-// wireConn also records when the server was last heard and why the connection ended. Only
+// wireConn also records when it last read something, and why the connection ended. Only
 // one goroutine at a time may call Read and SetReadDeadline. Any goroutine may call the
 // other methods.
 type wireConn struct {
@@ -41,7 +41,7 @@ type wireConn struct {
 	replies *bufio.Reader // what comes after the greeting
 	left    int           // bytes of the present reply that Read still owes
 
-	heard atomic.Time // when something was last read
+	lastRead atomic.Time // when something was last read
 
 	mu     sync.Mutex // guards what follows
 	closed bool
@@ -53,7 +53,7 @@ type wireConn struct {
 
 func newWireConn(c net.Conn, by time.Time) *wireConn {
 	w := &wireConn{Conn: c, by: by, gone: make(chan struct{}), waiting: map[int32]chan<- []byte{}}
-	w.replies = bufio.NewReader(hearing{w})
+	w.replies = bufio.NewReader(timedReader{w})
 	return w
 }
 
@@ -111,13 +111,13 @@ func (w *wireConn) nextReply() error {
 	return nil
 }
 
-// hearing reads from the socket of a wireConn, and notes when it did.
-type hearing struct{ w *wireConn }
+// timedReader reads from the socket of a wireConn, and notes when it did.
+type timedReader struct{ w *wireConn }
 
-func (h hearing) Read(p []byte) (int, error) {
-	n, err := h.w.Conn.Read(p)
+func (r timedReader) Read(p []byte) (int, error) {
+	n, err := r.w.Conn.Read(p)
 	if n > 0 {
-		h.w.heard.Store(time.Now())
+		r.w.lastRead.Store(time.Now())
 	}
 	return n, err
 }
@@ -139,8 +139,8 @@ func (w *wireConn) send(p []byte) error {
 
 // quietSince returns the time since the last read, or since asked if that is later.
 func (w *wireConn) quietSince(asked time.Time) time.Duration {
-	if heard := w.heard.Load(); heard.After(asked) {
-		return time.Since(heard)
+	if last := w.lastRead.Load(); last.After(asked) {
+		return time.Since(last)
 	}
 	return time.Since(asked)
 }

@@ -148,8 +148,8 @@ func TestMemPartitionAndExpiry(t *testing.T) {
 	s.Heal()
 	mustCreate(t, s, "/live/0000", store.Ephemeral)
 	_, stat, err := s.Get(t.Context(), "/live/0000")
-	if err != nil || stat.Owner == old || stat.Owner != s.SessionID() {
-		t.Errorf("session %#x before, %#x after, owner %#x, %v", old, s.SessionID(), stat.Owner, err)
+	if err != nil || stat.EphemeralOwner == old || stat.EphemeralOwner != s.SessionID() {
+		t.Errorf("session %#x before, %#x after, owner %#x, %v", old, s.SessionID(), stat.EphemeralOwner, err)
 	}
 	s.Partition()
 	if err := s.Close(); err != nil || !exists(t, other, "/live/0000") {

@@ -29,13 +29,13 @@ type Session struct {
 
 var _ store.Store = (*Session)(nil)
 
-func (s *Session) Hurry(n limits.Notice) {
+func (s *Session) SetNotice(n limits.Notice) {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()
 	s.notice = n
 }
 
-// Notice returns the value that Hurry last got, or zero if Hurry was never called.
+// Notice returns the value that SetNotice last got, or zero if SetNotice was never called.
 func (s *Session) Notice() limits.Notice {
 	s.m.mu.Lock()
 	defer s.m.mu.Unlock()

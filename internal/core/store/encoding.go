@@ -4,13 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 )
-
-// Outpaced reports whether a write failed because another one was faster.
-func Outpaced(err error) bool {
-	return errors.Is(err, ErrBadVersion) || errors.Is(err, ErrExists) || errors.Is(err, ErrNoNode)
-}
 
 // Marshal returns a record as JSON.
 func Marshal(record any) []byte {
