@@ -75,15 +75,15 @@ func (c Claim) knownBound(found Slot) int64 {
 // reads now, and the boot clock boot.
 func bootEndOf(bound, now, boot int64) int64 { return boot + (bound-now)*int64(time.Millisecond) }
 
-// ByClocks returns the claim of an earlier process by the clocks of this one. If the machine was started again since,
+// Rebased returns the claim of an earlier process by the clocks of this one. If the machine was started again since,
 // no clock shows a chain, nor the end of the lease.
-func (c Claim) ByClocks(e *timeguard.Elapsed, sameBoot bool) Claim {
+func (c Claim) Rebased(e *timeguard.Elapsed, sameBoot bool) Claim {
 	was := c.Last.Acked
 	if !sameBoot || was == (timeguard.Moment{}) {
 		c.Chain, c.BootEnd, c.Last = brokenAt(c.Chain.Version), 0, timeguard.Stamped{}
 		return c
 	}
-	now := e.From(was, true)
+	now := e.Rebase(was, true)
 	least, most := now.Least-was.Least, now.Most-was.Most
 	if c.Chain.runs() {
 		c.Chain.Began, c.Chain.Sent = c.Chain.Began+least, c.Chain.Sent+most

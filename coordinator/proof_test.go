@@ -400,7 +400,7 @@ func TestPauseEndsTheChain(t *testing.T) {
 				leader+row.leader.Milliseconds()
 			if restarts {
 				e = timeguard.NewElapsed(clock)
-				c = c.ByClocks(e, true)
+				c = c.Rebased(e, true)
 			}
 			write(c.Last)
 			if got := c.Chain.Unbroken(e.Now(), beat); got != row.want {

@@ -24,3 +24,9 @@ func NextReserved(reserved, now, lease int64, window time.Duration) int64 {
 	//mutant:c5-bound-goes-down by sim -> return next
 	return max(reserved, next) // the reserved bound never goes down (C5)
 }
+
+// StartWait returns how long a node must wait if the time is now and it may issue nothing
+// before floor. Both instants are Unix milliseconds.
+func StartWait(now, floor int64) time.Duration {
+	return time.Duration(max(0, floor-now)) * time.Millisecond
+}

@@ -1,5 +1,5 @@
-// Package timeguard decides how far a node may trust its clocks. Issuing is the clock that IDs are made by, and does
-// not follow an unconfirmed leap. Elapsed measures how much time has passed at least and at most (C31).
+// Package timeguard decides how far a node may trust its clocks. IssuingClock is the clock that IDs are made by, and
+// does not follow an unconfirmed leap. Elapsed measures how much time has passed at least and at most (C31).
 // RollbackPolicy says what to do when the clock goes back. Lease and NextReserved set the bounds of a tenure's
 // timestamps. Judge compares a clock with those of ZooKeeper's leader and of the peers. The package reads clocks and
 // does no other I/O.

@@ -93,10 +93,10 @@ func (m Moment) at(boot, wall int64) Moment {
 	return Moment{boot, wall, m.Least + min(b, w), m.Most + max(b, w)}
 }
 
-// From returns a moment of an earlier process by AtLeast and AtMost of this one, so that both show what has passed
+// Rebase returns a moment of an earlier process by AtLeast and AtMost of this one, so that both show what has passed
 // since then. sameBoot: the machine was not started again since. Else only the wall clock shows what has passed at
 // most, and nothing shows what has passed at least.
-func (e *Elapsed) From(m Moment, sameBoot bool) Moment {
+func (e *Elapsed) Rebase(m Moment, sameBoot bool) Moment {
 	now := e.Now()
 	if !sameBoot || m.Boot > now.Boot {
 		return Moment{now.Boot, m.Wall, now.Least, now.Most - max(0, now.Wall-m.Wall)}

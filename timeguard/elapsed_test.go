@@ -163,7 +163,7 @@ func TestElapsedOfAnEarlierProcess(t *testing.T) {
 			if test.continues {
 				e.Continue(last)
 			}
-			then, now := e.From(m, test.sameBoot), e.Now()
+			then, now := e.Rebase(m, test.sameBoot), e.Now()
 			least, most := time.Duration(now.Least-then.Least), time.Duration(now.Most-then.Most)
 			if least != test.least || most != test.most {
 				t.Errorf("at least %s, at most %s; want %s, %s", least, most, test.least, test.most)

@@ -60,7 +60,7 @@ func TestIssuingFollowsStepsButNotLeaps(t *testing.T) {
 			if got := c.Now(); got != want {
 				t.Errorf("%s off", time.Duration(got-want))
 			}
-			if got := c.Ahead(); got != ahead {
+			if got := c.UnfollowedLeap(); got != ahead {
 				t.Errorf("ahead %s, want %s", got, ahead)
 			}
 		})
@@ -77,8 +77,8 @@ func TestIssuingFollowsASuspendOnce(t *testing.T) {
 		clock.wall += int64(d)
 		clock.boot += int64(d)
 		clock.pass(time.Millisecond)
-		if got := c.Now(); got != clock.wall || c.Ahead() != 0 || c.Lead() != 0 {
-			t.Errorf("after %s: %s off, ahead %s, lead %s", d, time.Duration(got-clock.wall), c.Ahead(), c.Lead())
+		if got := c.Now(); got != clock.wall || c.UnfollowedLeap() != 0 || c.CoastingBy() != 0 {
+			t.Errorf("after %s: %s off, ahead %s, lead %s", d, time.Duration(got-clock.wall), c.UnfollowedLeap(), c.CoastingBy())
 		}
 	}
 }
@@ -88,15 +88,15 @@ func TestIssuingConfirm(t *testing.T) {
 	c := NewIssuing(clock)
 	clock.step(time.Hour)
 	clock.pass(time.Millisecond)
-	if c.Ahead() != time.Hour {
-		t.Fatalf("ahead %s", c.Ahead())
+	if c.UnfollowedLeap() != time.Hour {
+		t.Fatalf("ahead %s", c.UnfollowedLeap())
 	}
 	c.Confirm(2 * time.Hour) // not the same leap
 	if c.Now() == clock.wall {
 		t.Fatal("followed a leap that nobody confirmed")
 	}
 	c.Confirm(time.Hour)
-	if c.Now() != clock.wall || c.Ahead() != 0 {
+	if c.Now() != clock.wall || c.UnfollowedLeap() != 0 {
 		t.Fatalf("%s behind after confirmation", time.Duration(clock.wall-c.Now()))
 	}
 	c.Confirm(0)
@@ -110,13 +110,13 @@ func TestLeapThatGoesBackIsDropped(t *testing.T) {
 	c := NewIssuing(clock)
 	clock.step(time.Hour)
 	clock.pass(time.Minute)
-	if c.Ahead() == 0 {
+	if c.UnfollowedLeap() == 0 {
 		t.Fatal("leap not seen")
 	}
 	clock.step(-time.Hour)
 	clock.pass(time.Millisecond)
-	if c.Ahead() != 0 || c.Now() != clock.wall {
-		t.Fatalf("ahead %s, off %s", c.Ahead(), time.Duration(c.Now()-clock.wall))
+	if c.UnfollowedLeap() != 0 || c.Now() != clock.wall {
+		t.Fatalf("ahead %s, off %s", c.UnfollowedLeap(), time.Duration(c.Now()-clock.wall))
 	}
 }
 
@@ -133,12 +133,12 @@ func TestIssuingCoasts(t *testing.T) {
 	if got, want := time.Duration(c.Now()-before), 90*time.Millisecond; got != want {
 		t.Errorf("went on by %s in 100ms, want %s", got, want)
 	}
-	if got, want := c.Lead(), 990*time.Millisecond; got != want {
+	if got, want := c.CoastingBy(), 990*time.Millisecond; got != want {
 		t.Errorf("%s ahead, want %s", got, want)
 	}
 	clock.pass(9900 * time.Millisecond)
-	if got := c.Now(); got != clock.wall || c.Lead() != 0 {
-		t.Errorf("off by %s after ten times the step, lead %s", time.Duration(got-clock.wall), c.Lead())
+	if got := c.Now(); got != clock.wall || c.CoastingBy() != 0 {
+		t.Errorf("off by %s after ten times the step, lead %s", time.Duration(got-clock.wall), c.CoastingBy())
 	}
 }
 

@@ -116,9 +116,3 @@ func (p RollbackPolicy) Coast() time.Duration {
 
 // Counts reports whether rollbacks are counted in the layout's rollback field.
 func (p RollbackPolicy) Counts() bool { return p.kind == rollbackBits }
-
-// StartWait returns how long a node must wait if the time is now and it may issue nothing
-// before floor. Both instants are Unix milliseconds.
-func StartWait(now, floor int64) time.Duration {
-	return time.Duration(max(0, floor-now)) * time.Millisecond
-}

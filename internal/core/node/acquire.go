@@ -101,7 +101,7 @@ func (k *keeper) resumable(loaded localcache.Loaded, rec LocalRecord) bool {
 
 // recall makes the claim of a local record the node's own.
 func (k *keeper) recall(loaded localcache.Loaded, rec LocalRecord) {
-	claim := rec.Claim.ByClocks(k.elapsed, rec.Boot != "" && rec.Boot == k.cfg.BootID)
+	claim := rec.Claim.Rebased(k.elapsed, rec.Boot != "" && rec.Boot == k.cfg.BootID)
 	if loaded.Damaged {
 		k.startSlack = limits.BoundSlack // its ReservedUntil was raised by this
 		claim.Generation++               // the block that is lost may have been the newer one

@@ -103,7 +103,7 @@ func (k *keeper) judgeClock(ctx context.Context, own coordinator.Reading) error 
 // followLeap lets the issuing clock follow a leap of the wall clock that most voters agree with, and reports whether it
 // did. offset is that of the issuing clock.
 func (k *keeper) followLeap(offset timeguard.Offset, voters []timeguard.Offset) bool {
-	ahead := k.clock.Ahead()
+	ahead := k.clock.UnfollowedLeap()
 	if ahead == 0 {
 		return false
 	}

@@ -18,7 +18,7 @@ import (
 type Node struct {
 	cfg   Config
 	log   hclog.Logger
-	clock *timeguard.Issuing
+	clock *timeguard.IssuingClock
 	// elapsed measures how much time passes (C31), for named sequences, too.
 	elapsed *timeguard.Elapsed
 

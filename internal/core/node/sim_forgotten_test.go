@@ -18,7 +18,7 @@ func (s *sim) heardOf() (a *process, w int) {
 	for range 2 {
 		s.keep(a)
 	}
-	if a.dead || a.held() != w || a.n.clock.Ahead() != 0 {
+	if a.dead || a.held() != w || a.n.clock.UnfollowedLeap() != 0 {
 		return nil, 0
 	}
 	return a, w

@@ -71,7 +71,7 @@ func (rs *Rounds) adoptJournal(cluster ClusterInfo) (dropped bool) {
 	//mutant:s5-over-a-boot by TestHoldOverABoot -> sameBoot := true
 	sameBoot := found.Boot != "" && found.Boot == rs.issuer.cfg.Boot
 	if found.KnewAllAt != nil && sameBoot { // so the hold began in the last process (S5)
-		at := rs.issuer.cfg.Elapsed.From(found.At, true).Most - (found.At.Most - *found.KnewAllAt)
+		at := rs.issuer.cfg.Elapsed.Rebase(found.At, true).Most - (found.At.Most - *found.KnewAllAt)
 		rs.issuer.publish(func(p *progress) { p.resumeHold(at) })
 	}
 	for _, name := range slices.Sorted(maps.Keys(found.held)) {

@@ -141,7 +141,7 @@ func (rs *Rounds) saveLast() {
 // restoreWitness applies what an earlier process of this node has saved. It must be called before Round.
 func (rs *Rounds) restoreWitness(w Witness) {
 	sameBoot := w.Boot != "" && w.Boot == rs.issuer.cfg.Boot
-	since := func(m timeguard.Moment) timeguard.Moment { return rs.issuer.cfg.Elapsed.From(m, sameBoot) }
+	since := func(m timeguard.Moment) timeguard.Moment { return rs.issuer.cfg.Elapsed.Rebase(m, sameBoot) }
 	w.State.Incarnation, w.Sure.Sent, w.Last.Sent = w.Incarnation, since(w.Sure.Sent), since(w.Last.Sent)
 	if w.Entered != nil {
 		w.Entered = new(since(*w.Entered))
