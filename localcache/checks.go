@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -124,4 +126,14 @@ func checkFilesystem(f *os.File) error {
 			"Use a directory on a local disk", ErrFilesystem, filepath.Clean(f.Name()), name)
 	}
 	return nil
+}
+
+// refusedFilesystems are parts of the names of filesystems on which two hosts may both get the lock, or a sync
+// may return before the data are durable. The node cannot detect either.
+var refusedFilesystems = []string{"nfs", "smb", "cifs", "afp", "webdav", "fuse", "9p", "ceph"}
+
+// refused reports whether the filesystem with this name is refused.
+func refused(name string) bool {
+	name = strings.ToLower(name)
+	return slices.ContainsFunc(refusedFilesystems, func(part string) bool { return strings.Contains(name, part) })
 }

@@ -1,94 +1,36 @@
-//go:build linux || darwin
-
 package localcache
 
-import (
-	"errors"
-	"fmt"
-	"io/fs"
-	"math/rand/v2"
-	"os"
-	"path/filepath"
-	"strconv"
-	"time"
-)
+// Examination describes a state directory that Examine has looked at without using it. Its methods look at the same
+// directory again, through the handle that Close closes: ReadState reads the state file in it.
+type Examination struct {
+	// Missing reports whether the directory does not exist yet. The other fields then describe Place, the nearest
+	// directory above it that exists. Otherwise Place is the directory itself.
+	Missing bool
+	Place   string
+	// Refused is the error with which Open would refuse the directory, nil if none was found. The state file itself is
+	// not checked, nor whether Open could take away the rights of other users. Owner is the user id of the directory's
+	// owner.
+	Refused error
+	Owner   int
+	// Filesystem is the name of the directory's filesystem, such as ext4 or tmpfs.
+	Filesystem string
+	// CloneUnseen: see Dir.CloneUnseen.
+	CloneUnseen bool
+	// FreeBytes is the space that users other than root may use. FreeInodes and Inodes are
+	// 0 if the filesystem does not count inodes.
+	FreeBytes          uint64
+	FreeInodes, Inodes uint64
+	// Locked: a running node is seen to use the directory. It is always false on macOS, and before Linux 5.14. LockedBy
+	// is the node's process id, 0 if that is not visible.
+	Locked   bool
+	LockedBy int
 
-// Examine looks at a state directory and changes nothing. The caller must close the Examination.
-func Examine(dir string) (x Examination, err error) {
-	x.Place = filepath.Clean(dir)
-	for {
-		_, err := os.Lstat(x.Place)
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, fs.ErrNotExist) || filepath.Dir(x.Place) == x.Place {
-			return x, err
-		}
-		x.Missing, x.Place = true, filepath.Dir(x.Place)
-	}
-	if x.dir, x.Refused, err = openPlace(x.Place, x.Missing); err != nil {
-		return x, err
-	}
-	st, err := fstat(x.dir.self)
-	if err != nil {
-		return x, err
-	}
-	x.Owner = int(st.Uid)
-	x.CloneUnseen = x.dir.CloneUnseen()
-	sf, err := statfs(x.dir.self)
-	if err != nil {
-		return x, err
-	}
-	x.Filesystem = filesystemName(sf)
-	x.FreeBytes = uint64(sf.Bavail) * uint64(sf.Bsize)
-	x.FreeInodes, x.Inodes = uint64(sf.Ffree), uint64(sf.Files)
-	if x.Missing {
-		return x, nil
-	}
-	if f, _, err := x.dir.openState(os.O_RDONLY); err == nil {
-		x.LockedBy, x.Locked = lockHolder(f)
-		f.Close()
-	}
-	return x, nil
+	dir *Dir // Place, nil if it could not be opened
 }
 
-// openPlace opens what Examine describes. refused is Examination.Refused.
-func openPlace(place string, missing bool) (d *Dir, refused, err error) {
-	if !missing {
-		if d, refused = openByName(place); refused == nil {
-			return d, d.checkSafe(), nil
-		}
+// Close ends the examination.
+func (x Examination) Close() {
+	if x.dir != nil {
+		_ = x.dir.Close()
 	}
-	if d, err = openHandle(place); err == nil && missing {
-		refused = checkFilesystem(d.self)
-	}
-	return d, refused, err
-}
-
-// TrySync writes a block to a temporary file in the directory and syncs it, n times, in the same way as a record is
-// written. It returns the duration of each write with its sync.
-func (x Examination) TrySync(n int) ([]time.Duration, error) {
-	name := ".doctor-" + strconv.FormatUint(rand.Uint64(), 36)
-	f, err := x.dir.root.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return nil, x.dir.withPath(err)
-	}
-	defer f.Close()
-	if err := x.dir.root.Remove(name); err != nil {
-		return nil, x.dir.withPath(err)
-	}
-	block := make([]byte, blockSize)
-	var took []time.Duration
-	for i := range n {
-		block[0] = byte(i)
-		begin := time.Now()
-		if _, err := f.WriteAt(block, 0); err != nil {
-			return took, err
-		}
-		if err := datasync(f); err != nil {
-			return took, fmt.Errorf("%s: %w", x.Place, err)
-		}
-		took = append(took, time.Since(begin))
-	}
-	return took, nil
 }

@@ -88,7 +88,7 @@ func TestExaminationOfARenamedDirectory(t *testing.T) {
 	mustSave(t, c, sample())
 	x, err := examine(t, dir)
 	do(t, err, os.Rename(dir, dir+".old"))
-	if l, err := x.Inspect(); err != nil || l.Status != StatusRecord {
+	if l, err := x.ReadState(); err != nil || l.Status != StatusRecord {
 		t.Errorf("%+v, %v", l, err)
 	}
 	if took, err := x.TrySync(1); err != nil || len(took) != 1 {

@@ -2,8 +2,8 @@ package localcache
 
 import "fmt"
 
-// File has the operations of a file that a Cache needs: writes in place, and a sync that returns nil only for durable
-// data. The package memfile has one that injects faults.
+// File has the operations of a file that a StateFile needs: writes in place, and a sync that returns nil only for
+// durable data. The package memfile has one that injects faults.
 type File interface {
 	ReadAt(p []byte, off int64) (int, error)
 	WriteAt(p []byte, off int64) (int, error)

@@ -45,12 +45,3 @@ func (f osFile) Remove() error {
 	}
 	return nil
 }
-
-// retry repeats a system call that a signal interrupted.
-func retry(call func() error) error {
-	for {
-		if err := call(); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
-}

@@ -16,7 +16,7 @@ const (
 	StatusEmpty Status = "empty"
 	// StatusRecord: there is a record.
 	StatusRecord Status = "record"
-	// StatusReleased: the holding was given up on purpose. The record is only for display and must not be resumed.
+	// StatusReleased: the claim was given up on purpose. The record is only for display and must not be resumed.
 	StatusReleased Status = "released"
 	// StatusCorrupt: the file has content, but none of it can be trusted. There is no
 	// record, and the package does not guess one.
@@ -100,7 +100,7 @@ func (im image) best() (int, string) {
 	case im.size != FileSize:
 		return -1, fmt.Sprintf("the state file has %d bytes, not %d", im.size, FileSize)
 	case a.err == nil && b.err == nil && a.rec.Generation == b.rec.Generation:
-		// A Cache never gives two blocks the same generation, so somebody assembled this file.
+		// A StateFile never gives two blocks the same generation, so somebody assembled this file.
 		return -1, fmt.Sprintf("both blocks of the state file have generation %d", a.rec.Generation)
 	case a.err == nil && (b.err != nil || a.rec.Generation > b.rec.Generation):
 		return 0, ""

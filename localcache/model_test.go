@@ -10,7 +10,7 @@ import (
 	"github.com/flaked/flaked/internal/testkit/memfile"
 )
 
-// model tracks what a caller of a Cache may rely on.
+// model tracks what a caller of a StateFile may rely on.
 type model struct {
 	acked *Record  // of the last Save that returned nil
 	tried []Record // since then
@@ -37,7 +37,7 @@ func sameHolding(a, b Record) bool {
 	return x.Cluster == y.Cluster && x.Node == y.Node && x.Worker == y.Worker && a.Released == b.Released
 }
 
-// check returns an error if l breaks a promise of the Cache. If whole is set, no block was
+// check returns an error if l breaks a promise of the StateFile. If whole is set, no block was
 // damaged and only power and writes failed, so a saved record must be found.
 func (m *model) check(l Loaded, whole bool) error {
 	if l.Status == StatusEmpty || l.Status == StatusCorrupt {
@@ -69,7 +69,7 @@ func (m *model) check(l Loaded, whole bool) error {
 	}
 	switch {
 	case !holding:
-		return fmt.Errorf("a superseded holding came back: %+v", r)
+		return fmt.Errorf("a superseded claim came back: %+v", r)
 	case !confirmed || !stopped || !term || !h || !used:
 		return fmt.Errorf("what was withdrawn came back (confirmed %v, stopped %v, term %v, H %v, used %v): %+v",
 			confirmed, stopped, term, h, used, r)
@@ -193,7 +193,7 @@ func TestNoSingleFaultLosesTheRecord(t *testing.T) {
 		}
 		f.FailSyncs = failSyncs
 
-		open := func() *Cache {
+		open := func() *StateFile {
 			c, err := New(f, fpA)
 			if err != nil {
 				t.Fatal(err)

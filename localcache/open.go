@@ -18,7 +18,7 @@ import (
 // tells, and changes nothing of a directory that it refuses.
 //
 // A state file with lost contents is not an error: see Load.
-func Open(dir string) (_ *Cache, err error) {
+func Open(dir string) (_ *StateFile, err error) {
 	if dir == "" {
 		return nil, fmt.Errorf("%w: no path given", ErrUnsafeDir)
 	}

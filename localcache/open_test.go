@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-func mustOpen(t testing.TB, dir string) *Cache {
+func mustOpen(t testing.TB, dir string) *StateFile {
 	t.Helper()
 	c, err := Open(dir)
 	if err != nil {
@@ -254,7 +254,7 @@ func child(t *testing.T, dir string) (said string, end func()) {
 }
 
 // A child has copies of the open files of its parent until its exec. They must not keep the lock of a
-// Cache that is closed.
+// StateFile that is closed.
 func TestCloseUnlocksBesideACopyOfTheFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	c, err := Open(dir)

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The filesystem fills up while a Cache is open. Save must go on working, and a new state file must be refused.
+// The filesystem fills up while a StateFile is open. Save must go on working, and a new state file must be refused.
 func TestSaveOnFullExt4(t *testing.T) {
 	needRoot(t)
 	mount := t.TempDir()

@@ -12,18 +12,18 @@ import (
 // Record is the content of the state file: the fields that this package compares, and a
 // payload that it stores for its caller. Times are Unix milliseconds.
 type Record struct {
-	// ReservedUntil is the reserved bound: no ID of this holding has a timestamp >= ReservedUntil.
+	// ReservedUntil is the reserved bound: no ID of this claim has a timestamp >= ReservedUntil.
 	ReservedUntil int64 `json:"reserved_until"`
 	// LeaseUntil is the lease bound. ServedMs is the time that the node has served, in milliseconds. An older value of
 	// either is safe, because it only shortens what the node may do.
 	LeaseUntil int64 `json:"lease_until"`
 	ServedMs   int64 `json:"served_ms,omitempty"`
-	// Heard has the facts of the node's last heartbeat. An older value is safe, too.
-	Heard Heard `json:"heard,omitzero"`
+	// LastBeat has the facts of the node's last heartbeat. An older value is safe, too.
+	LastBeat LastBeat `json:"heard,omitzero"`
 	// Journal counts the writes of another file of the state directory. A copy of that with a lower count is an old
 	// one. An older value is safe as long as that file was not put back.
 	Journal uint64 `json:"journal,omitempty"`
-	// Released reports whether the holding was given up on purpose. No part of a released
+	// Released reports whether the claim was given up on purpose. No part of a released
 	// record may be resumed. Invalidate sets it.
 	Released bool `json:"released,omitempty"`
 	// Fingerprint identifies the file and the machine that the record was written to. Save
@@ -36,9 +36,9 @@ type Record struct {
 	Generation uint64 `json:"-"`
 }
 
-// Heard has what the node has heard of ZooKeeper with its heartbeats: the values of coordinator.Chain, of
+// LastBeat has what the node has heard of ZooKeeper with its heartbeats: the values of coordinator.Chain, of
 // coordinator.Claim.BootEnd, and of timeguard.Stamped. The package only stores them.
-type Heard struct {
+type LastBeat struct {
 	// Began and Sent are the times at which the first heartbeat of the chain was sent, and the last one. Version is
 	// that of the worker's record since then.
 	Began   int64 `json:"began,omitempty"`
@@ -64,9 +64,9 @@ func (r Record) clone() Record {
 
 // follows reports whether old may stay in the other block beside r. It may if old, found alone
 // and with its ReservedUntil raised by the slack, is a safe stand-in for r. ReservedUntil may
-// have risen by the slack at most, LeaseUntil must not have fallen, ServedMs, Heard and Journal any
+// have risen by the slack at most, LeaseUntil must not have fallen, ServedMs, LastBeat and Journal any
 // value. Released, Fingerprint and Payload must be equal: an old payload could name a slot that
-// the node has released, or lack one that it has acquired. See the argument in cache.go.
+// the node has released, or lack one that it has acquired. See the argument in statefile.go.
 func (r Record) follows(old Record) bool {
 	if r.Released != old.Released || r.Fingerprint != old.Fingerprint {
 		return false

@@ -98,7 +98,7 @@ var errStillRuns = errors.New("the process still runs")
 
 // reportDrained prints what the node has left in its state directory.
 func reportDrained(c *cli.Context, x localcache.Examination, took time.Duration) error {
-	left, err := x.Inspect()
+	left, err := x.ReadState()
 	if err != nil && !errors.Is(err, fs.ErrNotExist) { // a node that releases its worker deletes its state
 		return stateReadError(x.Place, err)
 	}

@@ -274,7 +274,7 @@ type backing struct {
 
 // lateCache and lateFiles are parts of a state directory that is opened later.
 type (
-	lateCache struct{ *localcache.Cache }
+	lateCache struct{ *localcache.StateFile }
 	lateFiles struct{ entrylog.Dir }
 )
 
@@ -313,7 +313,7 @@ func (b *backing) open(log hclog.Logger) error {
 	if err != nil {
 		return &StateDirError{b.dir, err}
 	}
-	b.cache.Cache, b.files.Dir = cache, cache.Dir()
+	b.cache.StateFile, b.files.Dir = cache, cache.Dir()
 	if mode := cache.Dir().WasOpenToOthers(); mode != 0 {
 		log.Warn("other users had rights on the state directory. This node has taken them away", "state_dir", b.dir,
 			"mode", fmt.Sprintf("%04o", mode))
@@ -337,12 +337,12 @@ func temporaryDir() (string, error) {
 
 func (b *backing) close() {
 	if b.temporary != "" {
-		if b.cache.Cache != nil {
+		if b.cache.StateFile != nil {
 			_ = b.cache.Remove()
 		}
 		_ = os.Remove(b.temporary) // unless it has files that are not ours
 	}
-	if b.cache.Cache != nil {
+	if b.cache.StateFile != nil {
 		_ = b.cache.Close()
 	}
 }

@@ -19,10 +19,10 @@ import (
 func TestUnusableStateRestoresNoClusterInAnotherZooKeeper(t *testing.T) {
 	for name, row := range map[string]struct {
 		print  localcache.Fingerprint
-		before func(*localcache.Cache) error
+		before func(*localcache.StateFile) error
 	}{
-		"copied": {localcache.Fingerprint{Inode: "another"}, func(*localcache.Cache) error { return nil }},
-		"fenced": {localcache.Fingerprint{}, (*localcache.Cache).Invalidate},
+		"copied": {localcache.Fingerprint{Inode: "another"}, func(*localcache.StateFile) error { return nil }},
+		"fenced": {localcache.Fingerprint{}, (*localcache.StateFile).Invalidate},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)

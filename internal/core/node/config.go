@@ -18,7 +18,7 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// Cache is the state directory. *localcache.Cache implements it.
+// Cache is the state directory. *localcache.StateFile implements it.
 type Cache interface {
 	Load() localcache.Loaded
 	Save(localcache.Record) (generation uint64, err error)

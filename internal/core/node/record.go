@@ -33,7 +33,7 @@ type LocalRecord struct {
 }
 
 // Encode returns the record in the form that localcache stores. The fields that change at nearly every save stand
-// beside the payload, because a changed payload costs a second sync: ReservedUntil, LeaseUntil, ServedMs, Heard and
+// beside the payload, because a changed payload costs a second sync: ReservedUntil, LeaseUntil, ServedMs, LastBeat and
 // Journal.
 func (r LocalRecord) Encode() (localcache.Record, error) {
 	payload, err := json.Marshal(r)
@@ -41,12 +41,12 @@ func (r LocalRecord) Encode() (localcache.Record, error) {
 		return localcache.Record{}, fmt.Errorf("encode the local record: %w", err)
 	}
 	return localcache.Record{ReservedUntil: r.Claim.ReservedUntil, LeaseUntil: r.Claim.LeaseUntil, ServedMs: r.ServedMs,
-		Heard: heardOf(r.Claim), Journal: r.Journal, Payload: payload}, nil
+		LastBeat: heardOf(r.Claim), Journal: r.Journal, Payload: payload}, nil
 }
 
-func heardOf(c coordinator.Claim) localcache.Heard {
+func heardOf(c coordinator.Claim) localcache.LastBeat {
 	acked := c.Last.Acked
-	return localcache.Heard{
+	return localcache.LastBeat{
 		Began: c.Chain.Began, Sent: c.Chain.Sent, Version: c.Chain.Version, Ends: c.BootEnd, Stamp: c.Last.Stamp,
 		LastSent: c.Last.Sent.Most, Boot: acked.Boot, Wall: acked.Wall, Least: acked.Least, Most: acked.Most,
 	}
@@ -64,7 +64,7 @@ func DecodeRecord(kept localcache.Record) (r LocalRecord, err error) {
 	}
 	r.Claim.ReservedUntil, r.Claim.LeaseUntil, r.Claim.Generation, r.ServedMs = kept.ReservedUntil, kept.LeaseUntil,
 		kept.Generation, kept.ServedMs
-	h := kept.Heard
+	h := kept.LastBeat
 	r.Claim.Chain = coordinator.Chain{Began: h.Began, Sent: h.Sent, Version: h.Version}
 	r.Claim.Last = timeguard.Stamped{
 		Sent: timeguard.Moment{Most: h.LastSent}, Stamp: h.Stamp,

@@ -106,7 +106,7 @@ func TestLocalRecordLosesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, c := range map[string]*localcache.Cache{"the same": cache, "reopened": again} {
+	for name, c := range map[string]*localcache.StateFile{"the same": cache, "reopened": again} {
 		got, err := DecodeRecord(c.Load().Record)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, %v\nwant %+v", name, got, err, want)

@@ -73,7 +73,7 @@ func (s *sim) giveDisk(m *machine, disk *memfile.File, print localcache.Fingerpr
 
 // spiedCache is a state directory that tells the checks what was saved.
 type spiedCache struct {
-	*localcache.Cache
+	*localcache.StateFile
 	m *machine
 }
 
@@ -81,7 +81,7 @@ func (c spiedCache) Save(r localcache.Record) (uint64, error) {
 	if has(r.Payload, "stopped") { // a lower ReservedUntil counts at once, whatever reaches the disk
 		c.m.saved.ReservedUntil = min(c.m.saved.ReservedUntil, r.ReservedUntil)
 	}
-	generation, err := c.Cache.Save(r)
+	generation, err := c.StateFile.Save(r)
 	if err == nil {
 		c.m.s.saved(c.m, r)
 	}

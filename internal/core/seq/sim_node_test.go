@@ -26,7 +26,7 @@ type simNode struct {
 	elapsed *timeguard.Elapsed
 	stamped timeguard.Stamped // the last acknowledged heartbeat
 	disk    simDisk
-	dir     *localcache.Cache // open, if the directory is on the file system
+	dir     *localcache.StateFile // open, if the directory is on the file system
 
 	slot    string
 	claim   simClaim

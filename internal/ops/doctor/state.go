@@ -46,7 +46,7 @@ func examineDir(path string) stateDir {
 	if d.look, d.err = localcache.Examine(path); d.err != nil || d.look.Missing {
 		return d
 	}
-	d.loaded, d.bad = d.look.Inspect()
+	d.loaded, d.bad = d.look.ReadState()
 	if d.bad == nil {
 		d.record, d.bad = node.DecodeRecord(d.loaded.Record)
 	}

@@ -301,7 +301,7 @@ func (n *Node) Fails(code int, message string) {
 // Stored returns the record in the state directory.
 func (n *Node) Stored() core.LocalRecord {
 	n.Site.T.Helper()
-	loaded, err := localcache.Inspect(n.Dir)
+	loaded, err := localcache.ReadState(n.Dir)
 	if err != nil {
 		n.Site.T.Fatal(err)
 	}

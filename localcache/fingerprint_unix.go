@@ -3,15 +3,10 @@
 package localcache
 
 import (
-	"fmt"
 	"os"
 	"strconv"
 	"strings"
-
-	"golang.org/x/sys/unix"
 )
-
-// What the operating system says of files, filesystems and the machine.
 
 // readFingerprint returns the fingerprint of f. A part that the system does not reveal
 // stays empty. An error means that the metadata of f itself could not be read.
@@ -38,27 +33,4 @@ func readFingerprint(f *os.File) (Fingerprint, error) {
 func (d *Dir) CloneUnseen() bool {
 	return machineID() == "" && productUUID() == "" &&
 		!strings.Contains(mountedRoot(d.self), "/kubernetes.io~empty-dir/")
-}
-
-func fstat(f *os.File) (st unix.Stat_t, err error) {
-	if err = unix.Fstat(int(f.Fd()), &st); err != nil {
-		err = fmt.Errorf("stat %s: %w", f.Name(), err)
-	}
-	return st, err
-}
-
-func statfs(f *os.File) (st unix.Statfs_t, err error) {
-	if err = retry(func() error { return unix.Fstatfs(int(f.Fd()), &st) }); err != nil {
-		err = fmt.Errorf("statfs %s: %w", f.Name(), err)
-	}
-	return st, err
-}
-
-// fsid returns f_fsid, "" if the filesystem has none.
-func fsid(st unix.Statfs_t) string {
-	id := st.Fsid.Val
-	if id[0] == 0 && id[1] == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%08x%08x", uint32(id[0]), uint32(id[1]))
 }

@@ -18,7 +18,7 @@ import (
 // returned nil. A caller may lower the bound at a clean stop. It has then given up all
 // timestamps at or above the new bound when it calls Save, not when Save returns.
 //
-// A holding is one node's hold on one slot. A record is a safe stand-in for another one if it is of the same holding,
+// A claim is one node's claim on one slot. A record is a safe stand-in for another one if it is of the same claim,
 // claims nothing that was withdrawn, and its reserved bound plus the slack is at least every reserved bound that has
 // counted and was not given up. The slack is limits.BoundSlack.
 //
@@ -34,7 +34,7 @@ import (
 //     found, alone or beside a valid newer block.
 //  2. Save writes one block only, and leaves its neighbour as it is, when the new record
 //     *follows* the neighbour's (Record.follows): only ReservedUntil, LeaseUntil, ServedMs,
-//     Heard and Journal differ, LeaseUntil has not fallen, and ReservedUntil has risen by 0 to the slack. The
+//     LastBeat and Journal differ, LeaseUntil has not fallen, and ReservedUntil has risen by 0 to the slack. The
 //     neighbour is then a safe stand-in. Its reserved bound plus the slack is at least the
 //     new one, and so at least every one that counted before, because the reserved bound
 //     never falls within a chain of such Saves.
@@ -55,12 +55,12 @@ import (
 // byte for byte, before it overwrites the other block. If that write is torn, the bytes are still the same. If the disk
 // held other bytes there, then the other block is the durable one, and it is intact.
 
-// ErrClosed: the Cache was closed.
+// ErrClosed: the StateFile was closed.
 var ErrClosed = errors.New("closed")
 
-// Cache is an open state file. It is safe for concurrent use. Save, Invalidate, Remove and
+// StateFile is an open state file. It is safe for concurrent use. Save, Invalidate, Remove and
 // Close wait for each other, and therefore for a disk that stalls. Load never waits.
-type Cache struct {
+type StateFile struct {
 	loaded atomic.Pointer[Loaded]
 	dir    *Dir
 
@@ -82,10 +82,10 @@ type Cache struct {
 	generation uint64
 }
 
-// New reads the state file and writes nothing. The Cache owns f, and Close closes it. If New returns an error
+// New reads the state file and writes nothing. The StateFile owns f, and Close closes it. If New returns an error
 // (ErrOtherFormat, or the file cannot be read), f stays with the caller. fp is the present fingerprint of the file.
 // Save stores it with each record, and adds what the record that was found knows of the same file.
-func New(f File, fp Fingerprint) (*Cache, error) {
+func New(f File, fp Fingerprint) (*StateFile, error) {
 	im, err := readImage(f)
 	if err != nil {
 		return nil, err
@@ -94,21 +94,22 @@ func New(f File, fp Fingerprint) (*Cache, error) {
 	if l.Status == StatusRecord && len(l.Changed) == 0 {
 		fp = fp.orKnown(l.Record.Fingerprint)
 	}
-	c := &Cache{f: f, fp: fp, usable: l.Status != StatusCorrupt, generation: im.generation()}
-	c.durable, _ = im.best()
-	if c.durable >= 0 {
-		b := im.blocks[c.durable]
-		c.known, c.unproven = b.rec, b.raw
+	s := &StateFile{f: f, fp: fp, usable: l.Status != StatusCorrupt, generation: im.generation()}
+	s.durable, _ = im.best()
+	if s.durable >= 0 {
+		b := im.blocks[s.durable]
+		s.known, s.unproven = b.rec, b.raw
 	}
-	c.loaded.Store(&l)
-	return c, nil
+	s.loaded.Store(&l)
+	return s, nil
 }
 
 // Load returns the record that New found, or the last one saved since. It does no I/O.
 //
 // The record that New found may come from a Save or Invalidate that never returned. The caller goes on from it, but
-// only a Save of this Cache makes it durable. After StatusReleased, call Invalidate again before giving the slot away.
-func (c *Cache) Load() Loaded { return c.loaded.Load().clone() }
+// only a Save of this StateFile makes it durable. After StatusReleased, call Invalidate again before giving the slot
+// away.
+func (s *StateFile) Load() Loaded { return s.loaded.Load().clone() }
 
 // Save makes r durable and returns its generation. The caller may rely on r only if the error is nil. After an error a
 // restart may find r or the record before it. The caller may then call Save again, with r or with another record.
@@ -119,116 +120,116 @@ func (c *Cache) Load() Loaded { return c.loaded.Load().clone() }
 // The usual Save writes 4 KiB in place and syncs once. Unless r follows the record before it (see Record.follows), Save
 // syncs twice. The first Save after a restart syncs once more. Save works on a full disk where files are overwritten in
 // place (ext4, XFS, tmpfs, but not btrfs or ZFS).
-func (c *Cache) Save(r Record) (generation uint64, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.save(r)
+func (s *StateFile) Save(r Record) (generation uint64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.save(r)
 }
 
 // Invalidate marks both blocks as Released, so that not even damage to one of them brings
-// the old holding back. The caller may give the slot away only if Invalidate returns nil.
-func (c *Cache) Invalidate() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	r := c.known // zero while there is none
+// the old claim back. The caller may give the slot away only if Invalidate returns nil.
+func (s *StateFile) Invalidate() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.known // zero while there is none
 	r.Released = true
-	_, err := c.save(r)
+	_, err := s.save(r)
 	return err
 }
 
-// Dir returns the open directory of the state file, until Close. It is nil if New has made the Cache.
-func (c *Cache) Dir() *Dir { return c.dir }
+// Dir returns the open directory of the state file, until Close. It is nil if New has made the StateFile.
+func (s *StateFile) Dir() *Dir { return s.dir }
 
 // Remove deletes the file. Call it after Invalidate. A copy of the file that is written back into the directory later
 // is another file, and is not resumed. Remove returns ErrUnsafeFile if another file has taken the file's place.
-func (c *Cache) Remove() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
+func (s *StateFile) Remove() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
 		return ErrClosed
 	}
-	return c.f.Remove()
+	return s.f.Remove()
 }
 
 // Close closes the file, which releases the lock. It writes nothing.
-func (c *Cache) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
+func (s *StateFile) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
 		return nil
 	}
-	c.closed = true
-	if err := c.f.Close(); err != nil {
+	s.closed = true
+	if err := s.f.Close(); err != nil {
 		return fmt.Errorf("close the state file: %w", err)
 	}
 	return nil
 }
 
-func (c *Cache) save(r Record) (uint64, error) {
-	if c.closed {
+func (s *StateFile) save(r Record) (uint64, error) {
+	if s.closed {
 		return 0, ErrClosed
 	}
 	r = r.clone()
-	r.Fingerprint = c.fp
+	r.Fingerprint = s.fp
 	body, err := encodeBody(r)
 	if err != nil {
 		return 0, err
 	}
-	if err := c.makeBlank(); err != nil {
+	if err := s.makeBlank(); err != nil {
 		return 0, err
 	}
-	if err := c.prove(); err != nil {
+	if err := s.prove(); err != nil {
 		return 0, err
 	}
 
 	first, both := 0, true
-	if c.durable >= 0 {
-		first, both = 1-c.durable, !r.follows(c.known)
+	if s.durable >= 0 {
+		first, both = 1-s.durable, !r.follows(s.known)
 	}
-	if err := c.write(first, body, r); err != nil {
+	if err := s.write(first, body, r); err != nil {
 		return 0, err
 	}
 	if both {
-		if err := c.write(1-first, body, r); err != nil {
+		if err := s.write(1-first, body, r); err != nil {
 			return 0, err
 		}
 	}
-	l := Loaded{Status: StatusRecord, Record: c.known.clone()}
+	l := Loaded{Status: StatusRecord, Record: s.known.clone()}
 	if r.Released {
 		l.Status = StatusReleased
 	}
-	c.loaded.Store(&l)
-	return c.generation, nil
+	s.loaded.Store(&l)
+	return s.generation, nil
 }
 
 // write makes block i durable with the next generation.
-func (c *Cache) write(i int, body []byte, r Record) error {
-	c.generation++
-	if err := c.writeBlock(i, sealBlock(body, c.generation)); err != nil {
+func (s *StateFile) write(i int, body []byte, r Record) error {
+	s.generation++
+	if err := s.writeBlock(i, sealBlock(body, s.generation)); err != nil {
 		return err
 	}
-	r.Generation = c.generation
-	c.durable, c.known = i, r
+	r.Generation = s.generation
+	s.durable, s.known = i, r
 	return nil
 }
 
 // prove rewrites the block that New has read, so that the block is known to be durable.
-func (c *Cache) prove() error {
-	if c.unproven == nil {
+func (s *StateFile) prove() error {
+	if s.unproven == nil {
 		return nil
 	}
-	if err := c.writeBlock(c.durable, c.unproven); err != nil {
+	if err := s.writeBlock(s.durable, s.unproven); err != nil {
 		return err
 	}
-	c.unproven = nil
+	s.unproven = nil
 	return nil
 }
 
-func (c *Cache) writeBlock(i int, b []byte) error {
-	if _, err := c.f.WriteAt(b, int64(i)*blockSize); err != nil {
+func (s *StateFile) writeBlock(i int, b []byte) error {
+	if _, err := s.f.WriteAt(b, int64(i)*blockSize); err != nil {
 		return fmt.Errorf("write block %d: %w", i, err)
 	}
-	if err := c.f.Datasync(); err != nil {
+	if err := s.f.Datasync(); err != nil {
 		return fmt.Errorf("sync block %d: %w", i, err)
 	}
 	return nil
@@ -237,16 +238,16 @@ func (c *Cache) writeBlock(i int, b []byte) error {
 // makeBlank turns a corrupt file into a blank file of the right size. Writing a record over
 // the damage is not enough. A torn write can repair the damaged sector by chance. Then the
 // old record, which counted as lost, stands beside the new one with an unknown generation.
-func (c *Cache) makeBlank() error {
-	if c.usable {
+func (s *StateFile) makeBlank() error {
+	if s.usable {
 		return nil
 	}
-	if err := c.f.Truncate(FileSize); err != nil {
+	if err := s.f.Truncate(FileSize); err != nil {
 		return fmt.Errorf("restore the size of the state file: %w", err)
 	}
-	if err := preallocate(c.f); err != nil {
+	if err := preallocate(s.f); err != nil {
 		return err
 	}
-	c.usable = true
+	s.usable = true
 	return nil
 }

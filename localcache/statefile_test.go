@@ -16,7 +16,7 @@ var (
 	fpA   = Fingerprint{MachineID: "m", Filesystem: "f", Inode: "i", BirthTime: "b"}
 )
 
-func mustNew(t testing.TB, f File) *Cache {
+func mustNew(t testing.TB, f File) *StateFile {
 	t.Helper()
 	c, err := New(f, fpA)
 	if err != nil {
@@ -25,7 +25,7 @@ func mustNew(t testing.TB, f File) *Cache {
 	return c
 }
 
-func mustSave(t testing.TB, c *Cache, r Record) uint64 {
+func mustSave(t testing.TB, c *StateFile, r Record) uint64 {
 	t.Helper()
 	g, err := c.Save(r)
 	if err != nil {
@@ -52,7 +52,7 @@ func saved(t testing.TB) ([]byte, Record) {
 	return f.Disk(), c.Load().Record
 }
 
-// Later changes that a caller makes to a payload must not reach the Cache, which compares payloads.
+// Later changes that a caller makes to a payload must not reach the StateFile, which compares payloads.
 func TestPayloadIsNotShared(t *testing.T) {
 	c := mustNew(t, memfile.New(nil))
 	r := sample()

@@ -16,24 +16,24 @@ import (
 
 func TestInspect(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	if _, err := Inspect(dir); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := ReadState(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no directory: %v", err)
 	}
 	do(t, os.Mkdir(dir, 0o700))
-	if _, err := Inspect(dir); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := ReadState(dir); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("no file: %v", err)
 	}
 	if names, _ := os.ReadDir(dir); len(names) != 0 {
-		t.Errorf("Inspect left %v", names)
+		t.Errorf("ReadState left %v", names)
 	}
 	c := mustOpen(t, dir)
 	mustSave(t, c, sample())
-	if l, err := Inspect(dir); err != nil || !reflect.DeepEqual(l, c.Load()) {
+	if l, err := ReadState(dir); err != nil || !reflect.DeepEqual(l, c.Load()) {
 		t.Errorf("%+v, %v", l, err)
 	}
 	do(t, c.Close())
 	do(t, os.Symlink(dir, dir+"-link"))
-	if _, err := Inspect(dir + "-link"); !errors.Is(err, ErrUnsafeDir) {
+	if _, err := ReadState(dir + "-link"); !errors.Is(err, ErrUnsafeDir) {
 		t.Errorf("link: %v", err)
 	}
 }
