@@ -254,7 +254,7 @@ func TestStoppedNodesHaveNoVote(t *testing.T) {
 		t.Helper()
 		a := l.nodes[0]
 		a.mustBeat()
-		readings, err := a.co.Peers(t.Context(), a.claim.Worker)
+		readings, err := a.co.ReadPeerClocks(t.Context(), a.claim.Worker)
 		a.must(err)
 		return readings
 	}

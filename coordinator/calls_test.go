@@ -69,7 +69,7 @@ func TestRoundTrips(t *testing.T) {
 func (m *member) beatAndCompare() {
 	m.Helper()
 	m.mustBeat()
-	if _, err := m.co.Peers(m.ctx(), m.claim.Worker); err != nil {
+	if _, err := m.co.ReadPeerClocks(m.ctx(), m.claim.Worker); err != nil {
 		m.Fatal(err)
 	}
 }

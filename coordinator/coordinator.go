@@ -96,7 +96,7 @@ type Coordinator struct {
 	// unannounced is a loss that AnnounceLater has kept and no call has announced yet. nil: none.
 	unannounced *Loss
 	live        liveList
-	seen        PeersSeen // by the last call of Peers
+	seen        PeersSeen // by the last call of ReadPeerClocks
 	met         met
 	// seenLock is the live lock of ours that EnsureLiveLock has last seen in ZooKeeper, zero for none.
 	seenLock lock
@@ -114,7 +114,7 @@ func New(cfg Config) *Coordinator {
 		cfg.Logger = hclog.NewNullLogger()
 	}
 	return &Coordinator{Config: cfg, proof: new(newProof(Claim{})), strayLock: -1, mine: Cluster{HighestSlot: -1},
-		seen: PeersSeen{OthersTake: true}}
+		seen: PeersSeen{MayLeaveToOthers: true}}
 }
 
 // Join sets the cluster that this node belongs to. The node compares what it finds in ZooKeeper with cl, and recreates
@@ -267,5 +267,5 @@ func (c *Coordinator) traceGrant(how string, cl Cluster, e evidence, old, slot S
 		"floor", p.Floor, "reserved", p.ReservedUntil, "own_lease", p.LeaseUntil, "ever", p.EverConfirmed,
 		"lease", slot.LeaseUntil, "confirmed", slot.Confirmed, "version", p.Chain.Version,
 		"found_term", old.Term, "found_nonce", old.Nonce, "found_lease", old.LeaseUntil, "found_free", old.givenUp(),
-		"frozen", cl.FrozenUntil, "now", e.now, "leader", e.leader(), "sent", e.at.Boot)
+		"frozen", cl.FrozenUntil, "now", e.now, "leader", e.leaderNow(), "sent", e.at.Boot)
 }

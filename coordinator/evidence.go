@@ -79,10 +79,10 @@ func (e evidence) hasPassed(bound, stamp int64) bool {
 //   - now, our clock, decides whether our own lease has ended.
 //   - earliest decides whether registration is frozen. Outside of heartbeats it raises the horizon.
 //   - agreedNow raises the horizon in heartbeats: only these know whether most voters agree with our clock.
-//   - leader decides nothing by itself. earliest and the trace use it.
+//   - leaderNow decides nothing by itself. earliest and the trace use it.
 
-// leader returns now by the leader's clock, as last compared, and by ours before that.
-func (e evidence) leader() int64 {
+// leaderNow returns now by the leader's clock, as last compared, and by ours before that.
+func (e evidence) leaderNow() int64 {
 	if e.reading == (Reading{}) {
 		return e.now
 	}
@@ -93,7 +93,7 @@ func (e evidence) leader() int64 {
 // freeze.
 func (e evidence) earliest() int64 {
 	//mutant:c21-clock-ahead-ends-a-freeze -> return e.now
-	return min(e.now, e.leader())
+	return min(e.now, e.leaderNow())
 }
 
 // agreedNow returns now by our clock if most voters agree with it, and else by the earlier one of ours and the

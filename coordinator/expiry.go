@@ -33,8 +33,8 @@ func (p *proof) becomeExpired(ours, leaders int64) {
 // becomeReconfirmed: the slot was confirmed again after the lease had run out. The tenure goes on from floor.
 func (p *proof) becomeReconfirmed(floor int64) { p.expiry.state, p.expiry.floor = reconfirmed, floor }
 
-// confirmedFloor returns the floor of a tenure that has just been confirmed. If the lease had run out, that is above the
-// old floor. The confirmation ends an expiry that the leader's clock had shown, so confirmedFloor notes that, too.
+// confirmedFloor returns the floor of a tenure that has just been confirmed. If the lease had run out, that is above
+// the old floor. The confirmation ends an expiry that the leader's clock had shown, so confirmedFloor notes that, too.
 func (p *proof) confirmedFloor(cl Cluster, e evidence) int64 {
 	floor := p.Floor
 	if !p.Leased(e.now, e.at.Boot) {

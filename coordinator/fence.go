@@ -20,8 +20,8 @@ func (e *FencedError) Error() string {
 	return fmt.Sprintf("this node lost worker %d: %s", e.Worker, e.Reason)
 }
 
-// fence gives the slot up: another node or an operator has taken it, or another cluster has taken the place of ours. The
-// record found may also show that ZooKeeper has lost ours. Holders that are cut off need a freeze then (C21).
+// fence gives the slot up: another node or an operator has taken it, or another cluster has taken the place of ours.
+// The record found may also show that ZooKeeper has lost ours. Holders that are cut off need a freeze then (C21).
 func (c *Coordinator) fence(ctx context.Context, v recorded, why string) error {
 	p := c.proof
 	lost := p.showsLoss(v, c.mine)

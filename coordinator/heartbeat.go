@@ -14,8 +14,8 @@ type Report struct {
 	Lease time.Duration
 	// Generation is the write count of the local record.
 	Generation uint64
-	// State is shown to people.
-	State string
+	// Phase is shown to people.
+	Phase string
 	// Agreed is the last comparison in which most voters (the leader and the peers) agreed with our clock; zero if
 	// none.
 	Agreed Reading
@@ -92,8 +92,8 @@ func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ err
 	}
 }
 
-// readBeat reads the cluster's record and our slot in one round trip, and with them what Peers compares after the
-// heartbeat, if the live workers were listed before.
+// readBeat reads the cluster's record and our slot in one round trip, and with them what ReadPeerClocks compares after
+// the heartbeat, if the live workers were listed before.
 func (c *Coordinator) readBeat(ctx context.Context) (recorded, error) {
 	p := c.proof
 	paths, own := []string{clusterPath, SlotPath(p.Worker)}, 2
@@ -184,7 +184,7 @@ func (c *Coordinator) traceBeat(d decision, v recorded, after store.Stat, e evid
 		"confirms", d.confirms, "wait_ms", b.Wait.Milliseconds(),
 		"found_nonce", v.slot.Nonce, "found_lease", v.slot.LeaseUntil,
 		"read", v.slotStat.Version, "version", after.Version, "exact", exact, "frozen", v.cl.FrozenUntil,
-		"now", e.now, "leader", e.leader(), "stamp", after.Mtime, "sent", e.at.Boot)
+		"now", e.now, "leader", e.leaderNow(), "stamp", after.Mtime, "sent", e.at.Boot)
 }
 
 // withFreeze returns the result with the freeze of registration that the cluster's record shows.

@@ -146,7 +146,7 @@ func (m *member) beatsFor(d time.Duration) {
 
 func (m *member) peers() {
 	m.Helper()
-	if _, err := m.co.Peers(m.ctx(), m.claim.Worker); err != nil {
+	if _, err := m.co.ReadPeerClocks(m.ctx(), m.claim.Worker); err != nil {
 		m.Fatal(err)
 	}
 }

@@ -238,7 +238,7 @@ func (c *Coordinator) putBack(ctx context.Context, cl Cluster, v recorded, r Rep
 		return Beat{}, err
 	}
 	e := c.gather(Reading{})
-	slot := p.nextClaim().record(e, cl, old, r.Lease, r.State, true)
+	slot := p.nextClaim().record(e, cl, old, r.Lease, r.Phase, true)
 	version, err := int32(0), error(nil)
 	if v.slot == nil {
 		err = create(ctx, c.Store, SlotPath(p.Worker), slot.marshal(), store.Persistent)

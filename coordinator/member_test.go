@@ -204,7 +204,7 @@ func (m *member) start() error {
 func (m *member) confirmsIn() time.Duration { return time.Duration(m.co.ConfirmAt() - m.Boot()) }
 
 func (m *member) report() Report {
-	return Report{Lease: m.wait, Generation: m.disk.generation, State: "testing", Agreed: m.judged}
+	return Report{Lease: m.wait, Generation: m.disk.generation, Phase: "testing", Agreed: m.judged}
 }
 
 // beat sends a heartbeat and applies its result to the node. It also creates the live lock if there is none of this

@@ -37,13 +37,13 @@ func (e *ClocksError) Error() string {
 // and late the later one.
 type twoClocks struct{ early, late int64 }
 
-// begin reads the cluster's record and the time.
-func (o Operator) begin(ctx context.Context) (Cluster, twoClocks, error) {
+// readClusterAndTime reads the cluster's record and the time.
+func (o Operator) readClusterAndTime(ctx context.Context) (Cluster, twoClocks, error) {
 	cl, err := ReadCluster(ctx, o.Store)
 	if err != nil {
 		return cl, twoClocks{}, err
 	}
-	r, err := o.leader(ctx)
+	r, err := o.compareClock(ctx)
 	if err != nil {
 		return cl, twoClocks{}, err
 	}
@@ -55,14 +55,15 @@ func (o Operator) begin(ctx context.Context) (Cluster, twoClocks, error) {
 	return cl, twoClocks{min(now, leader), max(now, leader+r.Acked-r.Sent)}, nil
 }
 
-// leader compares our clock with the leader's by creating an ephemeral record. Its name is not that of a worker's lock.
-func (o Operator) leader(ctx context.Context) (Reading, error) {
+// compareClock compares our clock with the leader's by creating an ephemeral record. Its name is not that of a worker's
+// lock.
+func (o Operator) compareClock(ctx context.Context) (Reading, error) {
 	path := livePath + "/clock-" + store.Nonce()
 	sent := o.Now()
 	_, err := o.Store.Create(ctx, path, nil, store.Ephemeral)
 	if errors.Is(err, store.ErrNoNode) {
 		if err = ensureRoot(ctx, o.Store); err == nil {
-			return o.leader(ctx)
+			return o.compareClock(ctx)
 		}
 	}
 	acked := o.Now()
@@ -79,7 +80,7 @@ func (o Operator) leader(ctx context.Context) (Reading, error) {
 // Freeze freezes registration for d. It shortens no freeze. A d of 0 means until the horizon: a holder that ZooKeeper
 // has lost may serve for so long. Freeze returns the cluster's record before and after.
 func (o Operator) Freeze(ctx context.Context, d time.Duration) (before, after Cluster, err error) {
-	before, now, err := o.begin(ctx)
+	before, now, err := o.readClusterAndTime(ctx)
 	if err != nil {
 		return before, before, err
 	}
@@ -102,7 +103,7 @@ func (o Operator) Freeze(ctx context.Context, d time.Duration) (before, after Cl
 
 // Frozen returns the cluster's record, and reports whether its freeze still runs by our clock or by the leader's.
 func (o Operator) Frozen(ctx context.Context) (Cluster, bool, error) {
-	cl, now, err := o.begin(ctx)
+	cl, now, err := o.readClusterAndTime(ctx)
 	return cl, now.early < cl.FrozenUntil, err
 }
 
@@ -155,7 +156,7 @@ func (c Cluster) frozenAs(seen Cluster) bool {
 func freeLost(ctx context.Context, st store.Store, e Entry) (bool, error) {
 	path, err := SlotPath(e.Worker), error(nil)
 	switch {
-	case e.Absent:
+	case e.Missing:
 		_, err = st.Create(ctx, path, freeSlot().marshal(), store.Persistent)
 	case e.Slot.StandsIn:
 		_, err = st.Set(ctx, path, freeSlot().marshal(), e.Stat.Version)
@@ -204,7 +205,7 @@ type Examined struct {
 
 // Examine reads a slot, and judges by our clock and the leader's whether it is free.
 func (o Operator) Examine(ctx context.Context, worker int) (Examined, error) {
-	cl, now, err := o.begin(ctx)
+	cl, now, err := o.readClusterAndTime(ctx)
 	if err != nil {
 		return Examined{}, err
 	}
@@ -233,9 +234,9 @@ func (o Operator) ForceRelease(ctx context.Context, found Examined) (Entry, erro
 			next = Slot{LeaseUntil: cl.lastBound(now.late), StandsIn: true}
 		} else {
 			next.Term, next.Nonce, next.Confirmed = next.Term+1, store.Nonce(), false
-			next.Released, next.ReleasedBy, next.State = true, o.By, "released"
+			next.Released, next.ReleasedBy, next.Phase = true, o.By, "released"
 		}
-		if e.Absent {
+		if e.Missing {
 			_, err = o.Store.Create(ctx, SlotPath(e.Worker), next.marshal(), store.Persistent)
 		} else {
 			_, err = o.Store.Set(ctx, SlotPath(e.Worker), next.marshal(), e.Stat.Version)
@@ -252,7 +253,7 @@ func (o Operator) ForceRelease(ctx context.Context, found Examined) (Entry, erro
 
 // reread reads a slot once more. It returns an error if the slot is not as found, or is frozen.
 func (o Operator) reread(ctx context.Context, found Examined) (Entry, Cluster, twoClocks, error) {
-	cl, now, err := o.begin(ctx)
+	cl, now, err := o.readClusterAndTime(ctx)
 	switch {
 	case err != nil:
 		return found.Entry, cl, now, err
@@ -262,7 +263,7 @@ func (o Operator) reread(ctx context.Context, found Examined) (Entry, Cluster, t
 		return found.Entry, cl, now, &StillFrozenError{found.Worker, cl.FrozenUntil}
 	}
 	e, err := readSlot(ctx, o.Store, cl, found.Worker)
-	changed := e.Absent != found.Absent || e.Slot.Term != found.Slot.Term || e.Slot.Nonce != found.Slot.Nonce
+	changed := e.Missing != found.Missing || e.Slot.Term != found.Slot.Term || e.Slot.Nonce != found.Slot.Nonce
 	// A holder whose lease had ended may have come back. The operator must decide again.
 	back := found.Availability == Free && cl.Availability(e.Slot, e.Live, now.early, now.late) != Free
 	if err == nil && (changed || back) {

@@ -23,7 +23,7 @@ func TestMomentIsOfBothClocks(t *testing.T) {
 		l := newLab(t, 1)
 		hand := l.operator()
 		hand.Now = func() int64 { return l.now + skew }
-		_, now, err := hand.begin(t.Context())
+		_, now, err := hand.readClusterAndTime(t.Context())
 		if want := (twoClocks{l.now + min(0, skew), l.now + max(0, skew)}); err != nil || now != want {
 			t.Errorf("%d ms ahead of the leader: %+v, want %+v, %v", skew, now, want, err)
 		}
@@ -97,7 +97,7 @@ func taken(t *testing.T, st store.Store, cl Cluster, name string) (*Coordinator,
 	if err := c.EnsureLiveLock(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	beat, err := c.Heartbeat(t.Context(), Report{Lease: shortLease, Generation: 1, State: "serving"})
+	beat, err := c.Heartbeat(t.Context(), Report{Lease: shortLease, Generation: 1, Phase: "serving"})
 	return c, errors.Join(err, c.Accept(beat, 0))
 }
 
@@ -126,7 +126,7 @@ func TestByHandConformance(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = a.Heartbeat(t.Context(), Report{Lease: shortLease, Generation: 1, State: "serving"})
+		_, err = a.Heartbeat(t.Context(), Report{Lease: shortLease, Generation: 1, Phase: "serving"})
 		wantFenced(t, err) // and deletes its lock
 		_, err = take("too early")
 		wantErrAs[*FullError](t, err)
@@ -269,7 +269,7 @@ func TestNotFollowed(t *testing.T) {
 		change(&e.Slot)
 		return e
 	}
-	missing := Entry{Worker: 3, Absent: true, Slot: parseSlot(nil), Stat: store.Stat{Mtime: now}}
+	missing := Entry{Worker: 3, Missing: true, Slot: parseSlot(nil), Stat: store.Stat{Mtime: now}}
 	for _, row := range []struct {
 		name   string
 		node   Entry
@@ -329,12 +329,12 @@ func TestAbsent(t *testing.T) {
 		"taken away":                      {entry: with(func(s *Slot) { s.Released, s.ReleasedBy = true, "op" })},
 		"never held":                      {entry: Entry{Slot: freeSlot()}},
 		"lost: its holder may be cut off": {entry: Entry{Slot: Slot{LeaseUntil: now + 1, StandsIn: true}}, absent: true},
-		"missing":                         {entry: Entry{Slot: parseSlot(nil), Absent: true}, absent: true},
+		"missing":                         {entry: Entry{Slot: parseSlot(nil), Missing: true}, absent: true},
 		"damaged":                         {entry: Entry{Slot: parseSlot([]byte("x"))}, absent: true},
 	} {
 		all := Roster{Cluster: Cluster{LeaseMs: 60_000}, Entries: []Entry{row.entry}, Now: now + row.clock,
 			LeaderNow: now + row.leader}
-		if got := all.Absent(); len(got) > 0 != row.absent {
+		if got := all.Disconnected(); len(got) > 0 != row.absent {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

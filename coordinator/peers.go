@@ -25,13 +25,13 @@ type liveList struct {
 	readAt  int64       // ns of Elapsed.AtLeast
 	workers []int       // ascending
 	version listVersion // the list's version before that read; zero: not known
-	// count is the number of live workers, and present the version of the list, when a heartbeat or Peers last looked
-	// at the stat of the list's parent.
+	// count is the number of live workers, and present the version of the list, when a heartbeat or ReadPeerClocks last
+	// looked at the stat of the list's parent.
 	count   int
 	present listVersion
 	// fewReadings: fewer than half of the records read last had a reading.
 	fewReadings bool
-	// sampled has the peers' records that the heartbeat has read, for the next call of Peers. nil: none.
+	// sampled has the peers' records that the heartbeat has read, for the next call of ReadPeerClocks. nil: none.
 	sampled *sample
 }
 
@@ -48,22 +48,22 @@ type listVersion struct {
 	changes int32 // Stat.Children of the list's parent
 }
 
-// Peers returns the clock readings of up to eight live peers. own is our worker, -1 when we have none. Peers leaves out
-// peers that refuse because of their own clock. It skips reports that are more than three heartbeats older than the
-// newest write it knows, and reports of another epoch of the leader.
+// ReadPeerClocks returns the clock readings of up to eight live peers. own is our worker, -1 when we have none.
+// ReadPeerClocks leaves out peers that refuse because of their own clock. It skips reports that are more than three
+// heartbeats older than the newest write it knows, and reports of another epoch of the leader.
 //
-// While this node waits for its peers, Peers reads the records of those that it waits for: see Hearing.
+// While this node waits for its peers, ReadPeerClocks reads the records of those that it waits for: see PeerWait.
 //
-// Peers takes the records that the last heartbeat has read together with its own. Without such records it reads some
-// itself, in one round trip, or two the first time. It reads the list of live workers again, in two more, if the list
-// has changed and one of these holds: there are at most eight peers, fewer than half of them have readings, or the list
-// is old. With few peers the list is short, and each reading counts.
+// ReadPeerClocks takes the records that the last heartbeat has read together with its own. Without such records it
+// reads some itself, in one round trip, or two the first time. It reads the list of live workers again, in two more, if
+// the list has changed and one of these holds: there are at most eight peers, fewer than half of them have readings, or
+// the list is old. With few peers the list is short, and each reading counts.
 //
 // The heartbeat has read these records a round trip before the write that they are compared with. No rule rests on
 // that: a reading may be as old as three heartbeats.
-func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
-	if c.HearAgainIn() > 0 {
-		if err := c.hearPeers(ctx); err != nil {
+func (c *Coordinator) ReadPeerClocks(ctx context.Context, own int) ([]Reading, error) {
+	if c.AskAgainIn() > 0 {
+		if err := c.askPeers(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -91,24 +91,24 @@ func (c *Coordinator) Peers(ctx context.Context, own int) ([]Reading, error) {
 	}
 	readings := c.readings(found.records)
 	c.live.fewReadings = 2*len(readings) < len(found.records)
-	c.seen = PeersSeen{Live: c.live.count, Session: c.proof.hearing.first.Session, HearAgainIn: c.HearAgainIn(),
-		OthersTake: c.proof.othersTake()}
+	c.seen = PeersSeen{Live: c.live.count, Session: c.proof.peerWait.first.Session, AskAgainIn: c.AskAgainIn(),
+		MayLeaveToOthers: c.proof.mayLeaveToOthers()}
 	return readings, nil
 }
 
-// PeersSeen has what the last call of Peers has found out about the other nodes.
+// PeersSeen has what the last call of ReadPeerClocks has found out about the other nodes.
 type PeersSeen struct {
 	// Live is the number of connected nodes of the cluster. 0: not known.
 	Live int
-	// Session is the ZooKeeper session in which the node listens to its peers: see Hearing. HearAgainIn is the time
+	// Session is the ZooKeeper session in which the node waits for its peers: see PeerWait. AskAgainIn is the time
 	// until the node must ask them again. 0: the node waits for no peer any more, so it relies on ZooKeeper's data in
 	// Session.
-	Session     int64
-	HearAgainIn time.Duration
-	// OthersTake: a peer may take values of named sequences, as far as this node has read. Then this node may leave
-	// them to that peer for a while, before it says that it is ready. It is true until the node has read all slots in
-	// its session, and false if more than manyTake take values.
-	OthersTake bool
+	Session    int64
+	AskAgainIn time.Duration
+	// MayLeaveToOthers: a peer may take values of named sequences, as far as this node has read. Then this node may
+	// leave them to that peer for a while, before it says that it is ready. It is true until the node has read all
+	// slots in its session, and false if more than manyTake take values.
+	MayLeaveToOthers bool
 }
 
 // readLiveList reads the list of live workers. version is the list's version before that.
@@ -165,7 +165,7 @@ func (c *Coordinator) noteSample(peers []int, records []store.Record) *sample {
 	return &sample{records[1:], c.live.present}
 }
 
-// readings returns the clock readings that count among the records, as Peers says.
+// readings returns the clock readings that count among the records, as ReadPeerClocks says.
 func (c *Coordinator) readings(records []store.Record) (readings []Reading) {
 	newest := c.lastWrite // the newest known write gives the leader's present time
 	var slots []Slot

@@ -51,7 +51,7 @@ func TestPeers(t *testing.T) {
 	l.serve(3 * time.Second)
 	peers := func(want ...int64) {
 		t.Helper()
-		got, err := a.co.Peers(t.Context(), a.claim.Worker)
+		got, err := a.co.ReadPeerClocks(t.Context(), a.claim.Worker)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestPeers(t *testing.T) {
 	peers()
 	b.mustBeat()
 	peers(700)
-	if _, err := b.co.Heartbeat(t.Context(), Report{State: "refusing"}); err != nil { // it does not trust its clock
+	if _, err := b.co.Heartbeat(t.Context(), Report{Phase: "refusing"}); err != nil { // it does not trust its clock
 		t.Fatal(err)
 	}
 	peers()
@@ -226,7 +226,7 @@ func TestManyNodesMeetTheLastOne(t *testing.T) {
 			l.pass(3 * time.Second)
 			for _, m := range all {
 				m.mustBeat()
-				if _, err := m.co.Peers(t.Context(), m.claim.Worker); err != nil {
+				if _, err := m.co.ReadPeerClocks(t.Context(), m.claim.Worker); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -52,7 +52,7 @@ type sinceGrant struct {
 	// boundKnown.
 	maxVersion int32
 	expiry     expiry
-	hearing    Hearing
+	peerWait   PeerWait
 }
 
 // Stage is one of the stages that the comment of proof shows.
@@ -119,7 +119,7 @@ func (p *proof) becomeAccepted(b Beat, end int64) {
 }
 
 // beginIncarnation: ZooKeeper has lost data. In the confirming time from now, nodes put back what they know.
-func (p *proof) beginIncarnation() { p.Chain, p.hearing = noChain, Hearing{} }
+func (p *proof) beginIncarnation() { p.Chain, p.peerWait = noChain, PeerWait{} }
 
 // recognise takes a grant of this process for the claim's if the record found is of it: its write has arrived, although
 // it was not acknowledged. That may be the pending grant, or one before it that arrived late.
@@ -250,7 +250,7 @@ func (p proof) plan(v recorded, e evidence, r Report) decision {
 		!p.floorTooFarAhead(e)
 	d.cluster.InUse = v.cl.InUse || d.confirms
 	confirmed := found.Confirmed && !d.reconfirm || d.confirms
-	d.slot = p.record(e, d.cluster, found, r.Lease, r.State, confirmed)
+	d.slot = p.record(e, d.cluster, found, r.Lease, r.Phase, confirmed)
 	return d
 }
 
@@ -270,10 +270,10 @@ func (p proof) mayConfirm(confirmAt int64, cl Cluster, e evidence) bool {
 // record returns the slot's record as this node writes it over the old one. Its lease bound is never below the old
 // one's or ours (C3), and a lease does not raise it above the horizon (C23). A lease of 0 means that the clock is not
 // trusted: it is reported, and moves no bound. cl is the cluster's record as the same write leaves it.
-func (c Claim) record(e evidence, cl Cluster, old Slot, lease time.Duration, state string, confirmed bool) Slot {
+func (c Claim) record(e evidence, cl Cluster, old Slot, lease time.Duration, phase string, confirmed bool) Slot {
 	s, horizon := e.self, e.usableHorizon(cl, confirmed)
 	s.Node, s.Ticket, s.Term, s.Nonce = c.Node, c.Ticket, c.Term, c.Nonce
-	s.State, s.Confirmed = state, confirmed
+	s.Phase, s.Confirmed = phase, confirmed
 	s.Incarnation, s.ClockWrong = cl.Incarnation, lease <= 0
 	s.LeaseUntil = max(old.LeaseUntil, c.LeaseUntil)
 	s.ReportedClock = e.now
@@ -307,7 +307,7 @@ func (p *proof) acked(d decision, v recorded, w timeguard.Stamped, after store.S
 	e.at = w.Sent
 	p.Chain, p.Last = p.Chain.extended(w, v.slotStat.Version+1, e.interval), w
 	p.maxVersion = max(p.maxVersion, v.slotStat.Version+1)
-	p.beginHearing(after, e, v.cl.ConfirmTime())
+	p.beginPeerWait(after, e, v.cl.ConfirmTime())
 	reconfirm := d.reconfirm
 	// Scenario: by our clock the lease ran until this write, by the leader's it had ended. In between another node took
 	// the slot by the leader's clock, confirmed, and was cut off. ZooKeeper got older data back, so we find our record.

@@ -35,7 +35,7 @@ func planned() (proof, recorded, evidence, Report) {
 		interval: limits.DefaultHeartbeat, mine: cl, self: Slot{Labels: Labels{Name: "me"}},
 		reading: Reading{Sent: planNow - 3_000, Acked: planNow - 3_000,
 			Stamp: planNow - 3_000}}
-	return t, v, e, Report{Lease: planLease, State: "serving"}
+	return t, v, e, Report{Lease: planLease, Phase: "serving"}
 }
 
 func frozen(v recorded) { v.cl.FrozenUntil = planNow + 1 }

@@ -70,8 +70,8 @@ func (c Cluster) Frozen(now int64) bool { return now < c.FrozenUntil }
 
 func (c Cluster) marshal() []byte { return store.Marshal(c) }
 
-// maxSlots bounds the highest slot of a record that is damaged. A node makes lists of that length.
-const maxSlots = 1 << 24
+// maxPlausibleSlots bounds the highest slot of a record that is damaged. A node makes lists of that length.
+const maxPlausibleSlots = 1 << 24
 
 // parseCluster parses the cluster's record. It refuses a record without the highest slot, which would pass for a
 // cluster whose workers were never held. A record of a newer release may say that it needs nodes which know more than
@@ -93,7 +93,7 @@ func parseCluster(b []byte) (Cluster, error) {
 		return Cluster{}, fmt.Errorf("another release of flaked wrote %s. Use that release, or another cluster "+
 			"name: %.80q", clusterPath, b)
 	}
-	if r.Cluster.HighestSlot = *r.Highest; r.HighestSlot < -1 || r.HighestSlot >= min(r.Slots, maxSlots) {
+	if r.Cluster.HighestSlot = *r.Highest; r.HighestSlot < -1 || r.HighestSlot >= min(r.Slots, maxPlausibleSlots) {
 		return Cluster{}, fmt.Errorf("%s: %w: %.80q", clusterPath, ErrDamaged, b)
 	}
 	return r.Cluster, nil
@@ -141,7 +141,7 @@ type Slot struct {
 	// RTTMs is the duration of the write before this one. It bounds the uncertainty of ReportedClock against the
 	// record's Mtime.
 	RTTMs int64  `json:"rtt_ms,omitempty"`
-	State string `json:"state,omitempty"`
+	Phase string `json:"state,omitempty"`
 	// ClockWrong: the holder does not trust its clock, so peers must not compare with it.
 	ClockWrong bool `json:"clock_wrong,omitempty"`
 	Followed

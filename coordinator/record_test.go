@@ -20,7 +20,7 @@ func TestParseSlot(t *testing.T) {
 		"released":            {Node: "n", Nonce: "x", Term: 4, LeaseUntil: 5, Released: true},
 		"with everything": {Node: "n", Ticket: "t", Nonce: "x", Term: 4, LeaseUntil: 5, Confirmed: true, Stopped: true,
 			StoppedAt: 4, ReportedClock: 2,
-			Generation: math.MaxUint64, HeartbeatMs: 1, RTTMs: 1, State: "serving", Labels: Labels{Name: "a", Host: "b",
+			Generation: math.MaxUint64, HeartbeatMs: 1, RTTMs: 1, Phase: "serving", Labels: Labels{Name: "a", Host: "b",
 				PID: 3, Address: "c", Version: "d", Admin: "e"},
 			FromTerm: 2, Granted: 1, ReleasedBy: "me", History: History{{Node: "m", Ended: EndedTaken}}},
 	} {

@@ -33,9 +33,10 @@ func (l Left) Worker() int { return l.proof.Worker }
 // If the node holds a slot, it leaves that one: the identity and the ticket stay, and left is the old slot. If Register
 // returns an error, the node still holds it.
 //
-// The node keeps the ticket of an attempt that ZooKeeper did not answer for the next one. If Register fails with another
-// error after it has written the ticket, it deletes the ticket, unless this node holds a slot by it. Errors include *FullError, *FrozenError,
-// *OtherClusterError, ErrNoCluster, and those of check, of the Ledger and of the store.
+// The node keeps the ticket of an attempt that ZooKeeper did not answer for the next one. If Register fails with
+// another error after it has written the ticket, it deletes the ticket, unless this node holds a slot by it. Errors
+// include *FullError, *FrozenError, *OtherClusterError, ErrNoCluster, and those of check, of the Ledger and of the
+// store.
 func (c *Coordinator) Register(ctx context.Context, cl Cluster, lease time.Duration, check ClockCheck) (
 	left Left, confirm time.Duration, _ error,
 ) {
@@ -84,7 +85,7 @@ func (c *Coordinator) Register(ctx context.Context, cl Cluster, lease time.Durat
 // checkClocks calls check with the clocks of the leader and of the peers. own is our worker, -1 when we have none.
 func (c *Coordinator) checkClocks(ctx context.Context, own int, check ClockCheck) error {
 	c.live.sampled = nil // it is as old as the last heartbeat
-	peers, err := c.Peers(ctx, own)
+	peers, err := c.ReadPeerClocks(ctx, own)
 	if err != nil {
 		return err
 	}
@@ -193,7 +194,7 @@ func (c *Coordinator) writeAcquired(ctx context.Context, p *proof, worker int, v
 		return err
 	}
 	e := c.gather(Reading{})
-	slot := p.nextClaim().record(e, cl, old, lease, stateConfirming, false)
+	slot := p.nextClaim().record(e, cl, old, lease, phaseConfirming, false)
 	//mutant:c8-acquire-over-any-version by sim -> version := store.AnyVersion
 	version := v.slotStat.Version
 	write := store.SetOp{Path: SlotPath(worker), Data: slot.marshal(), Version: version}
@@ -231,8 +232,8 @@ func (c *Coordinator) pend(p *proof, old Slot) error {
 	return nil
 }
 
-// stateConfirming is the state, for people, in the record of a grant. The next heartbeat writes the node's own.
-const stateConfirming = "confirming"
+// phaseConfirming is the phase, for people, in the record of a grant. The next heartbeat writes the node's own.
+const phaseConfirming = "confirming"
 
 // nextClaim returns the claim with the pending grant as its own. Its record is the grant.
 func (c Claim) nextClaim() Claim {

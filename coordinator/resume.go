@@ -9,8 +9,8 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// Resume resumes the slot of the local record (C15). It calls check with the clocks of the leader and of the peers, then
-// writes the slot with the next term and a new nonce.
+// Resume resumes the slot of the local record (C15). It calls check with the clocks of the leader and of the peers,
+// then writes the slot with the next term and a new nonce.
 //
 // The claim's floor is at least the reserved bound then, which the earlier process may have reached (C6). Its lease
 // bound is that of the local record: below it the node may issue at once.
@@ -112,7 +112,7 @@ func (c *Coordinator) writeNextTerm(ctx context.Context, v recorded, lease time.
 		p.breakChain()
 	}
 	d := decision{confirms: confirmed, cluster: v.cl.withHorizon(e.earliest(), lease)}
-	d.slot = p.nextClaim().record(e, d.cluster, *v.slot, lease, stateConfirming, confirmed)
+	d.slot = p.nextClaim().record(e, d.cluster, *v.slot, lease, phaseConfirming, confirmed)
 	written, _, err := c.write(ctx, d, v, p.Worker)
 	if err != nil {
 		return 0, err

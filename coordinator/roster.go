@@ -17,7 +17,7 @@ type Roster struct {
 
 // Roster reads all workers. They are no older than the call: its first write brings the server that answers up to date.
 func (o Operator) Roster(ctx context.Context) (all Roster, err error) {
-	clock, err := o.leader(ctx)
+	clock, err := o.compareClock(ctx)
 	if err != nil {
 		return all, err
 	}
@@ -43,10 +43,10 @@ func (all Roster) NotFollowed(at Change) (behind []Entry) {
 }
 
 // Reports reports whether the holder of a worker seems to run: it has not stopped, and the record was written within
-// HearingWindow. Its live lock may be missing for a while: see Hearing.
+// ReportWindow. Its live lock may be missing for a while: see PeerWait.
 func (all Roster) Reports(e Entry) bool {
-	window := HearingWindow(all.Cluster.ConfirmTime(), time.Duration(e.Slot.HeartbeatMs)*time.Millisecond)
-	r := store.Record{Found: !e.Absent, Stat: e.Stat}
+	window := ReportWindow(all.Cluster.ConfirmTime(), time.Duration(e.Slot.HeartbeatMs)*time.Millisecond)
+	r := store.Record{Found: !e.Missing, Stat: e.Stat}
 	holds := e.Holds() || e.Slot.StandsIn || e.Slot.Term < 0
 	return r.Found && holds && writtenWithin(e.Slot, r, all.LeaderNow, all.Now, window)
 }
@@ -56,14 +56,15 @@ func (f Followed) Reaches(at Change) bool {
 	return f.Last != nil && f.Last.Incarnation >= at.Incarnation && f.Last.Number >= at.Number
 }
 
-// Absent returns the workers whose last holder is not connected, but may come back with its lease. By either clock the
-// lease may run. A record that is missing or cannot be read, or replaces one that was lost, may be of such a holder.
-func (all Roster) Absent() (absent []Entry) {
+// Disconnected returns the workers whose last holder is not connected, but may come back with its lease: a holder that
+// has stopped, too. By either clock the lease may run. A record that is missing or cannot be read, or replaces one that
+// was lost, may be of such a holder.
+func (all Roster) Disconnected() (away []Entry) {
 	for _, e := range all.Entries {
 		a := all.Cluster.Availability(e.Slot, e.Live, all.Now, all.LeaderNow)
 		if a == Stopped || a == Disconnected {
-			absent = append(absent, e)
+			away = append(away, e)
 		}
 	}
-	return absent
+	return away
 }

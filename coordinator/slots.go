@@ -17,8 +17,8 @@ type Entry struct {
 	Stat   store.Stat
 	// Live: its holder has a session.
 	Live bool
-	// Absent: the record is missing, although the slot has had one.
-	Absent bool
+	// Missing: the record is missing, although the slot has had one.
+	Missing bool
 }
 
 // Holds reports whether the slot's last holder may run: it has not stopped cleanly. An operator who released the slot
@@ -81,7 +81,7 @@ func readSlot(ctx context.Context, st store.Store, cl Cluster, worker int) (Entr
 	data, stat, err := st.Get(ctx, SlotPath(worker))
 	switch {
 	case errors.Is(err, store.ErrNoNode):
-		if e.Absent = worker <= cl.HighestSlot; e.Absent {
+		if e.Missing = worker <= cl.HighestSlot; e.Missing {
 			e.Slot = parseSlot(nil)
 		}
 	case err != nil:

@@ -14,7 +14,7 @@ import (
 func (c *Coordinator) Stop(ctx context.Context, end int64, generation uint64) error {
 	p := c.proof
 	err := c.finish(ctx, p, func(s *Slot) {
-		s.Stopped, s.StoppedAt, s.State = true, end, "stopped"
+		s.Stopped, s.StoppedAt, s.Phase = true, end, "stopped"
 		s.LeaseUntil = max(s.LeaseUntil, p.LeaseUntil) // an older copy of the record has a lower one (C3)
 		s.Generation = generation
 	})
@@ -43,7 +43,7 @@ func (c *Coordinator) release(ctx context.Context, p *proof, end int64) error {
 	// it may be free at once
 	c.Trace.Step("releases", "worker", p.Worker, "term", p.Term, "lease", max(p.Floor, end))
 	return c.finish(ctx, p, func(s *Slot) {
-		s.Released, s.State, s.Ticket = true, "released", ""
+		s.Released, s.Phase, s.Ticket = true, "released", ""
 		s.LeaseUntil = max(p.Floor, end)
 	})
 }

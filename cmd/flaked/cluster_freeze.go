@@ -110,7 +110,7 @@ func confirmThaw(c *cli.Context, st store.Store, nodes *poll.Asker, cl coordinat
 	if err != nil {
 		return err
 	}
-	if !frozen && !slices.ContainsFunc(entries, func(e coordinator.Entry) bool { return e.Absent || e.Slot.StandsIn }) {
+	if !frozen && !slices.ContainsFunc(entries, func(e coordinator.Entry) bool { return e.Missing || e.Slot.StandsIn }) {
 		return nil
 	}
 	survey, err := poll.AskCluster(c.Context, st, nodes, nil, "")

@@ -52,7 +52,7 @@ func register(t *testing.T, st store.Store, cl coordinator.Cluster, name string)
 		t.Fatal(err)
 	}
 	later = time.Minute
-	beat, err := c.Heartbeat(ctx, coordinator.Report{Lease: time.Hour, Generation: 1, State: "serving"})
+	beat, err := c.Heartbeat(ctx, coordinator.Report{Lease: time.Hour, Generation: 1, Phase: "serving"})
 	if err := errors.Join(err, c.Accept(beat, 0)); err != nil {
 		t.Fatal(err)
 	}

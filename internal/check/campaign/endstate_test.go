@@ -95,13 +95,13 @@ func (s endState) wrongWith(held map[int]bool, highest map[int64]worker.ID, h *h
 func wrongSlot(e coordinator.Entry, own, released, lossy bool, beyond func(int64) bool) string {
 	r := e.Slot
 	switch {
-	case released && (e.Absent || !r.Released || r.State != "released" || r.Ticket != ""):
+	case released && (e.Missing || !r.Released || r.Phase != "released" || r.Ticket != ""):
 		return "was given back"
 	case released && beyond(r.LeaseUntil):
 		return "has issued beyond the bound that it was given back with"
 	case released:
 		return ""
-	case own && (e.Absent || !r.Stopped || r.Released || r.State != "stopped"),
+	case own && (e.Missing || !r.Stopped || r.Released || r.Phase != "stopped"),
 		own && (r.StoppedAt > r.LeaseUntil || r.StoppedAt == 0):
 		return "was stopped"
 	case own && beyond(r.StoppedAt), !own && !lossy && r.Term > 0 && beyond(r.LeaseUntil):
@@ -128,12 +128,12 @@ func healthyEnd() (endState, map[int64]worker.ID) {
 		cluster: coordinator.Cluster{HighestSlot: 4},
 		slots: []coordinator.Entry{
 			slot(0, coordinator.Slot{Node: "a", LeaseUntil: at(100), Stopped: true, StoppedAt: at(50),
-				State: "stopped"}),
+				Phase: "stopped"}),
 			slot(1, coordinator.Slot{Node: "b", LeaseUntil: at(100), Stopped: true, StoppedAt: at(50),
-				State: "stopped"}),
+				Phase: "stopped"}),
 			slot(2, coordinator.Slot{Node: "c", LeaseUntil: at(40)}),
 			slot(3, coordinator.Slot{Node: "a", LeaseUntil: at(9), Released: true}),
-			slot(4, coordinator.Slot{Node: "e", LeaseUntil: at(60), Released: true, State: "released"}),
+			slot(4, coordinator.Slot{Node: "e", LeaseUntil: at(60), Released: true, Phase: "released"}),
 		},
 	}, map[int64]worker.ID{0: harness.IDAt(49, 0, 0), 1: harness.IDAt(49, 1, 0), 2: harness.IDAt(39, 2, 0), 3: harness.IDAt(8, 3, 0), 4: harness.IDAt(59, 4, 0)}
 }
@@ -156,7 +156,7 @@ func TestEndState(t *testing.T) {
 		{"healthy", "", func(*endState, ids) {}},
 		{"one that never issued", "", func(_ *endState, h ids) { delete(h, 2) }},
 		{"not stopped", "worker 0 was stopped", slot(0, func(s *coordinator.Slot) { s.Stopped = false })},
-		{"lost", "worker 0 was stopped", func(s *endState, _ ids) { s.slots[0].Absent = true }},
+		{"lost", "worker 0 was stopped", func(s *endState, _ ids) { s.slots[0].Missing = true }},
 		{"M above H", "worker 1 was stopped", slot(1, func(s *coordinator.Slot) { s.StoppedAt = harness.EpochMs + 101 })},
 		{"an ID at the stored end", "worker 0 has issued", issued(0, 50)},
 		{"an ID at the lease's end", "worker 2 has issued", issued(2, 40)},

@@ -74,7 +74,7 @@ func (k *keeper) noteVerdict(
 // row, the node stops issuing and extends no bound until they no longer do. The error is that of reading the peers'
 // clocks.
 func (k *keeper) judgeClock(ctx context.Context, own coordinator.Reading) error {
-	peers, err := k.coord.Peers(ctx, k.view.Load().Claim.Worker)
+	peers, err := k.coord.ReadPeerClocks(ctx, k.view.Load().Claim.Worker)
 	if err != nil {
 		return err
 	}

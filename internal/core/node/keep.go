@@ -84,7 +84,7 @@ func (k *keeper) round(ctx context.Context) error {
 func (k *keeper) beat(ctx context.Context) error {
 	k.passLoss()
 	s := k.peek()
-	report := coordinator.Report{Lease: k.lease(), Generation: s.generation, State: k.stateFor(s.phase),
+	report := coordinator.Report{Lease: k.lease(), Generation: s.generation, Phase: k.stateFor(s.phase),
 		Agreed: s.skew.agreed}
 	callCtx, cancel := context.WithTimeout(ctx, k.cfg.CallTimeout)
 	defer cancel()
@@ -215,7 +215,7 @@ func (k *keeper) untilNext() time.Duration {
 	if left := time.Duration(k.coord.ConfirmAt() - k.elapsed.AtLeast()); s.Stage != coordinator.Confirmed && left > 0 {
 		next = min(next, left)
 	}
-	if wait := k.coord.HearAgainIn(); wait > 0 {
+	if wait := k.coord.AskAgainIn(); wait > 0 {
 		next = min(next, wait)
 	}
 	if s.reports.err != nil {

@@ -139,13 +139,13 @@ func TestNodeLeavesSequencesToOthers(t *testing.T) {
 	}{
 		"another node takes values":        {session: 1, wait: time.Second, want: true},
 		"it takes values itself":           {session: 1},
-		"no other node takes values":       {change: func(s *peeked) { s.Peers.OthersTake = false }, session: 1, wait: 1},
+		"no other node takes values":       {change: func(s *peeked) { s.Peers.MayLeaveToOthers = false }, session: 1, wait: 1},
 		"it is not connected to ZooKeeper": {wait: 1},
 		"ZooKeeper does not answer": {
 			change: func(s *peeked) { s.reports.err = errors.New("no answer") }, session: 1, wait: 1},
 		"it started from its directory alone": {change: func(s *peeked) { s.Stage = coordinator.Alone }, session: 1, wait: 1},
 	} {
-		s := peeked{View: &coordinator.View{Peers: coordinator.PeersSeen{OthersTake: true}}}
+		s := peeked{View: &coordinator.View{Peers: coordinator.PeersSeen{MayLeaveToOthers: true}}}
 		if c.change != nil {
 			c.change(&s)
 		}

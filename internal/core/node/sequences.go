@@ -23,7 +23,7 @@ func (t seqTenure) Slot(session int64) seq.Slot {
 		Path: coordinator.SlotPath(s.tenure.Worker), Version: s.Claim.Chain.Version, Incarnation: s.Claim.Incarnation,
 	}
 	slot.Wait = max(0, s.cluster.ConfirmTime()-s.Claim.Chain.Unbroken(n.elapsed.Now(), n.cfg.Heartbeat))
-	slot.Wait = max(slot.Wait, s.Peers.HearAgainIn) // any heartbeat may end it
+	slot.Wait = max(slot.Wait, s.Peers.AskAgainIn) // any heartbeat may end it
 	if s.Stage != coordinator.Confirmed || s.phase == Stopping || s.Peers.Session != session {
 		slot.Wait = max(slot.Wait, seq.StartsIn)
 	}
@@ -74,5 +74,5 @@ func (n *Node) waitsForSequences() bool {
 // values. A node that nobody else stands in for, or that is cut off from ZooKeeper, must not wait: IDs come first.
 func (s peeked) leavesSequencesToOthers(session int64, wait time.Duration) bool {
 	cutOff := session == 0 || s.Stage == coordinator.Alone || s.reports.err != nil
-	return !cutOff && s.Peers.OthersTake && wait > 0
+	return !cutOff && s.Peers.MayLeaveToOthers && wait > 0
 }

@@ -16,7 +16,7 @@ import (
 
 // simPeers has the facts that a node knows about its peers. The decision whose word it needs is the product's.
 type simPeers struct {
-	hearing coordinator.Hearing
+	hearing coordinator.PeerWait
 	heardIn int64 // the session of hearing, 0: there is none
 	shownIn int64 // the session of the live lock that the node has seen last
 	// delay, if not nil, returns how long a call takes, ms. Other nodes go on meanwhile.
@@ -49,8 +49,8 @@ func (n *simNode) begins(first coordinator.FirstBeat) {
 		return
 	}
 	first.Worker, first.Highest = n.id, len(n.h.nodes)-1
-	first.Window = coordinator.HearingWindow(n.h.confirm, n.h.heartbeat)
-	n.hearing, n.heardIn = coordinator.NewHearing(first), first.Session
+	first.Window = coordinator.ReportWindow(n.h.confirm, n.h.heartbeat)
+	n.hearing, n.heardIn = coordinator.NewPeerWait(first), first.Session
 }
 
 // show creates the live lock, as a heartbeat does that has not seen it in this session.
@@ -82,7 +82,7 @@ func (n *simNode) hear(ctx context.Context) {
 		if err != nil {
 			return
 		}
-		_, ended = n.hearing.Heard(slots, n.claim.incarnation, n.elapsed.AtLeast(), n.h.confirm)
+		_, ended = n.hearing.Note(slots, n.claim.incarnation, n.elapsed.AtLeast(), n.h.confirm)
 	}
 	if n.hearing.Over() {
 		n.h.note("node %d waits for nobody any more", n.id)

@@ -60,7 +60,7 @@ func TestWorkers(t *testing.T) {
 	checkRows(t, []row{
 		{"all free", of(4), OK, "4 of 4 workers are free"},
 		{"one of each", of(100, held, coordinator.Entry{Slot: coordinator.Slot{Term: 1, LeaseUntil: 500}},
-			coordinator.Entry{Absent: true}, coordinator.Entry{Live: true},
+			coordinator.Entry{Missing: true}, coordinator.Entry{Live: true},
 			coordinator.Entry{Slot: coordinator.Slot{Term: 1, LeaseUntil: 20_000, Released: true}}),
 			OK, "96 of 100 workers are free: 2 held, 1 releasing, 1 record-missing"},
 		{"few", of(21, slices.Repeat([]coordinator.Entry{held}, 20)...), Warn, "1 of 21"},

@@ -12,7 +12,7 @@ func runningNode(entries []coordinator.Entry, d stateDir) coordinator.Labels {
 		return coordinator.Labels{}
 	}
 	for _, e := range entries {
-		if e.Worker == d.record.Claim.Worker && !e.Absent && e.Slot.Node == d.record.Claim.Node {
+		if e.Worker == d.record.Claim.Worker && !e.Missing && e.Slot.Node == d.record.Claim.Node {
 			return e.Slot.Labels
 		}
 	}

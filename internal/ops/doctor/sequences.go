@@ -38,7 +38,7 @@ func notFollowed(all coordinator.Roster, st record.State) []Finding {
 	for _, b := range all.NotFollowed(coordinator.Change{Number: st.Changes, Incarnation: st.Incarnation}) {
 		s := b.Slot
 		late := s.Followed.Last != nil && now > changed+health.ReportPatience(s.HeartbeatMs)
-		if !b.Absent && late {
+		if !b.Missing && late {
 			behind = append(behind, fmt.Sprintf("worker %d (%s)", b.Worker, words.Clean(s.Name)))
 		}
 	}

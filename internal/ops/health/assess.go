@@ -111,7 +111,7 @@ func presentTime(entries []coordinator.Entry, local int64) (now, suspectMs int64
 	live := false
 	for _, e := range entries {
 		newest = max(newest, e.Stat.Mtime)
-		if e.Live && !e.Absent && e.Slot.Term > 0 {
+		if e.Live && !e.Missing && e.Slot.Term > 0 {
 			live = true
 			patience = max(patience, ReportPatience(e.Slot.HeartbeatMs))
 		}
@@ -138,7 +138,7 @@ func ReportPatience(heartbeat int64) int64 {
 func stateOf(cl coordinator.Cluster, e coordinator.Entry, now int64) string {
 	availability := cl.Availability(e.Slot, e.Live, now, now)
 	switch {
-	case e.Absent || e.Slot.Term < 0:
+	case e.Missing || e.Slot.Term < 0:
 		return RecordMissing // an unreadable record says as little as none
 	case e.Slot.StandsIn && availability != coordinator.Free && !e.Live:
 		return RecordMissing
@@ -156,7 +156,7 @@ var stateNames = map[coordinator.Availability]string{
 func describeWorker(e coordinator.Entry, state string, now, suspect, epoch int64) WorkerReport {
 	s := e.Slot
 	w := WorkerReport{
-		Worker: e.Worker, Name: s.Name, Address: s.Address, State: state, Phase: s.State,
+		Worker: e.Worker, Name: s.Name, Address: s.Address, State: state, Phase: s.Phase,
 		Term: max(0, s.Term), Version: s.Version, Node: s.Node, Host: s.Host, PID: s.PID,
 		Confirmed: s.Confirmed, HeartbeatMs: s.HeartbeatMs, Admin: s.Admin, ReleasedBy: s.ReleasedBy,
 	}
@@ -182,7 +182,7 @@ func describeWorker(e coordinator.Entry, state string, now, suspect, epoch int64
 // now is Unix ms, and epoch the leader's epoch.
 func ClockOffset(e coordinator.Entry, now, epoch int64) (offset timeguard.Offset, known bool) {
 	s := e.Slot
-	if !e.Live || e.Absent || s.ReportedClock == 0 || s.Stopped || s.Released ||
+	if !e.Live || e.Missing || s.ReportedClock == 0 || s.Stopped || s.Released ||
 		now-e.Stat.Mtime > ReportPatience(s.HeartbeatMs) || e.Stat.Epoch() != epoch {
 		return timeguard.Offset{}, false
 	}

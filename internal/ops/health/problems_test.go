@@ -92,9 +92,9 @@ func TestNodeAnswersDecideProblems(t *testing.T) {
 		{"for another reason", []coordinator.Entry{liveEntry(0, 0)}, refusing("solar-flare"),
 			"refuses to serve (solar-flare): The reply to READY and the log say why. Clients get no IDs. See docs"},
 		{"as it reported", []coordinator.Entry{liveEntry(0, 0,
-			func(e *coordinator.Entry) { e.Slot.State = "refusing" })}, nil, "worker 0 (api) refuses to serve: The " +
+			func(e *coordinator.Entry) { e.Slot.Phase = "refusing" })}, nil, "worker 0 (api) refuses to serve: The " +
 			"reply to READY and the log say why"},
-		{"no more", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.State = "refusing" })},
+		{"no more", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Phase = "refusing" })},
 			says(Answer{Ready: true, Phase: "serving"}), ""},
 		{"not shown yet", []coordinator.Entry{liveEntry(0, 0, dead)}, says(Answer{Ready: true, ZooKeeperOK: true}),
 			"worker 0 (api): ZooKeeper does not show the node as live yet, but the node reaches it. "},

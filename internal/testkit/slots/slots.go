@@ -29,7 +29,7 @@ func Live(worker int, age int64, change ...func(*coordinator.Entry)) coordinator
 		Worker: worker, Live: true,
 		Slot: coordinator.Slot{
 			Node: "n1", Term: 3, Nonce: "x", LeaseUntil: T0 + Hour, Confirmed: true, ReportedClock: T0 - age + 1,
-			HeartbeatMs: 3000, State: "serving",
+			HeartbeatMs: 3000, Phase: "serving",
 			Labels:  coordinator.Labels{Name: "api", Host: "h1", PID: 42, Address: "10.0.0.1:7609", Version: "1.2.3"},
 			Granted: 1795190000000,
 		},
@@ -48,9 +48,9 @@ func Dead(e *coordinator.Entry) { e.Live = false }
 func Expired(e *coordinator.Entry) { e.Slot.LeaseUntil = T0 - 5000 }
 
 // Stopped makes a worker's holder stop cleanly.
-func Stopped(e *coordinator.Entry) { e.Live, e.Slot.Stopped, e.Slot.State = false, true, "stopped" }
+func Stopped(e *coordinator.Entry) { e.Live, e.Slot.Stopped, e.Slot.Phase = false, true, "stopped" }
 
 // Released makes a worker's holder release it.
 func Released(e *coordinator.Entry) {
-	e.Live, e.Slot.Released, e.Slot.State = false, true, "released"
+	e.Live, e.Slot.Released, e.Slot.Phase = false, true, "released"
 }

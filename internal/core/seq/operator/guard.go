@@ -90,7 +90,7 @@ func (s Commands) nodesBehind(
 	if !far {
 		return late, nil
 	}
-	for _, e := range all.Absent() {
+	for _, e := range all.Disconnected() {
 		reports := all.Reports(e)
 		switch {
 		case slices.Contains(s.IgnoredWorkers, e.Worker), made && (reports || e.Slot.Followed.Reaches(at)):

@@ -7,7 +7,7 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// Hearing notes which peers have said that they have compared their records, in the present ZooKeeper session and
+// PeerWait notes which peers have said that they have compared their records, in the present ZooKeeper session and
 // incarnation of this node (C14). Those are the records of named sequences that the peer knows: it compares them with
 // ZooKeeper's, and puts back what ZooKeeper has lost.
 //
@@ -22,7 +22,7 @@ import (
 //     for the confirming time, the node waits no longer.
 //
 // Live locks do not count: the lock of a peer that reconnects, or whose session has expired, is missing for a while.
-type Hearing struct {
+type PeerWait struct {
 	first FirstBeat
 	// unread are the workers whose slots this pass has yet to read, and waits those among the slots read that the node
 	// waits for. The next pass reads them again.
@@ -47,78 +47,78 @@ type FirstBeat struct {
 	Sent int64
 	// Chained: the node's chain is older than the confirming time.
 	Chained bool
-	// Window: a peer that has reported within this time before the write counts as running. See HearingWindow.
+	// Window: a peer that has reported within this time before the write counts as running. See ReportWindow.
 	Window time.Duration
 	// Worker is the node's own, and Highest the highest slot that is known to have had a record.
 	Worker, Highest int
 }
 
-// NewHearing returns a hearing that has read nothing yet.
-func NewHearing(first FirstBeat) Hearing {
-	h := Hearing{first: first, takes: make(map[int]bool)}
+// NewPeerWait returns a PeerWait that has read nothing yet.
+func NewPeerWait(first FirstBeat) PeerWait {
+	w := PeerWait{first: first, takes: make(map[int]bool)}
 	for worker := range first.Highest + 1 {
 		if worker != first.Worker {
-			h.unread = append(h.unread, worker)
+			w.unread = append(w.unread, worker)
 		}
 	}
-	h.over = len(h.unread) == 0
-	h.read = h.over
-	return h
+	w.over = len(w.unread) == 0
+	w.read = w.over
+	return w
 }
 
-// HearingWindow returns FirstBeat.Window. While the chain of a node goes on, its last report is at most two heartbeats
+// ReportWindow returns FirstBeat.Window. While the chain of a node goes on, its last report is at most two heartbeats
 // old. A peer that can have lost something had reported within two heartbeats before that report, or since, and two
 // heartbeats of a peer are at most the confirming time.
 //
-//mutant:c14-window-of-two-heartbeats by TestHeard -> func HearingWindow(confirm, heartbeat time.Duration) time.Duration { return 2 * heartbeat }
-func HearingWindow(confirm, heartbeat time.Duration) time.Duration { return confirm + 2*heartbeat }
+//mutant:c14-window-of-two-heartbeats by TestPeerWait -> func ReportWindow(confirm, heartbeat time.Duration) time.Duration { return 2 * heartbeat }
+func ReportWindow(confirm, heartbeat time.Duration) time.Duration { return confirm + 2*heartbeat }
 
 // begun reports whether there was a heartbeat in a session, which the peers are asked about.
-func (h *Hearing) begun() bool { return h.first.Session != 0 }
+func (w *PeerWait) begun() bool { return w.first.Session != 0 }
 
 // Over reports whether the node waits for nobody any more.
-func (h *Hearing) Over() bool { return h.over }
+func (w *PeerWait) Over() bool { return w.over }
 
 // Next returns the workers whose slots must be read now, readAtOnce at most.
-func (h *Hearing) Next() []int { return h.unread[:min(len(h.unread), readAtOnce)] }
+func (w *PeerWait) Next() []int { return w.unread[:min(len(w.unread), readAtOnce)] }
 
-// Heard takes over the slots of the workers that Next returned, as they were read at now, in ns. It returns how many of
+// Note takes over the slots of the workers that Next returned, as they were read at now, in ns. It returns how many of
 // their holders run or have run shortly before, and whether the pass has ended. The next pass must begin later.
-func (h *Hearing) Heard(slots []store.Record, incarnation, now int64, confirm time.Duration) (running int, ended bool) {
+func (w *PeerWait) Note(slots []store.Record, incarnation, now int64, confirm time.Duration) (running int, ended bool) {
 	for i, r := range slots {
-		worker, s := h.unread[i], parseSlot(r.Data)
-		state, recent := h.stateOf(s, r, incarnation), writtenWithin(s, r, h.first.Stamp, h.first.Clock, h.first.Window)
-		if h.takes[worker] = state != nobody && recent && s.Takes; state != nobody && recent {
+		worker, s := w.unread[i], parseSlot(r.Data)
+		state, recent := w.stateOf(s, r, incarnation), writtenWithin(s, r, w.first.Stamp, w.first.Clock, w.first.Window)
+		if w.takes[worker] = state != nobody && recent && s.Takes; state != nobody && recent {
 			running++
 		}
-		if h.waitsFor(state, recent, r.Stat.Mzxid, now, int64(confirm)) {
-			h.waits = append(h.waits, worker)
+		if w.waitsFor(state, recent, r.Stat.Mzxid, now, int64(confirm)) {
+			w.waits = append(w.waits, worker)
 		}
 	}
-	if h.unread = h.unread[len(slots):]; len(h.unread) > 0 {
+	if w.unread = w.unread[len(slots):]; len(w.unread) > 0 {
 		return running, false
 	}
-	h.unread, h.waits, h.read = h.waits, nil, true
-	h.over = len(h.unread) == 0
+	w.unread, w.waits, w.read = w.waits, nil, true
+	w.over = len(w.unread) == 0
 	return running, true
 }
 
 // waitsFor reports whether the node must read a slot again whose holder has shown this state in the transaction zxid.
 // confirm is ns.
-func (h *Hearing) waitsFor(state peerState, recent bool, zxid, now, confirm int64) bool {
+func (w *PeerWait) waitsFor(state peerState, recent bool, zxid, now, confirm int64) bool {
 	switch state {
 	case silent:
 		// Scenario: ZooKeeper is away for an hour. Then it has older data, and no peer has reported within the window,
 		// but each may know values that are missing there. After such a gap the node takes nothing for the confirming
 		// time in any case, so it waits for each holder.
-		//mutant:c14-window-after-a-gap by TestHeard -> return recent && now-h.first.Sent < confirm
-		return (recent || !h.first.Chained) && now-h.first.Sent < confirm
+		//mutant:c14-window-after-a-gap by TestPeerWait -> return recent && now-w.first.Sent < confirm
+		return (recent || !w.first.Chained) && now-w.first.Sent < confirm
 	case compares:
-		if zxid > h.comparingZxid {
-			h.comparingZxid, h.comparingAt = zxid, now
+		if zxid > w.comparingZxid {
+			w.comparingZxid, w.comparingAt = zxid, now
 		}
-		//mutant:c14-comparing-peer-is-left by TestHeard -> return now-h.first.Sent < confirm
-		return now-h.comparingAt < confirm
+		//mutant:c14-comparing-peer-is-left by TestPeerWait -> return now-w.first.Sent < confirm
+		return now-w.comparingAt < confirm
 	}
 	return false
 }
@@ -134,17 +134,17 @@ const (
 )
 
 // stateOf returns what a slot shows of its holder.
-func (h *Hearing) stateOf(s Slot, r store.Record, incarnation int64) peerState {
+func (w *PeerWait) stateOf(s Slot, r store.Record, incarnation int64) peerState {
 	switch {
 	// Somebody else wrote the record, or it is lost. A holder may run that says nothing in it.
 	case !r.Found, s.Term < 0, s.StandsIn, s.ReleasedBy != "":
 		return silent
 	case s.Node == "", s.Stopped, s.Released:
 		return nobody
-	//mutant:c14-word-from-before by TestHeard -> case false:
-	case r.Stat.Mzxid <= h.first.Zxid:
+	//mutant:c14-word-from-before by TestPeerWait -> case false:
+	case r.Stat.Mzxid <= w.first.Zxid:
 		return silent
-	//mutant:c14-word-before-comparing by TestHeard -> case true:
+	//mutant:c14-word-before-comparing by TestPeerWait -> case true:
 	case s.Incarnation == incarnation && s.hasCompared(incarnation):
 		return compared
 	}
@@ -153,25 +153,25 @@ func (h *Hearing) stateOf(s Slot, r store.Record, incarnation int64) peerState {
 
 // writtenWithin reports whether a slot was written at most a time before a moment, or since. It goes by the leader's
 // clock and by those of the nodes, and reports true if either shows that, because any of these clocks may have leapt.
-// The moment is stamp by the leader's clock and clock by ours, Unix ms. In a hearing it is that of the first heartbeat,
-// in Roster the present one.
+// The moment is stamp by the leader's clock and clock by ours, Unix ms. For a PeerWait it is that of the first
+// heartbeat, in Roster the present one.
 func writtenWithin(s Slot, r store.Record, stamp, clock int64, within time.Duration) bool {
-	//mutant:c14-silent-peer-is-left by TestHeard -> window := int64(-1)
+	//mutant:c14-silent-peer-is-left by TestPeerWait -> window := int64(-1)
 	window := within.Milliseconds()
 	ago := clock - s.ReportedClock
 	return !r.Found || stamp-r.Stat.Mtime <= window || max(ago, -ago) <= window
 }
 
-// beginHearing begins a hearing if this heartbeat is the first one in its session and incarnation. after is the stat
+// beginPeerWait begins a PeerWait if this heartbeat is the first one in its session and incarnation. after is the stat
 // that its write has given the record.
-func (p *proof) beginHearing(after store.Stat, e evidence, confirm time.Duration) {
-	//mutant:c14-word-of-the-last-session by TestHearingBeginsWithTheSession -> if p.hearing.first.Session != 0 {
-	if p.hearing.first.Session == e.session {
+func (p *proof) beginPeerWait(after store.Stat, e evidence, confirm time.Duration) {
+	//mutant:c14-word-of-the-last-session by TestPeerWaitBeginsWithTheSession -> if p.peerWait.first.Session != 0 {
+	if p.peerWait.first.Session == e.session {
 		return
 	}
-	p.hearing = NewHearing(FirstBeat{
+	p.peerWait = NewPeerWait(FirstBeat{
 		Session: e.session, Zxid: after.Mzxid, Stamp: after.Mtime, Clock: e.now, Sent: e.at.Least,
-		Chained: p.Chain.Unbroken(e.at, e.interval) >= confirm, Window: HearingWindow(confirm, e.interval),
+		Chained: p.Chain.Unbroken(e.at, e.interval) >= confirm, Window: ReportWindow(confirm, e.interval),
 		Worker: p.Worker, Highest: e.mine.HighestSlot,
 	})
 }
@@ -183,17 +183,17 @@ const (
 	mostRunning = 2 * readAtOnce
 )
 
-// hearPeers reads the slots of the peers that this node waits for, or the next of them if there are many.
-func (c *Coordinator) hearPeers(ctx context.Context) error {
+// askPeers reads the slots of the peers that this node waits for, or the next of them if there are many.
+func (c *Coordinator) askPeers(ctx context.Context) error {
 	p := c.proof
 	for reads, running := 0, 0; reads < mostReads && running < mostRunning; reads++ {
-		peers := p.hearing.Next()
+		peers := p.peerWait.Next()
 		slots, err := c.Store.GetAll(ctx, slotPathsOf(peers)...)
 		if err != nil {
 			return err
 		}
 		c.meet(peers, slots)
-		run, ended := p.hearing.Heard(slots, p.Incarnation, c.Elapsed.AtLeast(), c.mine.ConfirmTime())
+		run, ended := p.peerWait.Note(slots, p.Incarnation, c.Elapsed.AtLeast(), c.mine.ConfirmTime())
 		if running += run; ended {
 			break
 		}
@@ -201,14 +201,14 @@ func (c *Coordinator) hearPeers(ctx context.Context) error {
 	return nil
 }
 
-// HearAgainIn returns the time until this node should send the next heartbeat because it waits for its peers, 0 if it
+// AskAgainIn returns the time until this node should send the next heartbeat because it waits for its peers, 0 if it
 // does not wait. The peers may say soon that they have compared their records, and may wait for this node to say so.
-func (c *Coordinator) HearAgainIn() time.Duration {
-	h := &c.proof.hearing
-	if !h.begun() || h.over {
+func (c *Coordinator) AskAgainIn() time.Duration {
+	w := &c.proof.peerWait
+	if !w.begun() || w.over {
 		return 0
 	}
-	next, left := c.Interval/3, time.Duration(h.first.Sent-c.Elapsed.AtLeast())+c.mine.ConfirmTime()
+	next, left := c.Interval/3, time.Duration(w.first.Sent-c.Elapsed.AtLeast())+c.mine.ConfirmTime()
 	if left > 0 {
 		next = min(next, left)
 	}
@@ -219,13 +219,13 @@ func (c *Coordinator) HearAgainIn() time.Duration {
 // matter to sequences.
 const manyTake = 64
 
-// othersTake returns PeersSeen.OthersTake.
-func (p proof) othersTake() bool {
+// mayLeaveToOthers returns PeersSeen.MayLeaveToOthers.
+func (p proof) mayLeaveToOthers() bool {
 	n := 0
-	for _, takes := range p.hearing.takes {
+	for _, takes := range p.peerWait.takes {
 		if takes {
 			n++
 		}
 	}
-	return n <= manyTake && (n > 0 || !p.hearing.read)
+	return n <= manyTake && (n > 0 || !p.peerWait.read)
 }

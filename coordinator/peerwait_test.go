@@ -12,7 +12,7 @@ import (
 
 // A node hears the slot of one peer, first at 1 s after its session has begun, and later when the confirming time is
 // over.
-func TestHeard(t *testing.T) {
+func TestPeerWait(t *testing.T) {
 	const confirm, beat = 12 * time.Second, 3 * time.Second
 	const stamp, clock = int64(1_000_000), int64(5_000_000)
 	window := (confirm + 2*beat).Milliseconds()
@@ -42,13 +42,13 @@ func TestHeard(t *testing.T) {
 		"never held":           {slot: freeSlot(), zxid: 50, mtime: stamp},
 		"missing":              {early: true},
 	} {
-		h := NewHearing(FirstBeat{Session: 7, Zxid: 50, Stamp: stamp, Clock: clock, Chained: !row.gap,
-			Window: HearingWindow(confirm, beat), Worker: 0, Highest: 1})
+		h := NewPeerWait(FirstBeat{Session: 7, Zxid: 50, Stamp: stamp, Clock: clock, Chained: !row.gap,
+			Window: ReportWindow(confirm, beat), Worker: 0, Highest: 1})
 		r := store.Record{Found: name != "missing", Data: row.slot.marshal(),
 			Stat: store.Stat{Mzxid: row.zxid, Mtime: row.mtime}}
 		hear := func(at time.Duration) bool {
 			if !h.Over() {
-				h.Heard([]store.Record{r}, 2, int64(at), confirm)
+				h.Note([]store.Record{r}, 2, int64(at), confirm)
 			}
 			return !h.Over()
 		}
@@ -69,14 +69,14 @@ func TestHeard(t *testing.T) {
 }
 
 // A node that has reported less than two heartbeats ago hears a peer whose last report is two heartbeats older.
-func TestHearingBeginsWithTheSession(t *testing.T) {
+func TestPeerWaitBeginsWithTheSession(t *testing.T) {
 	l := newLab(t, 64)
 	a, b := l.serving("A"), l.serving("B")
 	l.serve(2 * labConfirm)
 	waits := func(want bool) {
 		t.Helper()
 		a.peers()
-		if got := a.co.HearAgainIn() > 0; got != want {
+		if got := a.co.AskAgainIn() > 0; got != want {
 			t.Errorf("waits: %t", got)
 		}
 	}
@@ -85,10 +85,10 @@ func TestHearingBeginsWithTheSession(t *testing.T) {
 	a.sess.Expire()
 	a.mustBeat()
 	waits(true)
-	if _, err := a.co.Peers(a.ctx(), a.claim.Worker); err != nil {
+	if _, err := a.co.ReadPeerClocks(a.ctx(), a.claim.Worker); err != nil {
 		t.Fatal(err)
 	}
-	if p := a.co.View().Peers; p.Session != a.sess.SessionID() || p.HearAgainIn != limits.DefaultHeartbeat/3 {
+	if p := a.co.View().Peers; p.Session != a.sess.SessionID() || p.AskAgainIn != limits.DefaultHeartbeat/3 {
 		t.Errorf("%+v", p)
 	}
 	b.mustBeat()
@@ -126,19 +126,19 @@ func TestManyPeersAreReadBitByBit(t *testing.T) {
 		}
 		return memzk.NoFault
 	}
-	a.must(a.co.hearPeers(t.Context()))
-	if read != mostRunning || !(a.co.HearAgainIn() > 0) || a.h.othersTake() {
-		t.Errorf("read %d, others take: %t", read, a.h.othersTake())
+	a.must(a.co.askPeers(t.Context()))
+	if read != mostRunning || !(a.co.AskAgainIn() > 0) || a.h.mayLeaveToOthers() {
+		t.Errorf("read %d, others take: %t", read, a.h.mayLeaveToOthers())
 	}
 	for i := range peers {
 		l.put(i+1, Slot{Node: fmt.Sprint(i), Term: 1, Nonce: "n", LeaseUntil: 1 << 50})
 	}
 	for range 6 {
-		if a.co.HearAgainIn() > 0 {
-			a.must(a.co.hearPeers(t.Context()))
+		if a.co.AskAgainIn() > 0 {
+			a.must(a.co.askPeers(t.Context()))
 		}
 	}
-	if a.co.HearAgainIn() > 0 {
+	if a.co.AskAgainIn() > 0 {
 		t.Error("waits for peers that have compared their records")
 	}
 }
