@@ -301,8 +301,8 @@ func TestStopRetriesAFreezeThatFailed(t *testing.T) {
 func TestCloneOfAProcessIsFenced(t *testing.T) {
 	l := newLab(t, 8)
 	a, clone := l.serving("A"), l.node("clone")
-	memory := *a.co.proof
-	clone.co.proof = &memory
+	memory := *a.co.holder
+	clone.co.holder = &memory
 	heartbeat := func(m *member) error {
 		_, err := m.co.Heartbeat(t.Context(), Report{Lease: labLease, Generation: memory.Generation})
 		return err

@@ -6,8 +6,8 @@
 // confirmed: for a whole confirming time ZooKeeper has shown this node's writes and no other holder's. Invariant: the
 // ranges of time in which holders of one slot may issue do not overlap.
 //
-// Three types to read: Slot, the record; proof, what a process has proved about its slot, and what it may write next;
-// Coordinator, which reads and writes by that.
+// Three types to read: Slot, the record; holderState, what a process has proved about its slot, and what it may write
+// next; Coordinator, which reads and writes by that.
 //
 // This package is not part of the API of flaked: its exported names may change in any release.
 package coordinator
@@ -79,9 +79,9 @@ type Coordinator struct {
 	mine Cluster
 	// unackedTicketOf is the node that may have a ticket although its creation was not acknowledged. Empty: none.
 	unackedTicketOf string
-	// proof has the claim of the node, and what the process has proved about the claim's slot. Before the node acquires
-	// a slot, the claim names none. While the node moves to another slot, proof is about the old slot.
-	proof *proof
+	// holder has the claim of the node, and what the process has proved about the claim's slot. Before the node
+	// acquires a slot, the claim names none. While the node moves to another slot, holder is about the old slot.
+	holder *holderState
 	// reading is the last comparison of our clock with the leader's; zero if there was none.
 	reading Reading
 	// rtt is the duration of the last heartbeat's write, in milliseconds.
@@ -113,7 +113,7 @@ func New(cfg Config) *Coordinator {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	return &Coordinator{Config: cfg, proof: new(newProof(Claim{})), strayLock: -1, mine: Cluster{HighestSlot: -1},
+	return &Coordinator{Config: cfg, holder: new(newHolderState(Claim{})), strayLock: -1, mine: Cluster{HighestSlot: -1},
 		seen: PeersSeen{MayLeaveToOthers: true}}
 }
 
@@ -140,7 +140,7 @@ func (c *Coordinator) noteCluster(cl Cluster) {
 	c.horizon = c.horizon.saw(cl.Horizon, c.Elapsed.AtLeast())
 	if cl.Incarnation > c.mine.Incarnation {
 		c.mine.Incarnation = cl.Incarnation
-		c.proof.beginIncarnation()
+		c.holder.beginIncarnation()
 	}
 }
 
@@ -193,9 +193,9 @@ func parseRecorded(records []store.Record) (v recorded, _ error) {
 func (c *Coordinator) HighestSlot() int { return c.mine.HighestSlot }
 
 // Recall sets the claim of the node: that of its state directory, or that of a new node, which has an identity and no
-// slot. The proof begins anew.
+// slot. The holderState begins anew.
 func (c *Coordinator) Recall(claim Claim) {
-	c.proof = new(newProof(claim))
+	c.holder = new(newHolderState(claim))
 	if claim.Last.Stamp != 0 {
 		c.lastStamped = claim.Last
 	}
@@ -217,34 +217,34 @@ type View struct {
 
 // View returns what the node holds now.
 func (c *Coordinator) View() *View {
-	return &View{Claim: c.proof.Claim, Stage: c.proof.stage, Peers: c.seen}
+	return &View{Claim: c.holder.Claim, Stage: c.holder.stage, Peers: c.seen}
 }
 
 // Claim returns what the local record must say of the slot that the node holds.
-func (c *Coordinator) Claim() Claim { return c.proof.Claim }
+func (c *Coordinator) Claim() Claim { return c.holder.Claim }
 
 // Pending reports whether a grant was saved whose outcome is not known.
-func (c *Coordinator) Pending() bool { return c.proof.PendingNonce != "" }
+func (c *Coordinator) Pending() bool { return c.holder.PendingNonce != "" }
 
 // ConfirmAt returns the earliest time at which the slot may be confirmed, ns of AtLeast.
-func (c *Coordinator) ConfirmAt() int64 { return c.proof.confirmAt }
+func (c *Coordinator) ConfirmAt() int64 { return c.holder.confirmAt }
 
 // GoAlone makes the process go on from the state directory, without ZooKeeper (C16). reserved is the reserved bound
 // there, which the process before may have reached, Unix ms, and generation the write count of the record: ZooKeeper's
 // must not be higher. The floor is saved when a lease had run out (C26), and may be above what was reserved before.
 func (c *Coordinator) GoAlone(reserved int64, generation uint64) {
-	c.proof.becomeAlone(reserved, generation)
+	c.holder.becomeAlone(reserved, generation)
 }
 
 // Unconfirm saves the claim without its lease: another cluster has taken the place of the claim's.
 func (c *Coordinator) Unconfirm() error {
-	c.proof.becomeUnleased()
+	c.holder.becomeUnleased()
 	return c.Save()
 }
 
 // Save saves the claim again, after an attempt to get another slot has saved another one.
 func (c *Coordinator) Save() error {
-	_, err := c.Ledger.Save(c.proof.Claim)
+	_, err := c.Ledger.Save(c.holder.Claim)
 	return err
 }
 
@@ -262,10 +262,10 @@ func (t Trace) Step(step string, about ...any) {
 // traceGrant traces that the process begins to hold the slot: how is acquired, resumed or restored. e is as of the
 // decision, and slot the record that was written over old.
 func (c *Coordinator) traceGrant(how string, cl Cluster, e evidence, old, slot Slot) {
-	p := c.proof
-	c.Trace.Step(how, "node", p.Node, "worker", p.Worker, "term", p.Term, "nonce", p.Nonce, "inc", cl.Incarnation,
-		"floor", p.Floor, "reserved", p.ReservedUntil, "own_lease", p.LeaseUntil, "ever", p.EverConfirmed,
-		"lease", slot.LeaseUntil, "confirmed", slot.Confirmed, "version", p.Chain.Version,
+	h := c.holder
+	c.Trace.Step(how, "node", h.Node, "worker", h.Worker, "term", h.Term, "nonce", h.Nonce, "inc", cl.Incarnation,
+		"floor", h.Floor, "reserved", h.ReservedUntil, "own_lease", h.LeaseUntil, "ever", h.EverConfirmed,
+		"lease", slot.LeaseUntil, "confirmed", slot.Confirmed, "version", h.Chain.Version,
 		"found_term", old.Term, "found_nonce", old.Nonce, "found_lease", old.LeaseUntil, "found_free", old.givenUp(),
 		"frozen", cl.FrozenUntil, "now", e.now, "leader", e.leaderNow(), "sent", e.at.Boot)
 }

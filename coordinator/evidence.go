@@ -7,7 +7,7 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// evidence has the inputs of a decision, besides the proof and what was read. gather makes it.
+// evidence has the inputs of a decision, besides the holderState and what was read. gather makes it.
 type evidence struct {
 	now      int64            // our clock, Unix ms
 	session  int64            // of ZooKeeper, in which a record with self may be written

@@ -26,27 +26,29 @@ const (
 )
 
 // becomeExpired: the leader's clock has shown that the lease had run out. ours is our clock then.
-func (p *proof) becomeExpired(ours, leaders int64) {
-	p.expiry = expiry{state: expired, ourClock: ours, leaderClock: leaders}
+func (h *holderState) becomeExpired(ours, leaders int64) {
+	h.expiry = expiry{state: expired, ourClock: ours, leaderClock: leaders}
 }
 
 // becomeReconfirmed: the slot was confirmed again after the lease had run out. The tenure goes on from floor.
-func (p *proof) becomeReconfirmed(floor int64) { p.expiry.state, p.expiry.floor = reconfirmed, floor }
+func (h *holderState) becomeReconfirmed(floor int64) {
+	h.expiry.state, h.expiry.floor = reconfirmed, floor
+}
 
 // confirmedFloor returns the floor of a tenure that has just been confirmed. If the lease had run out, that is above
 // the old floor. The confirmation ends an expiry that the leader's clock had shown, so confirmedFloor notes that, too.
-func (p *proof) confirmedFloor(cl Cluster, e evidence) int64 {
-	floor := p.Floor
-	if !p.Leased(e.now, e.at.Boot) {
+func (h *holderState) confirmedFloor(cl Cluster, e evidence) int64 {
+	floor := h.Floor
+	if !h.Leased(e.now, e.at.Boot) {
 		// A holder that ZooKeeper lost has issued at most up to now + BorrowMs (C26, C27).
 		//mutant:c27-lost-holder-has-not-borrowed -> floor = max(floor, e.now)
 		floor = max(floor, e.now+cl.BorrowMs)
 	}
-	if p.expiry.state == expired {
-		p.becomeReconfirmed(p.expiry.newFloor(e))
+	if h.expiry.state == expired {
+		h.becomeReconfirmed(h.expiry.newFloor(e))
 	}
-	if p.expiry.state == reconfirmed {
-		floor = max(floor, p.expiry.floor)
+	if h.expiry.state == reconfirmed {
+		floor = max(floor, h.expiry.floor)
 	}
 	return floor
 }
@@ -73,6 +75,6 @@ func (x expiry) lastPossible(agreed bool) int64 {
 
 // floorTooFarAhead reports whether a tenure whose lease had run out would begin more than 10 s from now. The leader's
 // clock may prove wrong by then, and confirming cannot be undone.
-func (p proof) floorTooFarAhead(e evidence) bool {
-	return p.expiry.state == expired && p.expiry.newFloor(e) > e.now+limits.MaxStartWait.Milliseconds()
+func (h holderState) floorTooFarAhead(e evidence) bool {
+	return h.expiry.state == expired && h.expiry.newFloor(e) > e.now+limits.MaxStartWait.Milliseconds()
 }

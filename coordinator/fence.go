@@ -23,10 +23,10 @@ func (e *FencedError) Error() string {
 // fence gives the slot up: another node or an operator has taken it, or another cluster has taken the place of ours.
 // The record found may also show that ZooKeeper has lost ours. Holders that are cut off need a freeze then (C21).
 func (c *Coordinator) fence(ctx context.Context, v recorded, why string) error {
-	p := c.proof
-	lost := p.showsLoss(v, c.mine)
+	h := c.holder
+	lost := h.showsLoss(v, c.mine)
 	if lost {
-		c.AnnounceLater(c.lossOf(p, v.cl, why))
+		c.AnnounceLater(c.lossOf(h, v.cl, why))
 		_ = c.AnnounceDue(ctx) // if it fails: Register tries again
 	}
 	return c.giveUpWithTicket(ctx, why, lost)
@@ -34,14 +34,14 @@ func (c *Coordinator) fence(ctx context.Context, v recorded, why string) error {
 
 // giveUpWithTicket gives the slot up together with the ticket. lost: ZooKeeper has lost data.
 func (c *Coordinator) giveUpWithTicket(ctx context.Context, why string, lost bool) error {
-	c.dropTicket(ctx, c.proof.Ticket, c.proof.Node)
+	c.dropTicket(ctx, c.holder.Ticket, c.holder.Node)
 	return c.giveUp(ctx, why, lost)
 }
 
 // giveUp deletes the live lock, and returns a *FencedError. lost: ZooKeeper has lost data.
 func (c *Coordinator) giveUp(ctx context.Context, why string, lost bool) error {
-	p := c.proof
-	c.strayLock = p.Worker
+	h := c.holder
+	c.strayLock = h.Worker
 	_ = c.dropStrayLock(ctx) // if it fails: Register tries again
-	return &FencedError{Worker: p.Worker, Reason: why, Lost: lost}
+	return &FencedError{Worker: h.Worker, Reason: why, Lost: lost}
 }

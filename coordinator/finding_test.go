@@ -67,7 +67,7 @@ func TestFindingGoesByTheHighestIncarnationSeen(t *testing.T) {
 	ours := Claim{Owner: Owner{Node: "a"}, Nonce: "a", Term: 1, Incarnation: 2}
 	v := recorded{cl: &Cluster{UUID: "c", Incarnation: 2}, slot: &Slot{Node: "a", Nonce: "a", Term: 1, Incarnation: 2}}
 	for seen, want := range map[int64]Finding{2: FoundOurs, 3: FoundLost} {
-		got, why := (proof{Claim: ours}).finding(v, Cluster{UUID: "c", Incarnation: seen})
+		got, why := (holderState{Claim: ours}).finding(v, Cluster{UUID: "c", Incarnation: seen})
 		if got != want {
 			t.Errorf("seen %d: %s, %s", seen, got, why)
 		}

@@ -53,8 +53,8 @@ type Beat struct {
 // copy of its state, or has a clone; or a freeze keeps the slot from a holder that never confirmed. After an error of
 // the store the tenure goes on.
 func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ error) {
-	p := c.proof
-	p.Generation = r.Generation
+	h := c.holder
+	h.Generation = r.Generation
 	if err := c.AnnounceDue(ctx); err != nil {
 		return Beat{}, err
 	}
@@ -64,8 +64,8 @@ func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ err
 		if err != nil {
 			return Beat{Restored: restored}, err
 		}
-		p.recognise(v.slot)
-		finding, why := p.finding(v, c.mine)
+		h.recognise(v.slot)
+		finding, why := h.finding(v, c.mine)
 		switch {
 		case finding != FoundOurs && !synced:
 			// The server may lag behind. Decide only after a sync.
@@ -83,7 +83,7 @@ func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ err
 		case finding == FoundFenced:
 			beat, err = Beat{}, c.fence(ctx, v, why)
 		case finding == FoundCloned: // the ticket and the live lock are the other process's, too
-			beat, err = Beat{}, &FencedError{Worker: p.Worker, Reason: why, Cloned: true}
+			beat, err = Beat{}, &FencedError{Worker: h.Worker, Reason: why, Cloned: true}
 		}
 		beat.Restored = restored
 		if !mustReread(err) {
@@ -95,11 +95,11 @@ func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ err
 // readBeat reads the cluster's record and our slot in one round trip, and with them what ReadPeerClocks compares after
 // the heartbeat, if the live workers were listed before.
 func (c *Coordinator) readBeat(ctx context.Context) (recorded, error) {
-	p := c.proof
-	paths, own := []string{clusterPath, SlotPath(p.Worker)}, 2
+	h := c.holder
+	paths, own := []string{clusterPath, SlotPath(h.Worker)}, 2
 	var peers []int
 	if c.live.read {
-		peers = randomPeers(c.livePeers(p.Worker))
+		peers = randomPeers(c.livePeers(h.Worker))
 		paths = append(paths, samplePaths(peers)...)
 	}
 	records, err := c.Store.GetAll(ctx, paths...)
@@ -112,36 +112,36 @@ func (c *Coordinator) readBeat(ctx context.Context) (recorded, error) {
 	return parseRecorded(records[:own])
 }
 
-// report writes our slot again: the proof plans, and takes over what the acknowledgement shows.
+// report writes our slot again: the holderState plans, and takes over what the acknowledgement shows.
 func (c *Coordinator) report(ctx context.Context, v recorded, r Report) (Beat, error) {
-	p := c.proof
+	h := c.holder
 	c.noteCluster(*v.cl)
 	e := c.gather(r.Agreed)
-	d := p.plan(v, e, r)
+	d := h.plan(v, e, r)
 	switch d.action {
 	case giveUp:
 		return Beat{}, c.giveUp(ctx, d.why, false)
 	case writeNextTerm: // the lease bound stays, and the next heartbeat confirms
 		confirm, err := c.writeNextTerm(ctx, v, r.Lease)
-		return Beat{Floor: p.Floor, Clock: c.reading, Wait: confirm}.withFreeze(v, e), err
+		return Beat{Floor: h.Floor, Clock: c.reading, Wait: confirm}.withFreeze(v, e), err
 	}
 	// The confirming time ends at d.confirmAt from here on: the write may arrive even if it is not acknowledged.
-	//mutant:c4-unacknowledged-bound by sim -> p.confirmAt, p.LeaseUntil = d.confirmAt, d.slot.LeaseUntil
-	p.confirmAt = d.confirmAt
+	//mutant:c4-unacknowledged-bound by sim -> h.confirmAt, h.LeaseUntil = d.confirmAt, d.slot.LeaseUntil
+	h.confirmAt = d.confirmAt
 	// The record says what this node has compared in its session, so it must not be written in the next one.
-	after, written, err := c.write(store.OnSession(ctx, e.session), d, v, p.Worker)
+	after, written, err := c.write(store.OnSession(ctx, e.session), d, v, h.Worker)
 	switch {
 	case err != nil && written:
-		p.noteUnstamped(v.slotStat.Version + 1)
+		h.noteUnstamped(v.slotStat.Version + 1)
 	case err != nil && !store.Outpaced(err):
-		p.noteUnacked(v.slotStat.Version + 1)
+		h.noteUnacked(v.slotStat.Version + 1)
 	}
 	if err != nil {
 		return Beat{}, err
 	}
 	w := c.correctClocks(e.at, after.Mtime)
 	e.at = w.Sent
-	beat, err := p.acked(d, v, w, after, e)
+	beat, err := h.acked(d, v, w, after, e)
 	if err != nil {
 		return Beat{}, err
 	}
@@ -177,9 +177,9 @@ func (c *Coordinator) write(ctx context.Context, d decision, v recorded, worker 
 
 // traceBeat traces an acknowledged heartbeat: d was written over v.
 func (c *Coordinator) traceBeat(d decision, v recorded, after store.Stat, e evidence, b Beat) {
-	p := c.proof
+	h := c.holder
 	exact := d.cluster == *v.cl && !d.confirms // else the version was read after the write
-	c.Trace.Step("beat", "node", p.Node, "worker", p.Worker, "term", p.Term, "nonce", p.Nonce,
+	c.Trace.Step("beat", "node", h.Node, "worker", h.Worker, "term", h.Term, "nonce", h.Nonce,
 		"inc", v.cl.Incarnation, "floor", b.Floor, "lease", d.slot.LeaseUntil, "confirmed", b.Confirmed,
 		"confirms", d.confirms, "wait_ms", b.Wait.Milliseconds(),
 		"found_nonce", v.slot.Nonce, "found_lease", v.slot.LeaseUntil,
@@ -200,13 +200,13 @@ func (b Beat) withFreeze(v recorded, e evidence) Beat {
 // end is the end of what was issued under a lease that had run out, Unix ms, 0 if none had. The caller must have ended
 // that before: the claim's new lease bound is not for it.
 func (c *Coordinator) Accept(b Beat, end int64) error {
-	accepted := *c.proof
+	accepted := *c.holder
 	accepted.becomeAccepted(b, end)
-	if accepted.stage == Confirmed && c.proof.stage != Confirmed {
+	if accepted.stage == Confirmed && c.holder.stage != Confirmed {
 		if _, err := c.Ledger.Save(accepted.Claim); err != nil {
 			return err
 		}
 	}
-	*c.proof = accepted
+	*c.holder = accepted
 	return nil
 }

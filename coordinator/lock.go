@@ -25,17 +25,17 @@ func (c *Coordinator) lockOf(worker int) lock {
 // EnsureLiveLock deletes the lock instead: while a lock exists, no other node acquires the slot. Whether this node
 // still holds the slot, only the slot's record says.
 func (c *Coordinator) EnsureLiveLock(ctx context.Context) error {
-	p := c.proof
-	if p.EverConfirmed && c.Now() >= p.LeaseUntil {
-		return c.deleteLiveLock(ctx, p.Worker, "")
+	h := c.holder
+	if h.EverConfirmed && c.Now() >= h.LeaseUntil {
+		return c.deleteLiveLock(ctx, h.Worker, "")
 	}
-	if c.seenLock == c.lockOf(p.Worker) {
+	if c.seenLock == c.lockOf(h.Worker) {
 		return nil
 	}
-	path := lockPath(p.Worker)
-	data := store.Marshal(ticket{Node: p.Node, Labels: c.Labels})
+	path := lockPath(h.Worker)
+	data := store.Marshal(ticket{Node: h.Node, Labels: c.Labels})
 	for {
-		want := c.lockOf(p.Worker)
+		want := c.lockOf(h.Worker)
 		_, stat, err := c.Store.Get(ctx, path)
 		switch {
 		case err == nil && stat.EphemeralOwner == want.session:

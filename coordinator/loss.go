@@ -33,9 +33,9 @@ type Loss struct {
 // is missing. If the holder's own record is lost or older, the loss came after the incarnation in which the holder last
 // wrote it. Another node may have raised the incarnation for that loss already, so Known is that of the claim. If the
 // cluster's record is lost or older itself, Known is the highest incarnation that the holder knew.
-func (c *Coordinator) lossOf(p *proof, cl *Cluster, found string) Loss {
-	l := Loss{Known: p.Incarnation, MayRecreate: p.EverConfirmed, LeaseUntil: p.LeaseUntil, Found: found}
-	if p.endedByBoot(c.Elapsed.Now().Boot) {
+func (c *Coordinator) lossOf(h *holderState, cl *Cluster, found string) Loss {
+	l := Loss{Known: h.Incarnation, MayRecreate: h.EverConfirmed, LeaseUntil: h.LeaseUntil, Found: found}
+	if h.endedByBoot(c.Elapsed.Now().Boot) {
 		l.LeaseUntil = 0
 	}
 	if cl == nil || cl.Incarnation < c.mine.Incarnation {
@@ -176,7 +176,7 @@ func (c *Coordinator) DropUnannounced() { c.unannounced = nil }
 // PutClusterBack recreates, frozen, the cluster record that ZooKeeper has lost. It is for a node that knows the cluster
 // from its state directory and has no lease.
 func (c *Coordinator) PutClusterBack(ctx context.Context) (Cluster, error) {
-	l := c.lossOf(c.proof, nil, "ZooKeeper has lost the cluster record")
+	l := c.lossOf(c.holder, nil, "ZooKeeper has lost the cluster record")
 	l.MayRecreate = true
 	cl, err := c.announce(ctx, l)
 	if err == nil {
@@ -189,21 +189,21 @@ func (c *Coordinator) PutClusterBack(ctx context.Context) (Cluster, error) {
 // freezes registration, because new nodes may be about to confirm, and holders that are cut off may have leases that
 // run (C21). why says how the loss was noticed.
 func (c *Coordinator) restore(ctx context.Context, v recorded, r Report, why string) (Beat, error) {
-	p := c.proof
-	leaseRuns := c.Now() < p.LeaseUntil && !p.endedByBoot(c.Elapsed.Now().Boot)
-	l, mine := c.lossOf(p, v.cl, why), c.ownCluster()
+	h := c.holder
+	leaseRuns := c.Now() < h.LeaseUntil && !h.endedByBoot(c.Elapsed.Now().Boot)
+	l, mine := c.lossOf(h, v.cl, why), c.ownCluster()
 	cl, err := c.announce(ctx, l)
 	switch {
 	case err != nil:
 		return Beat{}, err
-	case !p.EverConfirmed:
+	case !h.EverConfirmed:
 		return Beat{}, c.giveUpWithTicket(ctx, why+", and this node had not confirmed the worker", true)
 	case !leaseRuns:
 		return Beat{}, c.giveUpWithTicket(ctx, why+", and the lease has expired", true)
 	}
 	// Another holder may have frozen long ago. By the leader's clock now, check whether that freeze is long enough.
 	e := c.gather(r.Agreed) // before the ticket: hasPassed asks how far our clock was ahead
-	clock, err := c.touchTicket(ctx, &p.Claim)
+	clock, err := c.touchTicket(ctx, &h.Claim)
 	//mutant:c21-found-freeze-ends-early by TestFoundFreezeIsLongByTheLeadersClock -> early := cl.FrozenUntil < mine.FreezeEnd(clock.Stamp)-1
 	early := cl.FrozenUntil < mine.FreezeEnd(clock.Stamp)
 	if err == nil && early {
@@ -213,7 +213,7 @@ func (c *Coordinator) restore(ctx context.Context, v recorded, r Report, why str
 		return Beat{}, err
 	}
 	// By our own clock the lease still runs, but that clock may have gone back.
-	if p.expiry.state == expired || e.hasPassed(p.LeaseUntil, clock.Stamp) {
+	if h.expiry.state == expired || e.hasPassed(h.LeaseUntil, clock.Stamp) {
 		return Beat{}, c.giveUpWithTicket(ctx, why+", and by ZooKeeper's clock the lease has expired", true)
 	}
 	beat, err := c.putBack(ctx, cl, v, r)
@@ -228,38 +228,38 @@ func (c *Coordinator) restore(ctx context.Context, v recorded, r Report, why str
 
 // putBack creates our record, or writes it over the record found, with a higher term than that has.
 func (c *Coordinator) putBack(ctx context.Context, cl Cluster, v recorded, r Report) (Beat, error) {
-	p := c.proof
+	h := c.holder
 	var old Slot
 	if v.slot != nil && !v.slot.StandsIn { // a stand-in's bound is no lease of ours
 		old = *v.slot
 	}
-	p.Chain = noChain // that was of a record that is lost
-	if err := c.pend(p, old); err != nil {
+	h.Chain = noChain // that was of a record that is lost
+	if err := c.pend(h, old); err != nil {
 		return Beat{}, err
 	}
 	e := c.gather(Reading{})
-	slot := p.nextClaim().record(e, cl, old, r.Lease, r.Phase, true)
+	slot := h.nextClaim().record(e, cl, old, r.Lease, r.Phase, true)
 	version, err := int32(0), error(nil)
 	if v.slot == nil {
-		err = create(ctx, c.Store, SlotPath(p.Worker), slot.marshal(), store.Persistent)
+		err = create(ctx, c.Store, SlotPath(h.Worker), slot.marshal(), store.Persistent)
 	} else {
 		version = v.slotStat.Version + 1
-		_, err = c.Store.Set(ctx, SlotPath(p.Worker), slot.marshal(), v.slotStat.Version)
+		_, err = c.Store.Set(ctx, SlotPath(h.Worker), slot.marshal(), v.slotStat.Version)
 	}
 	if err != nil {
 		return Beat{}, err
 	}
 	w := timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}
-	p.becomeHolder(w, version, c.Interval, cl.Incarnation, slot.LeaseUntil)
+	h.becomeHolder(w, version, c.Interval, cl.Incarnation, slot.LeaseUntil)
 	c.traceGrant("restored", cl, e, old, slot)
-	p.becomeRestored()
-	_, written, err := c.Store.Get(ctx, SlotPath(p.Worker))
+	h.becomeRestored()
+	_, written, err := c.Store.Get(ctx, SlotPath(h.Worker))
 	if err != nil {
 		return Beat{}, err
 	}
 	e.at = c.correctClocks(e.at, written.Mtime).Sent
 	beat := Beat{
-		LeaseUntil: slot.LeaseUntil, Confirmed: true, Floor: p.Floor,
+		LeaseUntil: slot.LeaseUntil, Confirmed: true, Floor: h.Floor,
 		FrozenUntil: cl.FrozenUntil, FrozenBy: cl.FrozenBy, Clock: c.setReading(e.now, written),
 	}
 	if slot.LeaseUntil > old.LeaseUntil {

@@ -35,8 +35,8 @@ type member struct {
 	sess  *memzk.Session
 	co    *Coordinator
 	up    bool
-	h     *proof // what co holds; nil: a start makes it
-	claim Claim  // of h
+	h     *holderState // what co holds; nil: a start makes it
+	claim Claim        // of h
 	t     *issuing
 }
 
@@ -104,7 +104,7 @@ func (m *member) register() error {
 	}
 	if m.h == nil || m.h.Claim != m.claim {
 		m.co.Recall(m.claim)
-		m.h = m.co.proof
+		m.h = m.co.holder
 	}
 	cl, err := ReadCluster(m.ctx(), m.co.Store)
 	if err != nil {
@@ -123,7 +123,7 @@ func (m *member) register() error {
 func (m *member) recall() {
 	if m.h == nil {
 		m.co.Recall(m.disk.claim)
-		m.h = m.co.proof
+		m.h = m.co.holder
 	}
 }
 

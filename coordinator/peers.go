@@ -91,8 +91,8 @@ func (c *Coordinator) ReadPeerClocks(ctx context.Context, own int) ([]Reading, e
 	}
 	readings := c.readings(found.records)
 	c.live.fewReadings = 2*len(readings) < len(found.records)
-	c.seen = PeersSeen{Live: c.live.count, Session: c.proof.peerWait.first.Session, AskAgainIn: c.AskAgainIn(),
-		MayLeaveToOthers: c.proof.mayLeaveToOthers()}
+	c.seen = PeersSeen{Live: c.live.count, Session: c.holder.peerWait.first.Session, AskAgainIn: c.AskAgainIn(),
+		MayLeaveToOthers: c.holder.mayLeaveToOthers()}
 	return readings, nil
 }
 

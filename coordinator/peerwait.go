@@ -164,15 +164,15 @@ func writtenWithin(s Slot, r store.Record, stamp, clock int64, within time.Durat
 
 // beginPeerWait begins a PeerWait if this heartbeat is the first one in its session and incarnation. after is the stat
 // that its write has given the record.
-func (p *proof) beginPeerWait(after store.Stat, e evidence, confirm time.Duration) {
-	//mutant:c14-word-of-the-last-session by TestPeerWaitBeginsWithTheSession -> if p.peerWait.first.Session != 0 {
-	if p.peerWait.first.Session == e.session {
+func (h *holderState) beginPeerWait(after store.Stat, e evidence, confirm time.Duration) {
+	//mutant:c14-word-of-the-last-session by TestPeerWaitBeginsWithTheSession -> if h.peerWait.first.Session != 0 {
+	if h.peerWait.first.Session == e.session {
 		return
 	}
-	p.peerWait = NewPeerWait(FirstBeat{
+	h.peerWait = NewPeerWait(FirstBeat{
 		Session: e.session, Zxid: after.Mzxid, Stamp: after.Mtime, Clock: e.now, Sent: e.at.Least,
-		Chained: p.Chain.Unbroken(e.at, e.interval) >= confirm, Window: ReportWindow(confirm, e.interval),
-		Worker: p.Worker, Highest: e.mine.HighestSlot,
+		Chained: h.Chain.Unbroken(e.at, e.interval) >= confirm, Window: ReportWindow(confirm, e.interval),
+		Worker: h.Worker, Highest: e.mine.HighestSlot,
 	})
 }
 
@@ -185,15 +185,15 @@ const (
 
 // askPeers reads the slots of the peers that this node waits for, or the next of them if there are many.
 func (c *Coordinator) askPeers(ctx context.Context) error {
-	p := c.proof
+	h := c.holder
 	for reads, running := 0, 0; reads < mostReads && running < mostRunning; reads++ {
-		peers := p.peerWait.Next()
+		peers := h.peerWait.Next()
 		slots, err := c.Store.GetAll(ctx, slotPathsOf(peers)...)
 		if err != nil {
 			return err
 		}
 		c.meet(peers, slots)
-		run, ended := p.peerWait.Note(slots, p.Incarnation, c.Elapsed.AtLeast(), c.mine.ConfirmTime())
+		run, ended := h.peerWait.Note(slots, h.Incarnation, c.Elapsed.AtLeast(), c.mine.ConfirmTime())
 		if running += run; ended {
 			break
 		}
@@ -204,7 +204,7 @@ func (c *Coordinator) askPeers(ctx context.Context) error {
 // AskAgainIn returns the time until this node should send the next heartbeat because it waits for its peers, 0 if it
 // does not wait. The peers may say soon that they have compared their records, and may wait for this node to say so.
 func (c *Coordinator) AskAgainIn() time.Duration {
-	w := &c.proof.peerWait
+	w := &c.holder.peerWait
 	if !w.begun() || w.over {
 		return 0
 	}
@@ -220,12 +220,12 @@ func (c *Coordinator) AskAgainIn() time.Duration {
 const manyTake = 64
 
 // mayLeaveToOthers returns PeersSeen.MayLeaveToOthers.
-func (p proof) mayLeaveToOthers() bool {
+func (h holderState) mayLeaveToOthers() bool {
 	n := 0
-	for _, takes := range p.peerWait.takes {
+	for _, takes := range h.peerWait.takes {
 		if takes {
 			n++
 		}
 	}
-	return n <= manyTake && (n > 0 || !p.peerWait.read)
+	return n <= manyTake && (n > 0 || !h.peerWait.read)
 }

@@ -20,10 +20,10 @@ func (c Cluster) growBy() int { return max(4, c.Slots/64, (c.HighestSlot+1)/2) }
 const maxGrowth = 1024
 
 // Left is the slot that a node has left for another one. It must still be released, by ReleaseLeft.
-type Left struct{ proof *proof }
+type Left struct{ holder *holderState }
 
 // Worker returns the worker of the slot.
-func (l Left) Worker() int { return l.proof.Worker }
+func (l Left) Worker() int { return l.holder.Worker }
 
 // Register acquires a slot. cl is the cluster's record, as ReadCluster has just returned it. Register creates a ticket,
 // calls check with the clocks of the leader and of the peers, and then tries the slots in order, starting at the
@@ -40,10 +40,10 @@ func (l Left) Worker() int { return l.proof.Worker }
 func (c *Coordinator) Register(ctx context.Context, cl Cluster, lease time.Duration, check ClockCheck) (
 	left Left, confirm time.Duration, _ error,
 ) {
-	p := c.proof
-	if p.stage != Seeking {
+	h := c.holder
+	if h.stage != Seeking {
 		// From here on p is about the next slot, and left about the one that the node still holds.
-		left.proof, p = p, new(newProof(Claim{Owner: Owner{Node: p.Node}, Ticket: p.Ticket}))
+		left.holder, h = h, new(newHolderState(Claim{Owner: Owner{Node: h.Node}, Ticket: h.Ticket}))
 	}
 	err := c.AnnounceDue(ctx)
 	if err == nil {
@@ -62,22 +62,22 @@ func (c *Coordinator) Register(ctx context.Context, cl Cluster, lease time.Durat
 	if err := c.checkFree(ctx, cl); err != nil {
 		return left, 0, err
 	}
-	clock, err := c.touchTicket(ctx, &p.Claim)
+	clock, err := c.touchTicket(ctx, &h.Claim)
 	if err != nil {
 		return left, 0, err
 	}
 	c.reading = clock
 	// A node that changes its worker has the ticket of the slot that it still holds, if ZooKeeper has not lost that.
-	sharesTicket, own := left.proof != nil && p.Ticket == left.proof.Ticket, -1
+	sharesTicket, own := left.holder != nil && h.Ticket == left.holder.Ticket, -1
 	if sharesTicket {
-		own = left.proof.Worker // else the node's own record would vote for the node's clock
+		own = left.holder.Worker // else the node's own record would vote for the node's clock
 	}
 	if err = c.checkClocks(ctx, own, check); err == nil {
-		err = c.acquireFree(ctx, p, lease)
+		err = c.acquireFree(ctx, h, lease)
 	}
 	if err != nil && !errors.Is(err, store.ErrUnreachable) && !sharesTicket {
-		c.dropTicket(ctx, p.Ticket, p.Node)
-		p.Ticket = ""
+		c.dropTicket(ctx, h.Ticket, h.Node)
+		h.Ticket = ""
 	}
 	return left, c.mine.ConfirmTime(), err
 }
@@ -94,8 +94,8 @@ func (c *Coordinator) checkClocks(ctx context.Context, own int, check ClockCheck
 
 // acquireFree acquires the first free slot, starting at the number of the ticket. If another node changes the record of
 // a slot or of the cluster meanwhile, acquireFree looks at that slot again.
-func (c *Coordinator) acquireFree(ctx context.Context, p *proof, lease time.Duration) error {
-	ticket, err := ticketNumber(p.Ticket)
+func (c *Coordinator) acquireFree(ctx context.Context, h *holderState, lease time.Duration) error {
+	ticket, err := ticketNumber(h.Ticket)
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (c *Coordinator) acquireFree(ctx context.Context, p *proof, lease time.Dura
 			held++
 			continue
 		}
-		if err = c.writeAcquired(ctx, p, worker, v, now, lease); !mustReread(err) {
+		if err = c.writeAcquired(ctx, h, worker, v, now, lease); !mustReread(err) {
 			return err
 		}
 	}
@@ -180,21 +180,21 @@ func (c *Coordinator) grow(ctx context.Context, v recorded, worker int) error {
 
 // writeAcquired writes a free slot as ours (C8). The error is store.ErrBadVersion or store.ErrNoNode if the slot or the
 // cluster's record has changed.
-func (c *Coordinator) writeAcquired(ctx context.Context, p *proof, worker int, v recorded, now int64,
+func (c *Coordinator) writeAcquired(ctx context.Context, h *holderState, worker int, v recorded, now int64,
 	lease time.Duration,
 ) error {
 	cl, old := v.cl.withHorizon(c.gather(Reading{}).earliest(), lease), *v.slot
 	// The floor is above all that earlier holders may have used (C2).
 	//mutant:c2-floor-at-now by sim -> floor := now
 	floor := max(now, old.LeaseUntil)
-	*p = newProof(Claim{
-		Owner: Owner{p.Node, worker}, Ticket: p.Ticket, Term: old.Term, Floor: floor, ReservedUntil: floor,
+	*h = newHolderState(Claim{
+		Owner: Owner{h.Node, worker}, Ticket: h.Ticket, Term: old.Term, Floor: floor, ReservedUntil: floor,
 	})
-	if err := c.pend(p, old); err != nil {
+	if err := c.pend(h, old); err != nil {
 		return err
 	}
 	e := c.gather(Reading{})
-	slot := p.nextClaim().record(e, cl, old, lease, phaseConfirming, false)
+	slot := h.nextClaim().record(e, cl, old, lease, phaseConfirming, false)
 	//mutant:c8-acquire-over-any-version by sim -> version := store.AnyVersion
 	version := v.slotStat.Version
 	write := store.SetOp{Path: SlotPath(worker), Data: slot.marshal(), Version: version}
@@ -202,14 +202,14 @@ func (c *Coordinator) writeAcquired(ctx context.Context, p *proof, worker int, v
 		return err // the outcome may be unknown: the next start reads the saved claim
 	}
 	w := timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}
-	p.becomeHolder(w, v.slotStat.Version+1, c.Interval, cl.Incarnation, slot.LeaseUntil)
-	c.proof = p
+	h.becomeHolder(w, v.slotStat.Version+1, c.Interval, cl.Incarnation, slot.LeaseUntil)
+	c.holder = h
 	c.traceGrant("acquired", cl, e, old, slot)
 	c.noteCluster(cl)
-	if old.Ticket != "" && old.Ticket != p.Ticket {
+	if old.Ticket != "" && old.Ticket != h.Ticket {
 		c.dropTicket(ctx, old.Ticket, old.Node)
 	}
-	p.becomeConfirming(c.Elapsed.AtLeast() + int64(cl.ConfirmTime()))
+	h.becomeConfirming(c.Elapsed.AtLeast() + int64(cl.ConfirmTime()))
 	return nil
 }
 
@@ -218,17 +218,17 @@ func (c *Coordinator) writeAcquired(ctx context.Context, p *proof, worker int, v
 //
 // Scenario: the write of a grant arrives, its answer is lost, and the process is killed. The next process must know the
 // nonce that it finds, or it takes its own record for another node's.
-func (c *Coordinator) pend(p *proof, old Slot) error {
-	claim := p.Claim
-	//mutant:c24-term-below-the-one-found by TestTakeAwayOfAnOlderCopy -> claim.PendingTerm = p.Term + 1
-	claim.PendingTerm = max(p.Term, old.Term) + 1
+func (c *Coordinator) pend(h *holderState, old Slot) error {
+	claim := h.Claim
+	//mutant:c24-term-below-the-one-found by TestTakeAwayOfAnOlderCopy -> claim.PendingTerm = h.Term + 1
+	claim.PendingTerm = max(h.Term, old.Term) + 1
 	claim.PendingNonce = c.Nonce()
-	//mutant:c9-written-before-stored by TestStoredBeforeWritten -> gen, err := p.Generation, error(nil)
+	//mutant:c9-written-before-stored by TestStoredBeforeWritten -> gen, err := h.Generation, error(nil)
 	gen, err := c.Ledger.Save(claim)
 	if err != nil { // an earlier grant stays pending
 		return fmt.Errorf("saving the claim before writing it to ZooKeeper: %w", err)
 	}
-	p.becomePending(claim, gen)
+	h.becomePending(claim, gen)
 	return nil
 }
 

@@ -21,47 +21,47 @@ import (
 func (c *Coordinator) Resume(ctx context.Context, lease time.Duration, check ClockCheck) (
 	confirm time.Duration, _ error,
 ) {
-	p := c.proof
+	h := c.holder
 	if err := c.AnnounceDue(ctx); err != nil {
 		return 0, err
 	}
 	if _, err := c.resumable(ctx); err != nil {
 		return 0, err
 	}
-	ticket := p.Ticket
-	clock, err := c.touchTicket(ctx, &p.Claim)
+	ticket := h.Ticket
+	clock, err := c.touchTicket(ctx, &h.Claim)
 	if err != nil {
 		return 0, err
 	}
 	c.reading = clock
-	if err = c.checkClocks(ctx, p.Worker, check); err == nil {
+	if err = c.checkClocks(ctx, h.Worker, check); err == nil {
 		confirm, err = c.writeResumed(ctx, lease)
 	}
-	if err != nil && p.Ticket != ticket && !errors.Is(err, store.ErrUnreachable) {
-		c.dropTicket(ctx, p.Ticket, p.Node)
-		p.Ticket = ticket
+	if err != nil && h.Ticket != ticket && !errors.Is(err, store.ErrUnreachable) {
+		c.dropTicket(ctx, h.Ticket, h.Node)
+		h.Ticket = ticket
 	}
 	return confirm, err
 }
 
 // resumable reads the cluster's record and the slot. It returns an error if the claim does not hold the slot.
 func (c *Coordinator) resumable(ctx context.Context) (recorded, error) {
-	p := c.proof
+	h := c.holder
 	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 		return recorded{}, err
 	}
-	v, err := c.readRecorded(ctx, p.Worker)
+	v, err := c.readRecorded(ctx, h.Worker)
 	if err == nil {
 		err = v.checkCluster(c.mine)
 	}
 	if err != nil {
 		return recorded{}, err
 	}
-	p.recognise(v.slot)
-	err = mayResume(v.slot, p.Claim)
+	h.recognise(v.slot)
+	err = mayResume(v.slot, h.Claim)
 	var no *NotOursError
-	if errors.As(err, &no) && p.Nonce != "" && (no.Lost || p.showsLoss(v, c.mine)) {
-		c.AnnounceLater(c.lossOf(p, v.cl, no.Reason)) // the next AnnounceDue writes it
+	if errors.As(err, &no) && h.Nonce != "" && (no.Lost || h.showsLoss(v, c.mine)) {
+		c.AnnounceLater(c.lossOf(h, v.cl, no.Reason)) // the next AnnounceDue writes it
 	}
 	return v, err
 }
@@ -69,16 +69,16 @@ func (c *Coordinator) resumable(ctx context.Context) (recorded, error) {
 // writeResumed reads the slot again, and writes it. It tries again if a record has changed meanwhile. If ZooKeeper has
 // older data than the claim, writeResumed raises the incarnation first.
 func (c *Coordinator) writeResumed(ctx context.Context, lease time.Duration) (time.Duration, error) {
-	p := c.proof
+	h := c.holder
 	for {
 		v, err := c.resumable(ctx)
 		if err != nil {
 			return 0, err
 		}
-		finding, why := p.finding(v, c.mine)
+		finding, why := h.finding(v, c.mine)
 		c.noteCluster(*v.cl)
 		if finding == FoundLost {
-			cl, err := c.announce(ctx, c.lossOf(p, v.cl, why))
+			cl, err := c.announce(ctx, c.lossOf(h, v.cl, why))
 			switch {
 			case mustReread(err):
 				continue
@@ -88,8 +88,8 @@ func (c *Coordinator) writeResumed(ctx context.Context, lease time.Duration) (ti
 			v.cl = &cl
 		}
 		// Above all that the process before may have used (C6).
-		//mutant:c6-resume-at-now by sim -> p.Floor = c.Now()
-		p.Floor = max(p.Floor, p.ReservedUntil)
+		//mutant:c6-resume-at-now by sim -> h.Floor = c.Now()
+		h.Floor = max(h.Floor, h.ReservedUntil)
 		confirm, err := c.writeNextTerm(ctx, v, lease)
 		if !mustReread(err) {
 			return confirm, err
@@ -102,18 +102,18 @@ func (c *Coordinator) writeResumed(ctx context.Context, lease time.Duration) (ti
 func (c *Coordinator) writeNextTerm(ctx context.Context, v recorded, lease time.Duration) (
 	confirm time.Duration, _ error,
 ) {
-	p := c.proof
-	if err := c.pend(p, *v.slot); err != nil {
+	h := c.holder
+	if err := c.pend(h, *v.slot); err != nil {
 		return 0, err
 	}
 	e := c.gather(Reading{}) // after the disk, which may take long
-	confirmed := p.continuesChain(v, e)
+	confirmed := h.continuesChain(v, e)
 	if !confirmed {
-		p.breakChain()
+		h.breakChain()
 	}
 	d := decision{confirms: confirmed, cluster: v.cl.withHorizon(e.earliest(), lease)}
-	d.slot = p.nextClaim().record(e, d.cluster, *v.slot, lease, phaseConfirming, confirmed)
-	written, _, err := c.write(ctx, d, v, p.Worker)
+	d.slot = h.nextClaim().record(e, d.cluster, *v.slot, lease, phaseConfirming, confirmed)
+	written, _, err := c.write(ctx, d, v, h.Worker)
 	if err != nil {
 		return 0, err
 	}
@@ -124,18 +124,18 @@ func (c *Coordinator) writeNextTerm(ctx context.Context, v recorded, lease time.
 	e = c.gather(Reading{}) // again, with the comparison of clocks that this write has given
 	// Scenario: the process stands still between its look at the clock and its write, as by SIGSTOP. Others act
 	// meanwhile, and ZooKeeper gets data back in which the record has the version that the late write expects (C13).
-	inTime := confirmed && p.continuesChain(v, e)
-	p.becomeHolder(stamped, v.slotStat.Version+1, c.Interval, d.cluster.Incarnation, d.slot.LeaseUntil)
+	inTime := confirmed && h.continuesChain(v, e)
+	h.becomeHolder(stamped, v.slotStat.Version+1, c.Interval, d.cluster.Incarnation, d.slot.LeaseUntil)
 	c.traceGrant("resumed", d.cluster, before, *v.slot, d.slot)
 	// If the lease had run out by the leader's clock, another node may have held the slot since (C26).
-	if e.hasPassed(p.knownBound(*v.slot), clock.Stamp) {
-		p.becomeExpired(clock.Sent, clock.Stamp)
+	if e.hasPassed(h.knownBound(*v.slot), clock.Stamp) {
+		h.becomeExpired(clock.Sent, clock.Stamp)
 	}
-	if !inTime || p.expiry.state == expired {
+	if !inTime || h.expiry.state == expired {
 		confirm = v.cl.ConfirmTime()
 	}
 	// If the record was written confirmed all the same, the next heartbeat writes it again, unconfirmed.
-	p.becomeConfirming(c.Elapsed.AtLeast() + int64(confirm))
+	h.becomeConfirming(c.Elapsed.AtLeast() + int64(confirm))
 	return confirm, nil
 }
 

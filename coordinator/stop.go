@@ -12,13 +12,13 @@ import (
 // slot until the lease bound, and a restart resumes it without waiting. The local record must already have the same,
 // durably. generation is the write count of that record.
 func (c *Coordinator) Stop(ctx context.Context, end int64, generation uint64) error {
-	p := c.proof
-	err := c.finish(ctx, p, func(s *Slot) {
+	h := c.holder
+	err := c.finish(ctx, h, func(s *Slot) {
 		s.Stopped, s.StoppedAt, s.Phase = true, end, "stopped"
-		s.LeaseUntil = max(s.LeaseUntil, p.LeaseUntil) // an older copy of the record has a lower one (C3)
+		s.LeaseUntil = max(s.LeaseUntil, h.LeaseUntil) // an older copy of the record has a lower one (C3)
 		s.Generation = generation
 	})
-	return errors.Join(err, c.deleteLiveLock(ctx, p.Worker, p.Node))
+	return errors.Join(err, c.deleteLiveLock(ctx, h.Worker, h.Node))
 }
 
 // Release gives a slot back (C29): any node may take it at once, and issue from end on. The local record must have been
@@ -26,37 +26,37 @@ func (c *Coordinator) Stop(ctx context.Context, end int64, generation uint64) er
 // becomes end, or the floor if that is higher. No other write but ReleaseLeft lowers a holder's lease bound (C3). Thaw
 // and putBack may lower that of a stand-in.
 func (c *Coordinator) Release(ctx context.Context, end int64) error {
-	err := c.release(ctx, c.proof, end)
+	err := c.release(ctx, c.holder, end)
 	if err == nil {
-		c.dropTicket(ctx, c.proof.Ticket, c.proof.Node)
+		c.dropTicket(ctx, c.holder.Ticket, c.holder.Node)
 	}
-	return errors.Join(err, c.deleteLiveLock(ctx, c.proof.Worker, c.proof.Node))
+	return errors.Join(err, c.deleteLiveLock(ctx, c.holder.Worker, c.holder.Node))
 }
 
 // ReleaseLeft gives a slot back that the node has left, as Release does. The ticket is the new slot's, and stays.
 func (c *Coordinator) ReleaseLeft(ctx context.Context, l Left, end int64) error {
-	err := c.release(ctx, l.proof, end)
-	return errors.Join(err, c.deleteLiveLock(ctx, l.proof.Worker, l.proof.Node))
+	err := c.release(ctx, l.holder, end)
+	return errors.Join(err, c.deleteLiveLock(ctx, l.holder.Worker, l.holder.Node))
 }
 
-func (c *Coordinator) release(ctx context.Context, p *proof, end int64) error {
+func (c *Coordinator) release(ctx context.Context, h *holderState, end int64) error {
 	// it may be free at once
-	c.Trace.Step("releases", "worker", p.Worker, "term", p.Term, "lease", max(p.Floor, end))
-	return c.finish(ctx, p, func(s *Slot) {
+	c.Trace.Step("releases", "worker", h.Worker, "term", h.Term, "lease", max(h.Floor, end))
+	return c.finish(ctx, h, func(s *Slot) {
 		s.Released, s.Phase, s.Ticket = true, "released", ""
-		s.LeaseUntil = max(p.Floor, end)
+		s.LeaseUntil = max(h.Floor, end)
 	})
 }
 
 // LookForLoss looks whether ZooKeeper has lost data, and announces that (C20). It is for a process that ends without a
 // write of its slot: nobody else may have noticed, and its next start may have to do without ZooKeeper.
-func (c *Coordinator) LookForLoss(ctx context.Context) error { return c.finish(ctx, c.proof, nil) }
+func (c *Coordinator) LookForLoss(ctx context.Context) error { return c.finish(ctx, c.holder, nil) }
 
 // finish changes our slot's record by a versioned write, if it is still ours. If a write is not acknowledged, finish
 // reads the record and tries again until ctx ends or the store is closed. change is nil for a look at the record.
-func (c *Coordinator) finish(ctx context.Context, p *proof, change func(*Slot)) error {
+func (c *Coordinator) finish(ctx context.Context, h *holderState, change func(*Slot)) error {
 	for {
-		err := c.tryFinish(ctx, p, change)
+		err := c.tryFinish(ctx, h, change)
 		switch {
 		case err == nil || ctx.Err() != nil || errors.Is(err, store.ErrClosed):
 			return err
@@ -69,35 +69,35 @@ func (c *Coordinator) finish(ctx context.Context, p *proof, change func(*Slot)) 
 	}
 }
 
-func (c *Coordinator) tryFinish(ctx context.Context, p *proof, change func(*Slot)) error {
+func (c *Coordinator) tryFinish(ctx context.Context, h *holderState, change func(*Slot)) error {
 	// The server may lag behind: an old record must not look like a loss of data.
 	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
-	v, err := c.readRecorded(ctx, p.Worker)
+	v, err := c.readRecorded(ctx, h.Worker)
 	if err != nil {
 		return err
 	}
 	slot := v.slot
-	p.recognise(slot)
-	if slot != nil && p.carriedBy(*slot) && slot.Released {
+	h.recognise(slot)
+	if slot != nil && h.carriedBy(*slot) && slot.Released {
 		return nil // our earlier write arrived without an acknowledgement
 	}
 	// Look for a loss, as a heartbeat does: nobody else may have noticed it, and our write hides it.
-	finding, why := p.finding(v, c.mine)
-	if finding == FoundLost || finding == FoundFenced && p.showsLoss(v, c.mine) {
-		c.AnnounceLater(c.lossOf(p, v.cl, why))
+	finding, why := h.finding(v, c.mine)
+	if finding == FoundLost || finding == FoundFenced && h.showsLoss(v, c.mine) {
+		c.AnnounceLater(c.lossOf(h, v.cl, why))
 	}
 	if err := c.AnnounceDue(ctx); err != nil {
 		return err
 	}
-	if slot == nil || !p.carriedBy(*slot) || change == nil || finding == FoundCloned {
+	if slot == nil || !h.carriedBy(*slot) || change == nil || finding == FoundCloned {
 		return nil // another node or process has the slot, or there is nothing to write
 	}
 	change(slot)
-	_, err = c.Store.Set(ctx, SlotPath(p.Worker), slot.marshal(), v.slotStat.Version)
+	_, err = c.Store.Set(ctx, SlotPath(h.Worker), slot.marshal(), v.slotStat.Version)
 	if err != nil && !store.Outpaced(err) {
-		p.noteUnacked(v.slotStat.Version + 1)
+		h.noteUnacked(v.slotStat.Version + 1)
 	}
 	return err
 }

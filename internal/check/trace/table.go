@@ -1,6 +1,6 @@
 package trace
 
-// The stages of a process: see proof in package coordinator.
+// The stages of a process: see holderState in package coordinator.
 const (
 	seeking    = "seeking"
 	alone      = "alone"

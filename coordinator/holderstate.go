@@ -11,10 +11,11 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// proof has the facts that this process has proved about its slot. These are: which record of the slot is in ZooKeeper,
-// that ZooKeeper has lost no write of the slot since, and that no other node can have held the slot meanwhile. By these
-// facts a proof decides what the process writes next, above all whether that write confirms the slot. A proof does no
-// I/O: a heartbeat reads, calls plan, writes, and reports an acknowledged write to acked.
+// holderState is the state of this process as a holder: its claim, its stage, and the facts that it has proved about
+// its slot. The facts are: which record of the slot is in ZooKeeper, that ZooKeeper has lost no write of the slot
+// since, and that no other node can have held the slot meanwhile. By these facts its methods decide what the process
+// writes next, above all whether that write confirms the slot. They do no I/O: a heartbeat reads, calls plan, writes,
+// and reports an acknowledged write to acked.
 //
 //	Seeking ──a write of the slot is acknowledged──> Confirming
 //	Seeking ──GoAlone──> Alone ──the restart is reported──> Confirming
@@ -28,7 +29,7 @@ import (
 // Invariant: only becomeAccepted raises the lease bound of the claim, after the acknowledgement (C4). IDs are issued
 // only under a confirmed claim, from its floor up to its lease bound. In the stages Alone and Confirming that is the
 // bound of an earlier process, or of the lease before.
-type proof struct {
+type holderState struct {
 	// Claim is the node's claim on the slot. The local record on the disk has the same claim.
 	Claim
 	stage Stage
@@ -55,7 +56,7 @@ type sinceGrant struct {
 	peerWait   PeerWait
 }
 
-// Stage is one of the stages that the comment of proof shows.
+// Stage is one of the stages that the comment of holderState shows.
 type Stage int
 
 const (
@@ -67,81 +68,81 @@ const (
 
 // The transitions, except those of an expiry. Each method notes what has happened. Some enter a stage.
 
-// newProof returns the proof of a process that has a claim, from its directory or new.
-func newProof(claim Claim) proof { return proof{Claim: claim, stage: Seeking} }
+// newHolderState returns the state of a process that has a claim, from its directory or new.
+func newHolderState(claim Claim) holderState { return holderState{Claim: claim, stage: Seeking} }
 
 // becomeAlone: the process goes on from the local record: see Coordinator.GoAlone.
-func (p *proof) becomeAlone(reserved int64, generation uint64) {
-	p.stage, p.startedFrom, p.Floor = Alone, generation, max(p.Floor, reserved)
+func (h *holderState) becomeAlone(reserved int64, generation uint64) {
+	h.stage, h.startedFrom, h.Floor = Alone, generation, max(h.Floor, reserved)
 }
 
 // becomePending: a grant is saved, whose write may reach ZooKeeper from now on.
-func (p *proof) becomePending(saved Claim, generation uint64) {
-	p.Claim, p.Generation = saved, generation
-	p.granted = append(p.granted, saved.PendingNonce)
+func (h *holderState) becomePending(saved Claim, generation uint64) {
+	h.Claim, h.Generation = saved, generation
+	h.granted = append(h.granted, saved.PendingNonce)
 }
 
 // becomeGranted: the pending grant is the claim's, because its write was acknowledged, or was found in ZooKeeper.
-func (p *proof) becomeGranted() { p.Claim, p.sinceGrant = p.nextClaim(), sinceGrant{} }
+func (h *holderState) becomeGranted() { h.Claim, h.sinceGrant = h.nextClaim(), sinceGrant{} }
 
 // becomeHolder: the write w of the pending grant was acknowledged, which made this version of the slot and this lease
 // bound, Unix ms. It may continue the claim's chain.
-func (p *proof) becomeHolder(w timeguard.Stamped, version int32, heartbeat time.Duration, incarnation, bound int64) {
-	p.becomeGranted()
-	p.Incarnation = incarnation
-	p.Chain, p.Last = p.Chain.extended(w, version, heartbeat), w
-	p.boundKnown, p.bound, p.maxVersion = true, bound, version
+func (h *holderState) becomeHolder(w timeguard.Stamped, version int32, heartbeat time.Duration, incarnation, bound int64) {
+	h.becomeGranted()
+	h.Incarnation = incarnation
+	h.Chain, h.Last = h.Chain.extended(w, version, heartbeat), w
+	h.boundKnown, h.bound, h.maxVersion = true, bound, version
 }
 
 // becomeRestored: ZooKeeper has a record again in the place of the one that it had lost. It was written confirmed, so
 // that the stage is Confirmed once the heartbeat is accepted.
-func (p *proof) becomeRestored() { p.confirmAt = 0 }
+func (h *holderState) becomeRestored() { h.confirmAt = 0 }
 
 // becomeUnleased: the claim has no lease any more, because another cluster has taken the place of its own.
-func (p *proof) becomeUnleased() { p.EverConfirmed, p.LeaseUntil = false, 0 }
+func (h *holderState) becomeUnleased() { h.EverConfirmed, h.LeaseUntil = false, 0 }
 
 // breakChain: the next write cannot continue the chain.
-func (p *proof) breakChain() { p.Chain = brokenAt(p.Chain.Version) }
+func (h *holderState) breakChain() { h.Chain = brokenAt(h.Chain.Version) }
 
 // becomeConfirming: ZooKeeper has the record, which may be confirmed from a time on, ns of AtLeast.
-func (p *proof) becomeConfirming(from int64) { p.stage, p.confirmAt = Confirming, from }
+func (h *holderState) becomeConfirming(from int64) { h.stage, h.confirmAt = Confirming, from }
 
 // becomeAccepted: the heartbeat b counts, and what was issued before it up to end, Unix ms, has ended. If b has
 // confirmed the slot, the claim's lease bound rises. That happens here only, after the acknowledgement (C4).
-func (p *proof) becomeAccepted(b Beat, end int64) {
-	p.Floor = max(b.Floor, end)
+func (h *holderState) becomeAccepted(b Beat, end int64) {
+	h.Floor = max(b.Floor, end)
 	if !b.Confirmed {
-		p.becomeConfirming(p.confirmAt)
+		h.becomeConfirming(h.confirmAt)
 		return
 	}
-	p.stage = Confirmed
-	p.EverConfirmed, p.LeaseUntil, p.BootEnd = true, b.LeaseUntil, cmp.Or(b.bootEnd, p.BootEnd)
+	h.stage = Confirmed
+	h.EverConfirmed, h.LeaseUntil, h.BootEnd = true, b.LeaseUntil, cmp.Or(b.bootEnd, h.BootEnd)
 }
 
 // beginIncarnation: ZooKeeper has lost data. In the confirming time from now, nodes put back what they know.
-func (p *proof) beginIncarnation() { p.Chain, p.peerWait = noChain, PeerWait{} }
+func (h *holderState) beginIncarnation() { h.Chain, h.peerWait = noChain, PeerWait{} }
 
 // recognise takes a grant of this process for the claim's if the record found is of it: its write has arrived, although
 // it was not acknowledged. That may be the pending grant, or one before it that arrived late.
-func (p *proof) recognise(found *Slot) {
-	if found == nil || found.Node != p.Node || found.Nonce == "" {
+func (h *holderState) recognise(found *Slot) {
+	if found == nil || found.Node != h.Node || found.Nonce == "" {
 		return
 	}
-	if found.Term > p.Term && slices.Contains(p.granted, found.Nonce) {
-		p.PendingTerm, p.PendingNonce = found.Term, found.Nonce
+	if found.Term > h.Term && slices.Contains(h.granted, found.Nonce) {
+		h.PendingTerm, h.PendingNonce = found.Term, found.Nonce
 	}
-	if found.Nonce == p.PendingNonce {
-		p.becomeGranted()
+	if found.Nonce == h.PendingNonce {
+		h.becomeGranted()
 	}
 }
 
 // finding combines the findings on the cluster's record and on ours. Another holder fences us even if the cluster's
 // record is lost: our lease may have ended although our clock, which may be behind, says that it runs. Exception: on an
 // older copy of our record, a holder that has not confirmed does not fence.
-func (p proof) finding(v recorded, mine Cluster) (Finding, string) {
-	ofCluster := ClusterFinding(v.cl, mine.UUID, max(p.Incarnation, mine.Incarnation))
-	ofSlot := slotFinding(v.slot, p.Claim)
-	older := p.wentBack(v.slot, v.slotStat)
+func (h holderState) finding(v recorded, mine Cluster) (Finding, string) {
+	ofCluster := ClusterFinding(v.cl, mine.UUID, max(h.Incarnation, mine.Incarnation))
+	ofSlot := slotFinding(v.slot, h.Claim)
+	older := h.wentBack(v.slot, v.slotStat)
 	if older && ofSlot == FoundFenced && !v.slot.Confirmed {
 		ofSlot = FoundLost
 	}
@@ -149,16 +150,16 @@ func (p proof) finding(v recorded, mine Cluster) (Finding, string) {
 	case ofCluster == FoundFenced:
 		return ofCluster, fmt.Sprintf("this ZooKeeper now holds cluster %s, not %s", v.cl.UUID, mine.UUID)
 	case ofSlot == FoundFenced:
-		return ofSlot, v.slot.holderText(p.Term)
+		return ofSlot, v.slot.holderText(h.Term)
 	case ofCluster == FoundLost:
 		return ofCluster, "ZooKeeper has lost the cluster record"
 	case ofSlot == FoundLost && v.slot == nil:
 		return ofSlot, "ZooKeeper has lost the worker's record"
 	case ofSlot == FoundLost:
-		return ofSlot, "ZooKeeper has an older record of the worker: " + v.slot.holderText(p.Term)
-	case older || v.slot.LeaseUntil < p.LeaseUntil:
+		return ofSlot, "ZooKeeper has an older record of the worker: " + v.slot.holderText(h.Term)
+	case older || v.slot.LeaseUntil < h.LeaseUntil:
 		return FoundLost, "ZooKeeper has an older copy of the worker's record"
-	case p.isCloned(v):
+	case h.isCloned(v):
 		return FoundCloned, "another process writes this worker's record as this node, so this machine was cloned, or " +
 			"set back to a snapshot"
 	}
@@ -170,9 +171,9 @@ func (p proof) finding(v recorded, mine Cluster) (Finding, string) {
 //
 // Scenario: a machine is cloned while it runs, and both go on. Each writes the record that it finds, which is its own
 // by node, term and nonce. So both serve, and make the same IDs without end.
-func (p proof) isCloned(v recorded) bool {
+func (h holderState) isCloned(v recorded) bool {
 	//mutant:c33-clone-is-not-noticed by TestCloneOfAProcessIsFenced -> return false
-	return p.boundKnown && v.slotStat.Version > p.maxVersion
+	return h.boundKnown && v.slotStat.Version > h.maxVersion
 }
 
 // wentBack reports whether ZooKeeper has lost our last acknowledged write of the slot. It has if the record has a lower
@@ -180,16 +181,16 @@ func (p proof) isCloned(v recorded) bool {
 //
 // Scenario: our write makes version 8. ZooKeeper gets data back from before it, and another node's write makes version
 // 8 again.
-func (p proof) wentBack(found *Slot, stat store.Stat) bool {
-	return found != nil && p.Chain != noChain &&
-		(stat.Version < p.Chain.Version || stat.Version == p.Chain.Version && !p.carriedBy(*found))
+func (h holderState) wentBack(found *Slot, stat store.Stat) bool {
+	return found != nil && h.Chain != noChain &&
+		(stat.Version < h.Chain.Version || stat.Version == h.Chain.Version && !h.carriedBy(*found))
 }
 
 // showsLoss reports whether a record that fences us also shows that ZooKeeper has lost our confirmed one. Another
 // cluster in the place of ours cannot be frozen.
-func (p proof) showsLoss(v recorded, mine Cluster) bool {
-	return v.slot != nil && ClusterFinding(v.cl, mine.UUID, p.Incarnation) != FoundFenced &&
-		(p.wentBack(v.slot, v.slotStat) || p.wasLost(*v.slot))
+func (h holderState) showsLoss(v recorded, mine Cluster) bool {
+	return v.slot != nil && ClusterFinding(v.cl, mine.UUID, h.Incarnation) != FoundFenced &&
+		(h.wentBack(v.slot, v.slotStat) || h.wasLost(*v.slot))
 }
 
 // action names what a heartbeat does after it has read a record of this node.
@@ -219,38 +220,38 @@ type decision struct {
 }
 
 // plan decides what to write. v has a cluster and a slot, and both are ours.
-func (p proof) plan(v recorded, e evidence, r Report) decision {
+func (h holderState) plan(v recorded, e evidence, r Report) decision {
 	found := *v.slot
 	switch {
 	// Scenario: somebody puts an hour-old copy of the state file back, and the node starts while it cannot reach
 	// ZooKeeper. The process of that hour has issued above the copy's reserved bound. ZooKeeper shows its generation.
 	// A record that this process wrote without an acknowledgement proves no later copy.
-	case p.stage == Alone && found.Generation > p.startedFrom && !slices.Contains(p.granted, found.Nonce):
+	case h.stage == Alone && found.Generation > h.startedFrom && !slices.Contains(h.granted, found.Nonce):
 		return decision{action: giveUp, why: fmt.Sprintf("this node was started from an old copy of its state: "+
-			"ZooKeeper has seen generation %d, the copy has generation %d", found.Generation, p.startedFrom)}
-	case p.stage == Alone:
+			"ZooKeeper has seen generation %d, the copy has generation %d", found.Generation, h.startedFrom)}
+	case h.stage == Alone:
 		return decision{action: writeNextTerm}
-	case !p.EverConfirmed && v.cl.Frozen(e.earliest()):
+	case !h.EverConfirmed && v.cl.Frozen(e.earliest()):
 		// The slot is kept for a holder that may come back (C21). Give it up rather than wait for a lease of perhaps a
 		// day: another slot may be free.
 		return decision{action: giveUp, why: "registration is frozen, which keeps the worker for an earlier holder"}
 	}
-	d := decision{cluster: v.cl.withHorizon(e.agreedNow(), r.Lease), confirmAt: p.confirmAt}
-	unconfirm := found.Confirmed && e.at.Least < p.confirmAt
+	d := decision{cluster: v.cl.withHorizon(e.agreedNow(), r.Lease), confirmAt: h.confirmAt}
+	unconfirm := found.Confirmed && e.at.Least < h.confirmAt
 	// The boot clock counts for a confirmed record only: an unconfirmed one would expire at each heartbeat, and never
 	// confirm.
 	//mutant:c26-expired-lease-goes-on by TestPlan -> d.reconfirm = unconfirm
-	d.reconfirm = e.now >= found.LeaseUntil || unconfirm || found.Confirmed && p.endedByBoot(e.at.Boot)
+	d.reconfirm = e.now >= found.LeaseUntil || unconfirm || found.Confirmed && h.endedByBoot(e.at.Boot)
 	if d.reconfirm {
 		d.confirmAt = e.endOfConfirming(*v.cl)
 	}
 	// A restart that goes on in its chain finds its record confirmed: it needs no write that confirms. A record to
 	// reconfirm is confirmed by this same write only if the confirming time is 0: its wait begins now.
-	d.confirms = p.stage != Confirmed && (d.reconfirm || !found.Confirmed) && p.mayConfirm(d.confirmAt, *v.cl, e) &&
-		!p.floorTooFarAhead(e)
+	d.confirms = h.stage != Confirmed && (d.reconfirm || !found.Confirmed) && h.mayConfirm(d.confirmAt, *v.cl, e) &&
+		!h.floorTooFarAhead(e)
 	d.cluster.InUse = v.cl.InUse || d.confirms
 	confirmed := found.Confirmed && !d.reconfirm || d.confirms
-	d.slot = p.record(e, d.cluster, found, r.Lease, r.Phase, confirmed)
+	d.slot = h.record(e, d.cluster, found, r.Lease, r.Phase, confirmed)
 	return d
 }
 
@@ -260,11 +261,11 @@ func (p proof) plan(v recorded, e evidence, r Report) decision {
 // Scenario: A's lease runs out while A is away. B takes the slot, confirms, and is cut off. ZooKeeper gets older data
 // back, in which the slot is A's, and a third node freezes registration for holders like B. If A confirmed now, both
 // would issue.
-func (p proof) mayConfirm(confirmAt int64, cl Cluster, e evidence) bool {
+func (h holderState) mayConfirm(confirmAt int64, cl Cluster, e evidence) bool {
 	//mutant:c31-confirming-by-the-boot-clock by TestPlan -> now := e.at.Boot
 	now := e.at.Least
 	return now >= confirmAt &&
-		(!cl.Frozen(e.earliest()) || p.Leased(e.now, e.at.Boot) && p.expiry.state != expired)
+		(!cl.Frozen(e.earliest()) || h.Leased(e.now, e.at.Boot) && h.expiry.state != expired)
 }
 
 // record returns the slot's record as this node writes it over the old one. Its lease bound is never below the old
@@ -287,12 +288,12 @@ func (c Claim) record(e evidence, cl Cluster, old Slot, lease time.Duration, pha
 }
 
 // noteUnstamped: the write has made this version of the slot, but the leader's stamp of it could not be read.
-func (p *proof) noteUnstamped(version int32) {
-	p.Chain, p.maxVersion = brokenAt(version), max(p.maxVersion, version)
+func (h *holderState) noteUnstamped(version int32) {
+	h.Chain, h.maxVersion = brokenAt(version), max(h.maxVersion, version)
 }
 
 // noteUnacked: the write may have made this version of the slot, or may still make it.
-func (p *proof) noteUnacked(version int32) { p.maxVersion = max(p.maxVersion, version) }
+func (h *holderState) noteUnacked(version int32) { h.maxVersion = max(h.maxVersion, version) }
 
 // errUnconfirm: the record was written confirmed, and must be written again, unconfirmed.
 var errUnconfirm = errors.New("the record was confirmed too early, or after the lease had expired by ZooKeeper's clock")
@@ -303,20 +304,20 @@ var errUnconfirm = errors.New("the record was confirmed too early, or after the 
 //
 // The error is errUnconfirm if the record was written confirmed although it must not be: the lease had run out by the
 // leader's clock (C26), or the leader's stamp shows that the confirming time had not passed yet (C31).
-func (p *proof) acked(d decision, v recorded, w timeguard.Stamped, after store.Stat, e evidence) (Beat, error) {
+func (h *holderState) acked(d decision, v recorded, w timeguard.Stamped, after store.Stat, e evidence) (Beat, error) {
 	e.at = w.Sent
-	p.Chain, p.Last = p.Chain.extended(w, v.slotStat.Version+1, e.interval), w
-	p.maxVersion = max(p.maxVersion, v.slotStat.Version+1)
-	p.beginPeerWait(after, e, v.cl.ConfirmTime())
+	h.Chain, h.Last = h.Chain.extended(w, v.slotStat.Version+1, e.interval), w
+	h.maxVersion = max(h.maxVersion, v.slotStat.Version+1)
+	h.beginPeerWait(after, e, v.cl.ConfirmTime())
 	reconfirm := d.reconfirm
 	// Scenario: by our clock the lease ran until this write, by the leader's it had ended. In between another node took
 	// the slot by the leader's clock, confirmed, and was cut off. ZooKeeper got older data back, so we find our record.
-	if v.cl.ConfirmMs > 0 && e.hasPassed(p.previousBound(*v.slot), after.Mtime) {
-		p.becomeExpired(e.now, after.Mtime)
+	if v.cl.ConfirmMs > 0 && e.hasPassed(h.previousBound(*v.slot), after.Mtime) {
+		h.becomeExpired(e.now, after.Mtime)
 		if d.slot.Confirmed {
-			p.confirmAt = e.endOfConfirming(*v.cl)
+			h.confirmAt = e.endOfConfirming(*v.cl)
 			// Until it is written again, the node serves on below the bound that it had: no other node can have
-			// confirmed before that (C3). p.bound stays, so that the next heartbeat finds the same expiry.
+			// confirmed before that (C3). h.bound stays, so that the next heartbeat finds the same expiry.
 			return Beat{}, errUnconfirm
 		}
 		reconfirm = true
@@ -325,23 +326,23 @@ func (p *proof) acked(d decision, v recorded, w timeguard.Stamped, after store.S
 	//mutant:c31-beat-not-judged-again by TestStampOfABeatThatConfirmsTooEarly -> early := false
 	early := d.confirms && e.at.Least < d.confirmAt
 	if early && v.cl.ConfirmMs > 0 {
-		p.confirmAt = e.endOfConfirming(*v.cl)
+		h.confirmAt = e.endOfConfirming(*v.cl)
 		return Beat{}, errUnconfirm
 	}
-	p.Incarnation = v.cl.Incarnation
-	p.boundKnown, p.bound = true, d.slot.LeaseUntil
-	beat := Beat{LeaseUntil: d.slot.LeaseUntil, Confirmed: d.slot.Confirmed, Floor: p.Floor}
+	h.Incarnation = v.cl.Incarnation
+	h.boundKnown, h.bound = true, d.slot.LeaseUntil
+	beat := Beat{LeaseUntil: d.slot.LeaseUntil, Confirmed: d.slot.Confirmed, Floor: h.Floor}
 	if reconfirm {
 		beat.Wait = v.cl.ConfirmTime()
 	}
 	if beat.Confirmed {
-		beat.Floor = p.confirmedFloor(*v.cl, e)
+		beat.Floor = h.confirmedFloor(*v.cl, e)
 		if d.confirms || d.slot.LeaseUntil > v.slot.LeaseUntil {
 			beat.bootEnd = bootEndOf(d.slot.LeaseUntil, e.now, e.at.Boot)
 		}
 	}
 	if beat.Wait > 0 {
-		p.becomeConfirming(w.Acked.Least + int64(beat.Wait))
+		h.becomeConfirming(w.Acked.Least + int64(beat.Wait))
 	}
 	return beat, nil
 }
@@ -349,14 +350,14 @@ func (p *proof) acked(d decision, v recorded, w timeguard.Stamped, after store.S
 // continuesChain reports whether a process that starts again need not wait: its next write continues the chain of the
 // process before, so ZooKeeper has lost nothing. A new incarnation ends the chain: see beginIncarnation. v has a slot,
 // and it is ours.
-func (p proof) continuesChain(v recorded, e evidence) bool {
-	return v.slot.Confirmed && p.Leased(e.now, e.at.Boot) && p.Chain.goesOn(e.at, e.interval)
+func (h holderState) continuesChain(v recorded, e evidence) bool {
+	return v.slot.Confirmed && h.Leased(e.now, e.at.Boot) && h.Chain.goesOn(e.at, e.interval)
 }
 
 // previousBound returns the lease bound before our write. A later write of ours whose answer was lost is ignored.
-func (p proof) previousBound(found Slot) int64 {
-	if p.boundKnown {
-		return p.bound
+func (h holderState) previousBound(found Slot) int64 {
+	if h.boundKnown {
+		return h.bound
 	}
-	return p.knownBound(found)
+	return h.knownBound(found)
 }

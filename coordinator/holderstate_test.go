@@ -21,14 +21,14 @@ const (
 	planConfirm = int64(10_000)
 )
 
-func planned() (proof, recorded, evidence, Report) {
+func planned() (holderState, recorded, evidence, Report) {
 	claim := Claim{Owner: Owner{"me", 3}, Term: 5, Nonce: "n", Generation: 3, EverConfirmed: true,
 		Floor:      planNow - 9_000,
 		LeaseUntil: planNow + 40_000, Chain: Chain{Began: 40e9, Sent: 47e9, Version: 8}}
 	cl := Cluster{UUID: "c", Slots: 16, LeaseMs: planLease.Milliseconds(), ConfirmMs: planConfirm, InUse: true,
 		HighestSlot: 7, Horizon: planNow + 90_000}
 	slot := Slot{Node: "me", Term: 5, Nonce: "n", Confirmed: true, LeaseUntil: claim.LeaseUntil}
-	t := proof{Claim: claim, stage: Confirmed, sinceGrant: sinceGrant{boundKnown: true, bound: claim.LeaseUntil}}
+	t := holderState{Claim: claim, stage: Confirmed, sinceGrant: sinceGrant{boundKnown: true, bound: claim.LeaseUntil}}
 	v := recorded{cl: &cl, clStat: store.Stat{Version: 2}, slot: &slot, slotStat: store.Stat{Version: 8, Mzxid: 1 << 32}}
 	e := evidence{now: planNow, at: timeguard.Moment{Boot: 50e9, Least: 50e9, Most: 50e9},
 		horizon:  horizon{known: cl.Horizon, usable: cl.Horizon},
@@ -42,7 +42,7 @@ func frozen(v recorded) { v.cl.FrozenUntil = planNow + 1 }
 
 // planRow is a case of plan: a record of ours, and the decision expected.
 type planRow struct {
-	change func(t *proof, v recorded, e *evidence, r *Report)
+	change func(t *holderState, v recorded, e *evidence, r *Report)
 	// The wanted decision: to be fenced for this reason, to renew, or what to write.
 	fenced                         string
 	renew                          bool
@@ -54,83 +54,83 @@ type planRow struct {
 
 var plans = map[string]planRow{
 	"well": {confirmed: true, h: 60_000},
-	"a clock that is not trusted moves nothing": {change: func(_ *proof, _ recorded, _ *evidence,
+	"a clock that is not trusted moves nothing": {change: func(_ *holderState, _ recorded, _ *evidence,
 		r *Report) {
 		r.Lease = 0
 	}, confirmed: true, h: 40_000},
-	"an old copy of its state": {change: func(t *proof, v recorded, _ *evidence, _ *Report) {
+	"an old copy of its state": {change: func(t *holderState, v recorded, _ *evidence, _ *Report) {
 		t.stage, t.startedFrom, v.slot.Generation = Alone, 4, 5
 	},
 		fenced: "old copy of its state"},
-	"a restart": {change: func(t *proof, _ recorded, _ *evidence, _ *Report) { t.stage, t.startedFrom = Alone, 4 },
+	"a restart": {change: func(t *holderState, _ recorded, _ *evidence, _ *Report) { t.stage, t.startedFrom = Alone, 4 },
 		renew: true},
-	"a restart whose write was not acknowledged": {change: func(t *proof, v recorded, _ *evidence, _ *Report) {
+	"a restart whose write was not acknowledged": {change: func(t *holderState, v recorded, _ *evidence, _ *Report) {
 		t.stage, t.startedFrom, v.slot.Generation, t.granted = Alone, 4, 5, []string{"m", "n"}
 	}, renew: true},
-	"a newcomer in a freeze": {change: func(t *proof, v recorded, _ *evidence, _ *Report) {
+	"a newcomer in a freeze": {change: func(t *holderState, v recorded, _ *evidence, _ *Report) {
 		frozen(v)
 		t.EverConfirmed, v.slot.Confirmed = false, false
 	},
 		fenced: "registration is frozen, which keeps the worker for an earlier holder"},
-	"a newcomer in a freeze, by the leader's clock": {change: func(t *proof, v recorded, e *evidence, _ *Report) {
+	"a newcomer in a freeze, by the leader's clock": {change: func(t *holderState, v recorded, e *evidence, _ *Report) {
 		v.cl.FrozenUntil = planNow - 1
 		e.reading.Stamp -= 2_000
 		t.EverConfirmed, v.slot.Confirmed = false, false
 	}, fenced: "registration is frozen, which keeps the worker for an earlier holder"},
-	"a holder in a freeze": {change: func(_ *proof, v recorded, _ *evidence, _ *Report) { frozen(v) },
+	"a holder in a freeze": {change: func(_ *holderState, v recorded, _ *evidence, _ *Report) { frozen(v) },
 		confirmed: true, h: 60_000},
-	"a newcomer that confirms": {change: func(t *proof, v recorded, _ *evidence, _ *Report) {
+	"a newcomer that confirms": {change: func(t *holderState, v recorded, _ *evidence, _ *Report) {
 		t.EverConfirmed, v.slot.Confirmed, t.stage = false, false, Confirming
 	},
 		confirmed: true, confirms: true, h: 60_000},
-	"a restart that confirms in a freeze": {change: func(t *proof, v recorded, _ *evidence, _ *Report) {
+	"a restart that confirms in a freeze": {change: func(t *holderState, v recorded, _ *evidence, _ *Report) {
 		frozen(v)
 		v.slot.Confirmed, t.stage = false, Confirming
 	}, confirmed: true, confirms: true, h: 60_000},
-	"a lease that would pass the horizon": {change: func(_ *proof, _ recorded, e *evidence,
+	"a lease that would pass the horizon": {change: func(_ *holderState, _ recorded, e *evidence,
 		_ *Report) {
 		e.horizon.usable = planNow + 50_000
 	}, confirmed: true, h: 50_000},
-	"a horizon that is below the lease": {change: func(_ *proof, _ recorded, e *evidence,
+	"a horizon that is below the lease": {change: func(_ *holderState, _ recorded, e *evidence,
 		_ *Report) {
 		e.horizon.usable = planNow + 30_000
 	}, confirmed: true, h: 40_000},
-	"a horizon that is near": {change: func(_ *proof, v recorded, _ *evidence, _ *Report) {
+	"a horizon that is near": {change: func(_ *holderState, v recorded, _ *evidence, _ *Report) {
 		v.cl.Horizon = planNow + 60_000 + planConfirm*5/4 - 1
 	}, confirmed: true, h: 60_000, raises: true},
-	"and the clock is not trusted": {change: func(_ *proof, v recorded, _ *evidence, r *Report) {
+	"and the clock is not trusted": {change: func(_ *holderState, v recorded, _ *evidence, r *Report) {
 		v.cl.Horizon,
 			r.Lease = planNow, 0
 	}, confirmed: true, h: 40_000},
-	"the same after an expiry": {change: func(t *proof, v recorded, _ *evidence, _ *Report) {
+	"the same after an expiry": {change: func(t *holderState, v recorded, _ *evidence, _ *Report) {
 		frozen(v)
 		v.slot.Confirmed, t.stage = false, Confirming
 		t.becomeExpired(planNow, planNow)
 	}, h: 60_000},
-	"an expiry after which it would begin long from now": {change: func(t *proof, v recorded, _ *evidence, _ *Report) {
+	"an expiry after which it would begin long from now": {change: func(t *holderState, v recorded, _ *evidence, _ *Report) {
 		v.slot.Confirmed, t.stage = false, Confirming
 		t.becomeExpired(planNow, planNow+60_000)
 	}, h: 60_000},
-	"and that most do not believe": {change: func(t *proof, v recorded, e *evidence, _ *Report) {
+	"and that most do not believe": {change: func(t *holderState, v recorded, e *evidence, _ *Report) {
 		v.slot.Confirmed, t.stage, e.agreed = false, Confirming, true
 		t.becomeExpired(planNow, planNow+60_000)
 	}, confirmed: true, confirms: true, h: 60_000},
-	"a lease that had run out": {change: func(t *proof, v recorded, _ *evidence, _ *Report) {
+	"a lease that had run out": {change: func(t *holderState, v recorded, _ *evidence, _ *Report) {
 		t.LeaseUntil, v.slot.LeaseUntil, t.stage = planNow, planNow, Confirming
 	}, reconfirm: true, h: 60_000, waits: planConfirm},
-	"and the clock is not trusted by then": {change: func(t *proof, v recorded, _ *evidence, r *Report) {
+	"and the clock is not trusted by then": {change: func(t *holderState, v recorded, _ *evidence, r *Report) {
 		t.LeaseUntil, v.slot.LeaseUntil, t.stage, r.Lease = planNow-5, planNow-5, Confirming, 0
 	}, reconfirm: true, h: -5, waits: planConfirm},
-	"and that has not waited yet": {change: func(t *proof, _ recorded, e *evidence, _ *Report) {
+	"and that has not waited yet": {change: func(t *holderState, _ recorded, e *evidence, _ *Report) {
 		t.confirmAt, t.stage = e.at.Least+1, Confirming
 	}, reconfirm: true, h: 60_000, waits: planConfirm},
-	"and that has": {change: func(t *proof, v recorded, e *evidence, _ *Report) {
+	"and that has": {change: func(t *holderState, v recorded, e *evidence, _ *Report) {
 		t.confirmAt, v.slot.Confirmed, t.stage = e.at.Least, false, Confirming
 	}, confirmed: true, confirms: true, h: 60_000},
-	"a newcomer that waits": {change: func(t *proof, v recorded, e *evidence, _ *Report) {
+	"a newcomer that waits": {change: func(t *holderState, v recorded, e *evidence, _ *Report) {
 		t.EverConfirmed, v.slot.Confirmed, t.stage, t.confirmAt = false, false, Confirming, e.at.Least+1
 	}, h: 60_000},
-	"and whose boot clock is fast": {change: func(t *proof, v recorded, e *evidence, _ *Report) {
+	"and whose boot clock is fast": {change: func(t *holderState, v recorded, e *evidence, _ *Report) {
 		t.EverConfirmed, v.slot.Confirmed, t.stage, t.confirmAt = false, false, Confirming, e.at.Least+1
 		e.at.Boot, e.at.Most = e.at.Least+1e9, e.at.Least+1e9
 	}, h: 60_000},
@@ -178,62 +178,62 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// The stages and transitions that the comment of proof shows.
+// The stages and transitions that the comment of holderState shows.
 func TestStages(t *testing.T) {
 	_, v, e, r := planned()
 	w := timeguard.Stamped{Sent: e.at, Acked: e.at, Stamp: planNow}
-	grant := func(p *proof) {
-		claim := p.Claim
-		claim.PendingTerm, claim.PendingNonce = p.Term+1, "next"
-		p.becomePending(claim, p.Generation+1)
-		p.becomeHolder(w, 8, e.interval, 0, v.slot.LeaseUntil)
-		p.becomeConfirming(e.at.Least)
+	grant := func(h *holderState) {
+		claim := h.Claim
+		claim.PendingTerm, claim.PendingNonce = h.Term+1, "next"
+		h.becomePending(claim, h.Generation+1)
+		h.becomeHolder(w, 8, e.interval, 0, v.slot.LeaseUntil)
+		h.becomeConfirming(e.at.Least)
 	}
-	confirm := func(p *proof) {
-		p.becomeAccepted(Beat{Confirmed: true, LeaseUntil: v.slot.LeaseUntil, Floor: planNow}, 0)
+	confirm := func(h *holderState) {
+		h.becomeAccepted(Beat{Confirmed: true, LeaseUntil: v.slot.LeaseUntil, Floor: planNow}, 0)
 	}
-	p := newProof(Claim{Owner: Owner{"me", 3}})
+	h := newHolderState(Claim{Owner: Owner{"me", 3}})
 	for _, step := range []struct {
 		name   string
-		do     func(p *proof)
+		do     func(h *holderState)
 		stage  Stage
 		expiry expiryState
 		runs   bool // the chain
 	}{
-		{"begins", func(*proof) {}, Seeking, unexpired, false},
+		{"begins", func(*holderState) {}, Seeking, unexpired, false},
 		{"acquires a slot", grant, Confirming, unexpired, true},
 		{"confirms it", confirm, Confirmed, unexpired, true},
-		{"expires by the leader's clock", func(p *proof) { p.becomeExpired(planNow, planNow) }, Confirmed, expired, true},
-		{"waits again", func(p *proof) { p.becomeConfirming(e.at.Least) }, Confirming, expired, true},
-		{"plans to confirm", func(p *proof) {
+		{"expires by the leader's clock", func(h *holderState) { h.becomeExpired(planNow, planNow) }, Confirmed, expired, true},
+		{"waits again", func(h *holderState) { h.becomeConfirming(e.at.Least) }, Confirming, expired, true},
+		{"plans to confirm", func(h *holderState) {
 			found := *v.slot
 			found.Confirmed = false
-			if d := p.plan(recorded{cl: v.cl, slot: &found}, e, r); !d.confirms {
+			if d := h.plan(recorded{cl: v.cl, slot: &found}, e, r); !d.confirms {
 				t.Errorf("%+v", d)
 			}
-			p.confirmedFloor(*v.cl, e)
+			h.confirmedFloor(*v.cl, e)
 		}, Confirming, reconfirmed, true},
 		{"confirms again", confirm, Confirmed, reconfirmed, true},
-		{"notices a loss of data", func(p *proof) { p.beginIncarnation() }, Confirmed, reconfirmed, false},
-		{"starts again without ZooKeeper", func(p *proof) { *p = newProof(p.Claim); p.becomeAlone(planNow+1, 9) }, Alone,
+		{"notices a loss of data", func(h *holderState) { h.beginIncarnation() }, Confirmed, reconfirmed, false},
+		{"starts again without ZooKeeper", func(h *holderState) { *h = newHolderState(h.Claim); h.becomeAlone(planNow+1, 9) }, Alone,
 			unexpired, false},
 		{"writes the next term", grant, Confirming, unexpired, true},
-		{"does not know its last write", func(p *proof) { p.noteUnstamped(9) }, Confirming, unexpired, false},
+		{"does not know its last write", func(h *holderState) { h.noteUnstamped(9) }, Confirming, unexpired, false},
 	} {
-		step.do(&p)
-		if p.stage != step.stage || p.expiry.state != step.expiry || p.Chain.runs() != step.runs {
-			t.Fatalf("%s: stage %d, expiry %d, %+v", step.name, p.stage, p.expiry.state, p.Chain)
+		step.do(&h)
+		if h.stage != step.stage || h.expiry.state != step.expiry || h.Chain.runs() != step.runs {
+			t.Fatalf("%s: stage %d, expiry %d, %+v", step.name, h.stage, h.expiry.state, h.Chain)
 		}
 	}
-	if p.Term != 2 || p.Nonce != "next" || p.PendingNonce != "" || p.Floor != planNow+1 || p.Chain.Version != 9 {
-		t.Errorf("%+v", p.Claim)
+	if h.Term != 2 || h.Nonce != "next" || h.PendingNonce != "" || h.Floor != planNow+1 || h.Chain.Version != 9 {
+		t.Errorf("%+v", h.Claim)
 	}
 }
 
 // What an acknowledgement proves: the stage and the expiry since then.
 func TestAcked(t *testing.T) {
 	for name, row := range map[string]struct {
-		change func(t *proof, p *decision, v recorded, after *store.Stat, e *evidence)
+		change func(t *holderState, p *decision, v recorded, after *store.Stat, e *evidence)
 
 		confirmed, again bool
 		stage            Stage // 0: Confirmed
@@ -241,35 +241,35 @@ func TestAcked(t *testing.T) {
 		lo               int64 // after planNow
 	}{
 		"well": {confirmed: true, lo: -9_000},
-		"had run out by the leader's clock": {change: func(_ *proof, _ *decision, _ recorded, after *store.Stat,
+		"had run out by the leader's clock": {change: func(_ *holderState, _ *decision, _ recorded, after *store.Stat,
 			_ *evidence) {
 			after.Mtime = planNow + 40_000
 		}, again: true, expiry: expired},
-		"the same where it was written unconfirmed": {change: func(_ *proof, p *decision, _ recorded, after *store.Stat,
+		"the same where it was written unconfirmed": {change: func(_ *holderState, p *decision, _ recorded, after *store.Stat,
 			_ *evidence) {
 			p.slot.Confirmed = false
 			after.Mtime = planNow + 40_000
 		}, stage: Confirming, expiry: expired, lo: -9_000},
-		"a leader that most find ahead": {change: func(_ *proof, _ *decision, _ recorded, after *store.Stat,
+		"a leader that most find ahead": {change: func(_ *holderState, _ *decision, _ recorded, after *store.Stat,
 			e *evidence) {
 			e.agreed, e.reading.Stamp = true, e.reading.Stamp+60_000
 			after.Mtime = planNow + 60_000
 		}, confirmed: true, lo: -9_000},
-		"confirmed after its lease had run out": {change: func(t *proof, p *decision, v recorded, _ *store.Stat,
+		"confirmed after its lease had run out": {change: func(t *holderState, p *decision, v recorded, _ *store.Stat,
 			_ *evidence) {
 			t.LeaseUntil, v.slot.LeaseUntil, t.bound, v.cl.BorrowMs = planNow-1, planNow+99, planNow+99, 300
 		}, confirmed: true, lo: 300},
-		"and its floor is ahead of that": {change: func(t *proof, _ *decision, v recorded, _ *store.Stat, _ *evidence) {
+		"and its floor is ahead of that": {change: func(t *holderState, _ *decision, v recorded, _ *store.Stat, _ *evidence) {
 			t.LeaseUntil, v.slot.LeaseUntil, t.bound, t.Floor = planNow-1, planNow+99, planNow+99, planNow+5
 		}, confirmed: true, lo: 5},
-		"confirmed after the leader showed an expiry": {change: func(t *proof, _ *decision, _ recorded, _ *store.Stat, _ *evidence) {
+		"confirmed after the leader showed an expiry": {change: func(t *holderState, _ *decision, _ recorded, _ *store.Stat, _ *evidence) {
 			t.becomeExpired(planNow-20_000, planNow+700)
 		}, confirmed: true, expiry: reconfirmed, lo: 701},
-		"an expiry after which it was confirmed": {change: func(t *proof, _ *decision, _ recorded, _ *store.Stat, _ *evidence) {
+		"an expiry after which it was confirmed": {change: func(t *holderState, _ *decision, _ recorded, _ *store.Stat, _ *evidence) {
 			t.becomeExpired(planNow-20_000, planNow+700)
 			t.becomeReconfirmed(planNow - 5)
 		}, confirmed: true, expiry: reconfirmed, lo: -5},
-		"long ago": {change: func(t *proof, _ *decision, _ recorded, _ *store.Stat, _ *evidence) {
+		"long ago": {change: func(t *holderState, _ *decision, _ recorded, _ *store.Stat, _ *evidence) {
 			t.becomeExpired(planNow-20_000, planNow-20_000)
 			t.becomeReconfirmed(planNow - 20_000)
 		}, confirmed: true, expiry: reconfirmed, lo: -9_000},
@@ -466,7 +466,7 @@ func TestFloorTooFarAhead(t *testing.T) {
 		ahead int64
 		want  bool
 	}{{-4_000, false}, {10_000 - borrow - 1, false}, {10_000 - borrow, true}, {60_000, true}} {
-		var hold proof
+		var hold holderState
 		hold.becomeExpired(now, now+row.ahead)
 		if got := hold.floorTooFarAhead(evidence{now: now, mine: Cluster{BorrowMs: borrow}}); got != row.want {
 			t.Errorf("%d ms ahead: %v", row.ahead, got)
@@ -477,7 +477,7 @@ func TestFloorTooFarAhead(t *testing.T) {
 // A floor that was saved when a lease had run out is above what was reserved before that.
 func TestBecomeAloneKeepsTheHigherFloor(t *testing.T) {
 	for _, row := range [][3]int64{{5000, 4000, 5000}, {4000, 5000, 5000}} {
-		h := newProof(Claim{Floor: row[0]})
+		h := newHolderState(Claim{Floor: row[0]})
 		if h.becomeAlone(row[1], 1); h.Floor != row[2] {
 			t.Errorf("%v: floor %d", row, h.Floor)
 		}
