@@ -30,20 +30,6 @@ type Ledger interface {
 	Save(Claim) (generation uint64, err error)
 }
 
-// Reading compares a clock with that of ZooKeeper's leader: a write began when the clock read Sent, was acknowledged at
-// Acked, and the leader stamped it with Stamp. Unix milliseconds.
-type Reading struct{ Sent, Acked, Stamp int64 }
-
-// ahead returns by how much the clock was ahead of the leader's, in milliseconds.
-func (r Reading) ahead() int64 { return (r.Sent+r.Acked)/2 - r.Stamp }
-
-// leaderNow returns the earliest time that the leader's clock can have when ours reads now, Unix ms.
-func (r Reading) leaderNow(now int64) int64 { return r.Stamp + (now - r.Acked) }
-
-// ClockCheck returns an error if this node's clock must not be used. own is its reading, peers are the readings of
-// other nodes under the same leader.
-type ClockCheck func(own Reading, peers []Reading) error
-
 // Config has the dependencies and settings of a Coordinator. Store, Now, Elapsed and Ledger are required.
 type Config struct {
 	Store store.Store
@@ -257,15 +243,4 @@ func (t Trace) Step(step string, about ...any) {
 	if t != nil {
 		t(step, about...)
 	}
-}
-
-// traceGrant traces that the process begins to hold the slot: how is acquired, resumed or restored. e is as of the
-// decision, and slot the record that was written over old.
-func (c *Coordinator) traceGrant(how string, cl Cluster, e evidence, old, slot Slot) {
-	h := c.holder
-	c.Trace.Step(how, "node", h.Node, "worker", h.Worker, "term", h.Term, "nonce", h.Nonce, "inc", cl.Incarnation,
-		"floor", h.Floor, "reserved", h.ReservedUntil, "own_lease", h.LeaseUntil, "ever", h.EverConfirmed,
-		"lease", slot.LeaseUntil, "confirmed", slot.Confirmed, "version", h.Chain.Version,
-		"found_term", old.Term, "found_nonce", old.Nonce, "found_lease", old.LeaseUntil, "found_free", old.givenUp(),
-		"frozen", cl.FrozenUntil, "now", e.now, "leader", e.leaderNow(), "sent", e.at.Boot)
 }

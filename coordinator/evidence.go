@@ -73,34 +73,3 @@ func (e evidence) hasPassed(bound, stamp int64) bool {
 	}
 	return max(stamp, ours) >= bound
 }
-
-// Four answers to "what time is it now", in Unix ms:
-//
-//   - now, our clock, decides whether our own lease has ended.
-//   - earliest decides whether registration is frozen. Outside of heartbeats it raises the horizon.
-//   - agreedNow raises the horizon in heartbeats: only these know whether most voters agree with our clock.
-//   - leaderNow decides nothing by itself. earliest and the trace use it.
-
-// leaderNow returns now by the leader's clock, as last compared, and by ours before that.
-func (e evidence) leaderNow() int64 {
-	if e.reading == (Reading{}) {
-		return e.now
-	}
-	return e.reading.leaderNow(e.now)
-}
-
-// earliest returns now by the earlier of our clock and the leader's, as last compared. So a clock that is ahead ends no
-// freeze.
-func (e evidence) earliest() int64 {
-	//mutant:c21-clock-ahead-ends-a-freeze -> return e.now
-	return min(e.now, e.leaderNow())
-}
-
-// agreedNow returns now by our clock if most voters agree with it, and else by the earlier one of ours and the
-// leader's. So a clock that is ahead raises no horizon further than a node that was cut off expects.
-func (e evidence) agreedNow() int64 {
-	if e.agreed {
-		return e.now
-	}
-	return e.earliest()
-}

@@ -1,8 +1,6 @@
 package coordinator
 
 import (
-	"time"
-
 	"github.com/flaked/flaked/internal/core/limits"
 )
 
@@ -52,10 +50,6 @@ func (h *holderState) confirmedFloor(cl Cluster, e evidence) int64 {
 	}
 	return floor
 }
-
-// clocksAgree is the greatest lead of the leader's clock over ours, in milliseconds, with which the leader's clock
-// still counts as right.
-const clocksAgree = int64(limits.ClocksAgree / time.Millisecond)
 
 // newFloor returns the floor of a tenure whose lease had run out, when the slot is confirmed again. It is not before
 // now, and above all that a lost holder may have issued and borrowed.

@@ -33,10 +33,6 @@ func (e *ClocksError) Error() string {
 		"whether a lease has expired. Set the clock right, or run this on another machine", e.Ahead.Abs(), way)
 }
 
-// twoClocks is the present time by two clocks that agree, ours and the leader's, Unix ms. early is the earlier of both,
-// and late the later one.
-type twoClocks struct{ early, late int64 }
-
 // readClusterAndTime reads the cluster's record and the time.
 func (o Operator) readClusterAndTime(ctx context.Context) (Cluster, twoClocks, error) {
 	cl, err := ReadCluster(ctx, o.Store)

@@ -3,7 +3,6 @@ package coordinator
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -211,35 +210,6 @@ func (c *Coordinator) writeAcquired(ctx context.Context, h *holderState, worker 
 	}
 	h.becomeConfirming(c.Elapsed.AtLeast() + int64(cl.ConfirmTime()))
 	return nil
-}
-
-// pend begins the next grant of a slot, over the record old, with a new term and nonce. It saves both as pending
-// before anything is written to ZooKeeper (C9).
-//
-// Scenario: the write of a grant arrives, its answer is lost, and the process is killed. The next process must know the
-// nonce that it finds, or it takes its own record for another node's.
-func (c *Coordinator) pend(h *holderState, old Slot) error {
-	claim := h.Claim
-	//mutant:c24-term-below-the-one-found by TestTakeAwayOfAnOlderCopy -> claim.PendingTerm = h.Term + 1
-	claim.PendingTerm = max(h.Term, old.Term) + 1
-	claim.PendingNonce = c.Nonce()
-	//mutant:c9-written-before-stored by TestStoredBeforeWritten -> gen, err := h.Generation, error(nil)
-	gen, err := c.Ledger.Save(claim)
-	if err != nil { // an earlier grant stays pending
-		return fmt.Errorf("saving the claim before writing it to ZooKeeper: %w", err)
-	}
-	h.becomePending(claim, gen)
-	return nil
-}
-
-// phaseConfirming is the phase, for people, in the record of a grant. The next heartbeat writes the node's own.
-const phaseConfirming = "confirming"
-
-// nextClaim returns the claim with the pending grant as its own. Its record is the grant.
-func (c Claim) nextClaim() Claim {
-	c.Term, c.Nonce = c.PendingTerm, c.PendingNonce
-	c.PendingTerm, c.PendingNonce = 0, ""
-	return c
 }
 
 // checkFree returns a *FullError if no slot is free. It reads the slots only if all of them have had a record. The sync
