@@ -29,8 +29,8 @@ func (f Fields) get(field Field) int64 {
 // Order lists the fields below the time, from the top.
 type Order [5]Field
 
-// usual is the order that the zero Order stands for.
-var usual = Order{FieldRollback, FieldSegment, FieldDatacenter, FieldWorker, FieldSequence}
+// defaultOrder is the order that the zero Order stands for.
+var defaultOrder = Order{FieldRollback, FieldSegment, FieldDatacenter, FieldWorker, FieldSequence}
 
 func (o Order) valid() bool {
 	if o == (Order{}) {
@@ -48,7 +48,7 @@ func (o Order) valid() bool {
 
 func (l Layout) order() Order {
 	if l.Order == (Order{}) {
-		return usual
+		return defaultOrder
 	}
 	return l.Order
 }
@@ -89,9 +89,9 @@ func (l Layout) Parts() []Part {
 	return parts
 }
 
-// normal returns the layout with a canonical order. A field without bits has no place in an
-// ID, so normal places it by rule. Then layouts that make the same IDs are equal.
-func (l Layout) normal() Layout {
+// canonical returns the layout with a canonical order. A field without bits has no place in an
+// ID, so canonical places it by rule. Then layouts that make the same IDs are equal.
+func (l Layout) canonical() Layout {
 	if !l.Order.valid() {
 		return l
 	}
@@ -115,15 +115,15 @@ func (l Layout) normal() Layout {
 	if l.SequenceBits == 0 {
 		order = append(order, FieldSequence)
 	}
-	if l.Order = Order(order); l.Order == usual {
+	if l.Order = Order(order); l.Order == defaultOrder {
 		l.Order = Order{}
 	}
 	return l
 }
 
-// always reports whether the text of the layout names the field. It names rollback and
+// inText reports whether the text of the layout names the field. It names rollback and
 // segment only if they have bits, and the others always.
-func (l Layout) always(f Field) bool {
+func (l Layout) inText(f Field) bool {
 	return f != FieldRollback && f != FieldSegment || l.Bits(f) > 0
 }
 
@@ -131,7 +131,7 @@ func (l Layout) always(f Field) bool {
 func (l Layout) widths() string {
 	s := fmt.Sprintf("time=%d", l.TimeBits)
 	for _, f := range l.order() {
-		if l.always(f) {
+		if l.inText(f) {
 			s += fmt.Sprintf(" %s=%d", f, l.Bits(f))
 		}
 	}

@@ -43,8 +43,8 @@ func ParseLayout(s string) (Layout, error) {
 		if err := l.setField(name, value); err != nil {
 			return Layout{}, fmt.Errorf("%w: %s=%s: %v", ErrLayout, name, value, err)
 		}
-		if i := slices.IndexFunc(usual[:], func(f Field) bool { return f.String() == name }); i >= 0 {
-			written = append(written, usual[i])
+		if i := slices.IndexFunc(defaultOrder[:], func(f Field) bool { return f.String() == name }); i >= 0 {
+			written = append(written, defaultOrder[i])
 		}
 	}
 	if !named || seen["order"] {
@@ -53,7 +53,7 @@ func ParseLayout(s string) (Layout, error) {
 	if err := l.Validate(); err != nil {
 		return Layout{}, err
 	}
-	return l.normal(), nil
+	return l.canonical(), nil
 }
 
 // orderOf returns the order of all fields if only some were written. The others get the
@@ -156,11 +156,11 @@ const orderWritten = "written"
 // and are compared with it. So the string of a layout in the usual order, without rollback
 // and segment, must stay as it was in the first release.
 func (l Layout) String() string {
-	l = l.normal()
+	l = l.canonical()
 	var b strings.Builder
 	fmt.Fprintf(&b, "time=%d@%s", l.TimeBits, l.Unit)
 	for _, f := range l.order() {
-		if l.always(f) {
+		if l.inText(f) {
 			fmt.Fprintf(&b, ",%s=%d", f, l.Bits(f))
 		}
 	}

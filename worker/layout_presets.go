@@ -73,7 +73,7 @@ func Presets() []Preset {
 
 // PresetName returns the name of the preset that is equal to the layout, or "".
 func PresetName(l Layout) string {
-	l = l.normal()
+	l = l.canonical()
 	for _, p := range Presets() {
 		if p.Layout == l {
 			return p.Name

@@ -25,7 +25,7 @@ func anyLayout(t *rapid.T) Layout {
 		usableBits-1-l.WorkerBits-l.DatacenterBits-l.SequenceBits)).Draw(t, "segment")
 	l.RollbackBits = rapid.Uint8Range(0, min(maxRollback, usableBits-1-l.timeShift())).Draw(t, "rollback")
 	l.TimeBits = rapid.Uint8Range(1, usableBits-l.timeShift()).Draw(t, "time")
-	order := rapid.Permutation(usual[:]).Filter(func(o []Field) bool {
+	order := rapid.Permutation(defaultOrder[:]).Filter(func(o []Field) bool {
 		return l.SegmentBits == 0 || slices.Index(o, FieldSegment) < slices.Index(o, FieldSequence)
 	}).Draw(t, "order")
 	l.Order = Order(order)
@@ -80,11 +80,11 @@ func TestEqualLayoutsHaveEqualStrings(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := anyLayout(t)
 		again, err := ParseLayout(l.String())
-		if err != nil || again != l.normal() {
+		if err != nil || again != l.canonical() {
 			t.Fatalf("%s read back as %s, %v", l, again, err)
 		}
 		other := l
-		other.Order = Order(rapid.Permutation(usual[:]).Draw(t, "other order"))
+		other.Order = Order(rapid.Permutation(defaultOrder[:]).Draw(t, "other order"))
 		if other.Validate() != nil {
 			return
 		}
@@ -104,7 +104,7 @@ func TestEqualLayoutsHaveEqualStrings(t *testing.T) {
 		if a != b && l.String() == other.String() {
 			t.Fatalf("%s for %d and for %d", l, a, b)
 		}
-		if l.normal() == other.normal() && a != b {
+		if l.canonical() == other.canonical() && a != b {
 			t.Fatalf("%s taken for %s", l, other)
 		}
 	})

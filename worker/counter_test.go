@@ -128,7 +128,7 @@ func TestRollbacksAreCounted(t *testing.T) {
 	}
 }
 
-// A goroutine may still hold a snowflake that another one has replaced. It must make no ID in
+// A goroutine may still hold a counter that another one has replaced. It must make no ID in
 // it, because the tick where its value may begin again is fixed already.
 func TestReplacedSnowflakeIsClosed(t *testing.T) {
 	l, err := ParseLayout("time=41,worker=8,rollback=2,sequence=12")
