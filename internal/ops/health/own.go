@@ -56,9 +56,9 @@ func (w OwnWorker) Problems() (out []Problem) {
 	}
 	for _, word := range w.Degraded {
 		switch {
-		// Another problem covers these: ClusterReport.FrozenProblem, noZooKeeper, and the refusal.
-		case word == node.TroubleFrozen, word == node.TroubleZooKeeper, word == node.TroubleFromCache:
-		case word == node.TroubleDisk && !w.Ready:
+		case covered(word, w.Ready):
+		// Other problems say what these mean: ClusterReport.FrozenProblem, and one of those above.
+		case word == node.TroubleFrozen, word == node.TroubleFromCache:
 		case word == node.TroubleOffset && (w.Clock.WorstMs == nil || w.Cause.OfClock()):
 		default:
 			add(ProblemOf(word))

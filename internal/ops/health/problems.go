@@ -142,10 +142,6 @@ func (w WorkerReport) silence() Problem {
 // ZooKeeper has recorded.
 func (r Report) covers(w WorkerReport, word string) bool {
 	switch word {
-	case node.TroubleZooKeeper:
-		return true
-	case node.TroubleDisk:
-		return !w.Says.Ready
 	case node.TroubleFromCache:
 		return w.State == Disconnected
 	case node.TroubleOffset:
@@ -153,7 +149,13 @@ func (r Report) covers(w WorkerReport, word string) bool {
 	case node.TroubleFrozen:
 		return r.Source != SourceNodes
 	}
-	return false
+	return covered(word, w.Says.Ready)
+}
+
+// covered reports whether a node's other problems always say what a trouble of the node means: the missing heartbeats,
+// or its refusal. OwnWorker.Problems and Report.covers each add those that their further knowledge covers.
+func covered(trouble string, ready bool) bool {
+	return trouble == node.TroubleZooKeeper || trouble == node.TroubleDisk && !ready
 }
 
 // clusterProblems returns the problems of the whole cluster, and of reading it.
