@@ -5,13 +5,14 @@
 // The invariant: after Write returns, a process that reads the file finds each value as it was last written, whatever
 // ends this process or the machine, or finds that the file is damaged. It never finds a mixture.
 //
-// The first write of a process replaces the file: an earlier process may have read pages back that its disk never took.
-// So does the next one after a failure, or when the file is more than twice as long as it was then.
+// The first write of a process replaces the file: what the process has read may be pages in memory that the disk never
+// took. So does the next one after a failure, or when the file is more than twice as long as it was then, and 64 KiB
+// more.
 //
 // The file is a head, which says how long the file is at least, and frames. The checksum of a frame goes on from that
-// of the frame before, so that what a deleted file left on the disk is none. A frame that was not written completely at
-// the end of the file does not count: the process has not gone by it. Any other damage, and a file that is too short,
-// make all of the file useless: a part of it may be older than what the process has gone by.
+// of the frame before, so that bytes of a deleted file never count as a frame. A frame that was not written completely
+// at the end of the file does not count: the process has not gone by it. Any other damage, and a file that is too
+// short, make all of the file useless: a part of it may be older than what the process has gone by.
 package entrylog
 
 import (
@@ -52,8 +53,8 @@ const (
 	logMagic     = 0xf1a3ed02
 	headLen      = 16
 	frameHeadLen = 8
-	// looseLen is a length that each file may have. Only a longer one is replaced because it is long.
-	looseLen = 64 << 10
+	// spareLen is added to twice the first length, so that a short file is not replaced again and again.
+	spareLen = 64 << 10
 	// pieceLen is the length of what is written at once of a long frame. A piece ends with an entry.
 	pieceLen = 64 << 10
 )
@@ -64,7 +65,7 @@ var ErrDamaged = errors.New("damaged")
 // New returns the log in a file of a directory. It does no I/O.
 func New(dir Dir, name string) *Log { return &Log{dir: dir, name: name} }
 
-// Len returns the number of entries that the file has, 0 before the first write.
+// Len returns the number of entries that the last Write was to leave in the file, 0 before the first one.
 func (l *Log) Len() int { return len(l.prints) }
 
 // IsBlank reports whether the next write must have all entries.
@@ -130,7 +131,7 @@ func (l *Log) Write(changes Entries) (err error) {
 			})
 			return err
 		})
-		l.most = 2*end + looseLen
+		l.most = 2*end + spareLen
 	} else {
 		var frame []byte
 		end, _ = l.writeFrame(changes, begin, func(piece []byte, at int64) error {
@@ -240,7 +241,8 @@ func marshal(value any) []byte {
 	return store.Marshal(value)
 }
 
-// apply makes the changes of a frame's body. The values are parts of it. ok is false if it is none.
+// apply makes the changes of a frame's body. The values are parts of it. ok is false if body is not that of a
+// frame.
 func (c Content) apply(body []byte) (ok bool) {
 	for len(body) > 0 {
 		var key, value []byte
@@ -257,7 +259,7 @@ func (c Content) apply(body []byte) (ok bool) {
 	return true
 }
 
-// cutBytes cuts data after the bytes at its beginning, before which their number stands.
+// cutBytes returns the bytes at the beginning of data, whose length stands before them, and the rest.
 func cutBytes(data []byte) (first, rest []byte, ok bool) {
 	n, size := binary.Uvarint(data)
 	if size <= 0 || n > uint64(len(data)-size) {

@@ -124,7 +124,7 @@ func TestLogShrinks(t *testing.T) {
 		}
 		longest = max(longest, len(dir.Files[testName]))
 	}
-	if most := looseLen + 4*7*4000; longest > most || longest < looseLen {
+	if most := spareLen + 4*7*4000; longest > most || longest < spareLen {
 		t.Errorf("the file has %d bytes, more than %d", longest, most)
 	}
 	if got, err := newLog(dir).Read(); err != nil || got.String() != want.String() {

@@ -147,9 +147,9 @@ func (ag *agenda) popRung() []*series {
 // longestRound is the greatest agenda.roundTime. So requests that wait are woken in time.
 const longestRound = mode.Patience / 2
 
-// bound makes rounds short if the node must do something between them: renew leases, or tell others within the
+// limitRound makes rounds short if the node must do something between them: renew leases, or tell others within the
 // confirming time that it still has records to put back. lost is how many.
-func (ag *agenda) bound(leases bool, lost int, confirm time.Duration) {
+func (ag *agenda) limitRound(leases bool, lost int, confirm time.Duration) {
 	ag.roundTime = longestRound
 	if leases {
 		ag.roundTime = record.MinLease / 4

@@ -135,8 +135,8 @@ func (c *catalog) markAll() {
 	}
 }
 
-// goOnAlone lets the node issue what an earlier process held, because ZooKeeper cannot be asked.
-func (c *catalog) goOnAlone() {
+// useWithoutReading lets the node issue what an earlier process held, because ZooKeeper cannot be asked.
+func (c *catalog) useWithoutReading() {
 	for _, s := range c.list() {
 		s.Mu.Lock()
 		if m := s.stocked(); m != nil {

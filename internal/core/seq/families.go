@@ -15,10 +15,10 @@ type family struct {
 	name     string // with the *
 	prefix   string
 	sections []atomic.Pointer[series] // none: it was deleted
-	// most is the greatest number of sections in any of its lives, which are purged together, and gen the WriteCount of
+	// most is the greatest number of sections in any of its lives, which are purged together, and writeCount that of
 	// its record.
-	most int
-	gen  int64
+	most       int
+	writeCount int64
 }
 
 // families are those that a node knows. Any goroutine may call its methods.
@@ -52,9 +52,9 @@ func (f *families) update(name string, r *record.Record) {
 	}
 	now := &family{name: name, prefix: strings.TrimSuffix(name, "*")}
 	if r != nil {
-		now.most, now.gen = max(r.SectionCount, was.most), r.WriteCount
+		now.most, now.writeCount = max(r.SectionCount, was.most), r.WriteCount
 	}
-	if now.most != was.most || now.gen != was.gen {
+	if now.most != was.most || now.writeCount != was.writeCount {
 		for k := range max(was.most, now.most) {
 			f.changed = append(f.changed, record.SectionName(name, k))
 		}
@@ -77,7 +77,7 @@ func (f *families) list() []*family {
 	return nil
 }
 
-// popChanged returns the sections that must be read, each once.
+// popChanged returns the sections that must be read, and forgets them.
 func (f *families) popChanged() (sections []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -22,8 +22,9 @@ import (
 // only positions at or above the bound. So a process that ends at any moment has issued nothing that the file has.
 // A bound is raised in the file first, and lowered in memory first.
 //
-// Until the node has a worker, the file is as the process before left it: found. Then resume goes on with that or drops
-// it, and saveJournal writes the file. If a write fails, saveJournal removes the file, and no bound counts.
+// Until the node has a worker, the file stays as the process before left it, and found has its content. Then resume
+// goes on with that or drops it, and saveJournal writes the file. If a write fails, saveJournal removes the file, and
+// no bound counts.
 type journal struct {
 	log *entrylog.Log
 	// woken and hurried have capacity 1: some sequences are due, and requests of one wait for the disk.
@@ -88,8 +89,8 @@ func newJournal(dir entrylog.Dir) *journal {
 	return j
 }
 
-// wake makes the journal look at a sequence soon: nil for none. hurry: requests wait for that. It never blocks. A nil
-// journal is none.
+// wake makes the journal look at a sequence soon: nil for none. hurry: requests wait for that. It never blocks. On a
+// nil journal it does nothing.
 func (j *journal) wake(s *series, hurry bool) {
 	if j == nil {
 		return
@@ -140,7 +141,7 @@ type planned struct {
 func (i *Issuer) saveJournal() (again bool) {
 	j := i.journal
 	knewAllAt := i.progress.Load().knewAllAt // first: a later change may drop what the plan has
-	due, node := j.popDue()
+	due, node := j.popChanged()
 	if node == "" {
 		return false
 	}
@@ -176,9 +177,9 @@ func (i *Issuer) saveJournal() (again bool) {
 	return again || err != nil
 }
 
-// popDue returns the sequences whose bounds may have to move, each once, and the identity of the node: "" if nothing
-// must be written yet.
-func (j *journal) popDue() (due []*series, node string) {
+// popChanged returns the sequences whose bounds may have to move, each once, and the identity of the node: "" if
+// nothing must be written yet.
+func (j *journal) popChanged() (due []*series, node string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.node == "" {
@@ -247,9 +248,9 @@ func (j *journal) remove() error {
 	return err
 }
 
-// shareFor is the time for which bounds that should move wait for others after a write, unless a request waits: they
-// share the next one.
-const shareFor = 20 * time.Millisecond
+// batchFor is the pause after a write of the journal, unless a request waits for the disk. Bounds that should move
+// meanwhile share the next write.
+const batchFor = 20 * time.Millisecond
 
 // keepJournal writes the journal when a sequence needs it, until the context ends.
 func (i *Issuer) keepJournal(ctx context.Context) {
@@ -262,7 +263,7 @@ func (i *Issuer) keepJournal(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-j.hurried:
-		case <-time.After(shareFor):
+		case <-time.After(batchFor):
 		}
 		select {
 		case <-ctx.Done():

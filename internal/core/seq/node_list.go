@@ -11,8 +11,8 @@ import (
 type listing struct {
 	// sawLeaving is the value of ordered.Shared.IsLeaving at the last call of keepListed.
 	sawLeaving bool
-	// unlisted: ZooKeeper refuses the list.
-	unlisted bool
+	// refused: ZooKeeper refuses the list.
+	refused bool
 }
 
 // keepListed follows the list of nodes at each heartbeat, and leaves it when this node gives its sections away.
@@ -29,10 +29,10 @@ func (rs *Rounds) keepListed(ctx context.Context, followed bool) error {
 	}
 	err := rs.issuer.ordered.KeepListed(ctx, rs.issuer.cfg.Store, may)
 	refused := err != nil && !errors.Is(err, store.ErrUnreachable)
-	if refused && !rs.listing.unlisted {
+	if refused && !rs.listing.refused {
 		rs.issuer.cfg.Log.Warn("sequences: this node cannot tell others that it may own ordered sequences", "error", err)
 	}
-	rs.listing.unlisted = refused
+	rs.listing.refused = refused
 	if refused { // nothing else needs the list
 		return nil
 	}

@@ -79,7 +79,8 @@ func (p *progress) follow(f *following, sent int64) {
 	}
 }
 
-// saveEvery is the age of the witness file after which it is written again, although there was no change. The skip
+// saveEvery is the age at which the witness file, and knewAllAt in the journal, are written again although nothing has
+// changed. The skip
 // after a loss of data covers the blocks that it lacks.
 const saveEvery = time.Minute
 

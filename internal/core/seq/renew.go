@@ -14,7 +14,7 @@ const renewalsInOne = 100
 
 // renewTogether makes the writes of the sections among due that this node owns, many in one transaction. It returns
 // those that are left: all other series, sections that must be read first, and those for which requests wait. With an
-// error it returns all of due.
+// error it returns none.
 func (rs *Rounds) renewTogether(ctx context.Context, due []*series) (rest []*series, err error) {
 	var leased []*series
 	for _, s := range due {
@@ -27,7 +27,7 @@ func (rs *Rounds) renewTogether(ctx context.Context, due []*series) (rest []*ser
 	for some := range slices.Chunk(leased, renewalsInOne) {
 		failed, err := rs.renew(ctx, some)
 		if err != nil {
-			return append(rest, leased...), err
+			return nil, err
 		}
 		rest = append(rest, failed...)
 	}

@@ -5,7 +5,7 @@ import (
 )
 
 // minRenewAge is the age of Record.CreditAt after which a node that uses the sequence writes the record again. The skip
-// after a loss of data grows with that age.
+// after a loss of data grows with that age. A map key is read again after the same time.
 const minRenewAge = time.Minute
 
 // maxWrites is the most writes a second that the nodes of a cluster make for sequences, unless requests need

@@ -156,13 +156,13 @@ func (rs *Rounds) Round(ctx context.Context) (err error) {
 	if !rs.follower.current || rs.follower.losses.owes() { // ZooKeeper has lost /seq, or the node may not create it yet
 		return rs.waitForState(ctx, v)
 	}
-	current := followed // v has /seq as it is
-	if followed {       // at each heartbeat only: it looks at all series
+	stateUnchanged := followed // v has /seq as it is
+	if followed {              // at each heartbeat only: it looks at all series
 		told, err := rs.tellAndSettle(ctx, v)
 		if err != nil {
 			return err
 		}
-		current = !told
+		stateUnchanged = !told
 	}
 	if err := rs.keepListed(ctx, followed); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (rs *Rounds) Round(ctx context.Context) (err error) {
 	} else {
 		complete, err = rs.workAll(ctx, due)
 	}
-	if err != nil || !current {
+	if err != nil || !stateUnchanged {
 		return err
 	}
 	// An operator changes all sections of a family with it.
@@ -217,7 +217,7 @@ func (rs *Rounds) end(failed error) {
 		rs.issuer.Wake()
 	}
 	if errors.Is(failed, store.ErrUnreachable) {
-		rs.issuer.series.goOnAlone()
+		rs.issuer.series.useWithoutReading()
 	}
 	if failed != nil {
 		rs.issuer.refuseAll(noBlockAfter(failed))
@@ -249,7 +249,7 @@ func (rs *Rounds) waitForState(ctx context.Context, v view) (err error) {
 // begins to read all records again. told: /seq is no longer as v has it.
 func (rs *Rounds) tellAndSettle(ctx context.Context, v view) (told bool, err error) {
 	lost := rs.follower.toPutBack()
-	rs.agenda.bound(rs.issuer.ordered.Used(), lost, rs.follower.cluster.ConfirmTime)
+	rs.agenda.limitRound(rs.issuer.ordered.Used(), lost, rs.follower.cluster.ConfirmTime)
 	told, err = rs.follower.tellInTime(ctx, v, lost)
 	if err == nil && rs.follower.losses.maySettle(rs.issuer.cfg.Elapsed.Now(), rs.follower.cluster.ConfirmTime) {
 		err = rs.follower.settle(ctx)

@@ -78,8 +78,8 @@ var errForgotten = errors.New("the series is forgotten")
 func (s *series) expire(now int64) bool {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	absent := now-s.foundAbsentAt >= int64(absentFor)
-	gone := s.known == nil && absent && !s.Stale && len(s.Waiting) == 0
+	findingOld := now-s.foundAbsentAt >= int64(absentFor)
+	gone := s.known == nil && findingOld && !s.Stale && len(s.Waiting) == 0
 	s.forgotten.Store(gone)
 	return gone
 }

@@ -219,7 +219,7 @@ func (c decideCase) run(t *testing.T) {
 	if errors.As(err, &lost) != c.lost || left != c.left {
 		t.Errorf("%v, %d left", err, left)
 	}
-	if (taken.kind == takeStep) != (c.block.Len() > 0) || taken.kind == takeStep &&
+	if (taken.kind == modeStep) != (c.block.Len() > 0) || taken.kind == modeStep &&
 		(taken.Block != c.block || taken.Record.Nonce != "mine") {
 		t.Errorf("takes %+v", taken)
 	}

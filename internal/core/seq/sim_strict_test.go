@@ -42,13 +42,13 @@ func (n *simNode) checkPace(name string) {
 
 // beginPause notes that a node has written a strict sequence over the record of a writer. If that is another node, this
 // one leaves the sequence to it for about the time of the write. A node need not remember a writer for longer than
-// sharedFor.
+// writerCountsFor.
 func (n *simNode) beginPause(writer string) {
 	now := n.is.issuer.now()
-	if writer == "" || writer == n.name() || now-n.pace.round >= int64(sharedFor) {
+	if writer == "" || writer == n.name() || now-n.pace.round >= int64(writerCountsFor) {
 		return
 	}
-	n.pace.until = now + min(now-n.pace.begun, int64(sharedFor)/2) // Config.Retry returns half of the longest pause
+	n.pace.until = now + min(now-n.pace.begun, int64(writerCountsFor)/2) // Config.Retry returns half of the longest pause
 }
 
 func (h *history) modeOf(name string) record.Mode {

@@ -29,9 +29,9 @@ type step struct {
 	// ops are made in one transaction with the checks of the view, when the paths dirs exist.
 	ops  []store.Op
 	dirs []string
-	// Write is that of a takeStep.
+	// Write is that of a modeStep.
 	mode.Write
-	// done is called when a step that is no takeStep was made. It may be nil.
+	// done is called when a step that is no modeStep was made. It may be nil.
 	done func(hclog.Logger)
 }
 
@@ -41,13 +41,13 @@ const (
 	noStep      stepKind = iota
 	putBackStep          // puts back what ZooKeeper has lost
 	createStep           // creates a sequence by its template
-	takeStep             // takes positions, renews the record, or gives positions back
+	modeStep             // a write of the mode: it takes positions, renews the record, or gives positions back
 )
 
 // stepOf returns the step that writes w over what was read. Keys are written together with the positions (S16).
 func stepOf(w mode.Write, name string, v mode.View, nonce, by string) step {
 	w.Record = w.Record.Stamped(nonce, by)
-	st := step{kind: takeStep, Write: w}
+	st := step{kind: modeStep, Write: w}
 	//mutant:s2-any-version by seqsim -> st.ops = record.SetOps(name, w.Record, store.AnyVersion)
 	st.ops = record.SetOps(name, w.Record, v.Stat.Version)
 	if w.RequestKeys != nil {

@@ -132,7 +132,7 @@ func (rs *Rounds) collectLeftovers() (all leftovers) {
 	}
 	var due []*series // the list lacks those that were forgotten
 	if rs.issuer.journal != nil {
-		due, all.node = rs.issuer.journal.popDue()
+		due, all.node = rs.issuer.journal.popChanged()
 	}
 	now := rs.issuer.now()
 	for _, s := range rs.issuer.series.list() {

@@ -102,8 +102,8 @@ func (s *strict) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 // share divides the requests that wait: those that share the next write, and the rest, which look at the series again.
 // It answers those that get no part of any write: they have a key with a value, or want more than is left.
 func (s *strict) share(v mode.View, sit mode.Situation) (all batch, rest []mode.Request) {
-	waiting, current := s.Waiting, s.known.Incarnation == v.Incarnation()
-	if current { // else the keys may be older than those that were lost
+	waiting, noLoss := s.Waiting, s.known.Incarnation == v.Incarnation()
+	if noLoss { // else the keys may be older than those that were lost
 		waiting, rest = s.repeat(v)
 	}
 	left := s.known.Positions() - s.known.Next
@@ -111,7 +111,7 @@ func (s *strict) share(v mode.View, sit mode.Situation) (all batch, rest []mode.
 	for _, r := range waiting {
 		late := sit.AtMost-r.Wait.Since >= int64(mode.Patience)
 		switch {
-		case r.N > left && left > 0 && current: // others may get what is left
+		case r.N > left && left > 0 && noLoss: // others may get what is left
 			r.Wait.Result = &mode.Result{Err: s.known.Exhausted()}
 			rest = append(rest, r)
 		case late, r.N == 0: // SEQ asks for no value
@@ -145,8 +145,8 @@ func (b *batch) add(r mode.Request, most int64) bool {
 	return true
 }
 
-// grant answers the requests of a write that was acknowledged, each with its part of the block.
-func grant(w mode.Write, values sequence.Values) {
+// answerWithValues answers the requests of a write that was acknowledged, each with its part of the block.
+func answerWithValues(w mode.Write, values sequence.Values) {
 	next := w.Block.First
 	for _, r := range w.Requests {
 		r.Wait.Result = &mode.Result{Values: values, Block: positions.Block{First: next, End: next + r.N}}
@@ -154,8 +154,8 @@ func grant(w mode.Write, values sequence.Values) {
 	}
 }
 
-// loseSight answers the requests of a write whose outcome is not known.
-func loseSight(w mode.Write, name string) {
+// answerUnknown answers the requests of a write whose outcome is not known.
+func answerUnknown(w mode.Write, name string) {
 	refusal := unknown(w.Block.Len(), name)
 	for _, r := range w.Requests {
 		r.Wait.Result = &mode.Result{Err: refusal}
@@ -166,9 +166,9 @@ func loseSight(w mode.Write, name string) {
 // It is short, because those that were faster leave the sequence alone for longer.
 const strictPause = 500 * time.Microsecond
 
-// sharedFor is the time for which a node counts on another one that has written the same strict sequence. A node leaves
-// the sequence to others for no longer, so that requests do not wait in vain.
-const sharedFor = time.Second
+// writerCountsFor is the time for which a node counts on another one that has written the same strict sequence. A node
+// leaves the sequence to others for no longer, so that requests do not wait in vain.
+const writerCountsFor = time.Second
 
 func (s *strict) Pause(now int64) time.Duration {
 	return strictPause * time.Duration(max(1, s.others(now)))
@@ -176,7 +176,7 @@ func (s *strict) Pause(now int64) time.Duration {
 
 // others returns how many other nodes have written the sequence lately.
 func (s *strict) others(now int64) int {
-	maps.DeleteFunc(s.writers, func(_ string, at int64) bool { return now-at >= int64(sharedFor) })
+	maps.DeleteFunc(s.writers, func(_ string, at int64) bool { return now-at >= int64(writerCountsFor) })
 	return len(s.writers)
 }
 
@@ -201,22 +201,22 @@ func (s *strict) Wrote(w mode.Write, v mode.View, sent, now int64, err error) (w
 	case err == nil: // no value is answered before: it must be higher than all that any node has answered (S26)
 		s.KnowWritten(w, now)
 		s.unanswered += w.Block.Len()
-		grant(w, s.values)
+		answerWithValues(w, s.values)
 		if w.RequestKeys != nil {
 			s.requestKeys = w.RequestKeys.Entries
 		}
 		s.Last = new(v.After(w))
 		if others := s.others(now); others > 0 {
-			//mutant:strict-writes-too-often by TestPausesOfAStrictSequence -> leaveUpTo = min(time.Duration(others)*time.Duration(now-sent), sharedFor)
-			leaveUpTo = min(time.Duration(others)*2*time.Duration(now-sent)+time.Microsecond, sharedFor)
+			//mutant:strict-writes-too-often by TestPausesOfAStrictSequence -> leaveUpTo = min(time.Duration(others)*time.Duration(now-sent), writerCountsFor)
+			leaveUpTo = min(time.Duration(others)*2*time.Duration(now-sent)+time.Microsecond, writerCountsFor)
 		}
 	case mode.NotMade(err):
 		s.Waiting = append(w.Requests, s.Waiting...)
 		return nil, 0
 	default: // the positions are given up, because a later write may follow this one (S27)
 		s.unanswered += w.Block.Len()
-		//mutant:s27-unknown-outcome by seqsim -> grant(w, s.values)
-		loseSight(w, s.Name)
+		//mutant:s27-unknown-outcome by seqsim -> answerWithValues(w, s.values)
+		answerUnknown(w, s.Name)
 	}
 	return w.Requests, leaveUpTo
 }

@@ -25,9 +25,9 @@ func TestPausesOfAStrictSequence(t *testing.T) {
 		"alone":              {0, took, nil, 0, 0, strictPause},
 		"with one more":      {1, took, nil, 0, 6*time.Millisecond + time.Microsecond, strictPause},
 		"with three more":    {3, took, nil, 0, 18*time.Millisecond + time.Microsecond, 3 * strictPause},
-		"a slow write":       {1, time.Minute, nil, 0, sharedFor, strictPause},
-		"others of long ago": {2, took, nil, sharedFor, 0, strictPause},
-		"others of just now": {1, took, nil, sharedFor - took - 1, 6*time.Millisecond + time.Microsecond, strictPause},
+		"a slow write":       {1, time.Minute, nil, 0, writerCountsFor, strictPause},
+		"others of long ago": {2, took, nil, writerCountsFor, 0, strictPause},
+		"others of just now": {1, took, nil, writerCountsFor - took - 1, 6*time.Millisecond + time.Microsecond, strictPause},
 		"outcome unknown":    {1, took, errors.New("no answer"), 0, 0, strictPause},
 	} {
 		s, v, sit := strictly(50, 3)
@@ -37,7 +37,7 @@ func TestPausesOfAStrictSequence(t *testing.T) {
 		s.writers = map[string]int64{}
 		for k := range row.others {
 			s.writers[string(rune('a'+k))] = sent - int64(row.ago)
-			if row.took > sharedFor {
+			if row.took > writerCountsFor {
 				s.writers[string(rune('a'+k))] = now
 			}
 		}

@@ -32,15 +32,15 @@ func (rw roundWorker) commit(ctx context.Context, s *series, v view, st step) (a
 		if st.kind == putBackStep { // also if the outcome is not known
 			rw.restored.add(s.Name)
 		}
-		if st.kind == takeStep {
+		if st.kind == modeStep {
 			rw.traceWrite(s, v.View, st.Write, slot)
 		}
 		err = rw.issuer.cfg.Store.Multi(store.OnSession(ctx, rw.session), append(ops, st.ops...)...)
 	}
 	switch {
-	case st.kind == takeStep && !sent:
+	case st.kind == modeStep && !sent:
 		rw.wrote(s, v.View, st.Write, begun, mode.ErrNotSent) // its requests go on waiting
-	case st.kind == takeStep:
+	case st.kind == modeStep:
 		rw.wrote(s, v.View, st.Write, begun, err)
 	case err == nil && st.done != nil:
 		st.done(rw.issuer.cfg.Log)
@@ -52,7 +52,7 @@ func (rw roundWorker) commit(ctx context.Context, s *series, v view, st step) (a
 	if st.kind != putBackStep && errors.Is(err, store.ErrQuota) {
 		err = noRoomError{err}
 	}
-	return err == nil && st.kind != takeStep, err
+	return err == nil && st.kind != modeStep, err
 }
 
 // wrote ends a write of a mode.

@@ -5,7 +5,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
-// Counts are those of all lives of a name, but AskedAt.
+// Counts counts over all lives of a name. AskedAt is no count.
 type Counts struct {
 	Totals
 	// AskedAt is the time at which the node last answered a request or, of an ordered sequence, was last asked, ns of

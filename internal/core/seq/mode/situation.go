@@ -19,7 +19,7 @@ type Situation struct {
 	// Unconfirmed is the time left until this node may take positions, 0 if it may.
 	Unconfirmed time.Duration
 	Spread      time.Duration // the shortest time between two writes of one sequence
-	// Volatile: what the node holds does not outlast the process, or not a stop that releases the worker.
+	// Volatile: what the node holds is lost when the process ends, or when the node stops and releases its worker.
 	Volatile  bool
 	Nonce, By string // of the next write: see record.Record
 	Session   int64  // the present connection to ZooKeeper

@@ -39,7 +39,7 @@ func (s Commands) readSections(ctx context.Context, family string) ([]foundRecor
 	for k := range positions.MaxSections {
 		names = append(names, record.SectionName(family, k))
 	}
-	return s.readEntries(ctx, names)
+	return s.readRecords(ctx, names)
 }
 
 // FindInFamily is Find of the section that issues the values of a name of a family. It returns ErrNotFound if no family
@@ -57,7 +57,7 @@ func (s Commands) FindInFamily(ctx context.Context, name string) (record.Named, 
 
 // enclosing reads the templates and families in whose prefixes a name lies.
 func (s Commands) enclosing(ctx context.Context, name string) ([]foundRecord, error) {
-	return s.readEntries(ctx, slices.DeleteFunc(positions.Patterns(name), func(t string) bool { return t == name }))
+	return s.readRecords(ctx, slices.DeleteFunc(positions.Patterns(name), func(t string) bool { return t == name }))
 }
 
 // checkEnclosing returns a *FamilyError if name lies in the prefix of a family.

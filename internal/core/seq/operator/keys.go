@@ -29,8 +29,8 @@ func (s Commands) MapKey(ctx context.Context, r record.Record) (sequence.Key, er
 	return k, nil
 }
 
-// mapKeyFor returns a new record with the fingerprint of its map key, and the operation that writes that key. old is
-// the record whose place it takes, or nil.
+// mapKeyFor returns a new record with the fingerprint of its map key, and the operation that writes that key: a new
+// one, or that of old, the record whose place it takes, if the new record has its fingerprint. old may be nil.
 func (s Commands) mapKeyFor(ctx context.Context, r record.Record, old *record.Record) (record.Record, []store.Op, error) {
 	if r.KeyCheck == "" {
 		r, ops := r.WithMapKey()

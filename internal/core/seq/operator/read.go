@@ -55,8 +55,8 @@ type foundRecord struct {
 	written int64 // Unix ms of ZooKeeper's leader
 }
 
-// readEntries reads the records of names.
-func (s Commands) readEntries(ctx context.Context, names []string) ([]foundRecord, error) {
+// readRecords reads the records of names.
+func (s Commands) readRecords(ctx context.Context, names []string) ([]foundRecord, error) {
 	paths := make([]string, len(names))
 	for k, name := range names {
 		paths[k] = record.Path(name)

@@ -98,7 +98,8 @@ func (s *Section) slow(now int64) bool {
 }
 
 // doubt notes that a node has not answered as the owner. If the owner remains the same, this node waits until it may
-// take over from that owner. With reread, doubt makes Round read who is the owner now.
+// take over from that owner. The queue goes back to Waiting, where a round finds it. With reread, doubt makes Round
+// read who is the owner now.
 func (s *Section) doubt(f *flight, why error, reread bool) {
 	p := &s.forwarding
 	f.doubted, p.doubtedFor = true, why

@@ -100,7 +100,7 @@ func (s *Section) take(v mode.View, sit mode.Situation) *mode.Write {
 		s.doubt(s.forwarding.flight, errSilent, false)
 		s.forwarding.leaveBehind(s.Host.Known())
 	}
-	s.answerForwarded()
+	s.refuseMisdirected()
 	if len(s.Waiting) == 0 && !s.forwarding.doubted() || !s.hasForwarded() && s.target(sit.AtMost) != "" {
 		return nil
 	}
@@ -127,9 +127,9 @@ func (s *Section) take(v mode.View, sit mode.Situation) *mode.Write {
 	return &mode.Write{Write: w, Session: sit.Session}
 }
 
-// answerForwarded refuses the requests that other nodes have forwarded to this one, unless it may become the owner for
-// them.
-func (s *Section) answerForwarded() {
+// refuseMisdirected refuses the requests that other nodes have forwarded to this one, unless it may become the owner
+// for them.
+func (s *Section) refuseMisdirected() {
 	s.refuseForwarded(func(r mode.Request) bool { return !s.mayBecome(r.Wait.Passed) })
 	if s.Host.Known().Owner == "" && s.shared.preferredOwner(s.Name) != s.shared.own {
 		s.refuseForwarded(nil) // another node is asked next
@@ -142,12 +142,13 @@ func (s *Section) waitForLease(wait time.Duration, now int64) {
 	if s.Host.Known().Address != s.shared.own || s.shared.leaves() { // else the last process of this node was the owner
 		s.refuseForwarded(nil)
 	}
-	// A request that comes meanwhile waits until then, so that is soon, also with a long lease.
+	// Requests that come until then are only queued, so it is a second away at most, however long the lease is.
 	s.DueAt = now + int64(min(max(wait, lookAgain), s.Host.Known().Hold()/6, time.Second))
 	s.PausedUntil = s.DueAt
 }
 
-// lookAgain is the pause after which a node that leaves looks again whether others can answer what it cannot.
+// lookAgain is the shortest pause of waitForLease. A node that leaves may have no lease to wait for, and looks whether
+// others can answer by now.
 const lookAgain = 50 * time.Millisecond
 
 // refuseForwarded refuses requests that other nodes have forwarded to this one, which is not the owner: those that

@@ -32,7 +32,7 @@ type Section struct {
 	*mode.Series
 	shared *Shared
 	lease  lease
-	// lastEnded is the nonce of the last ownership that this process has ended.
+	// lastEnded is the nonce of the last ownership that this process has ended, "" after a Drop without one.
 	lastEnded string
 	watch     watch
 

@@ -4,7 +4,7 @@ package record
 type Finding int
 
 const (
-	// Absent: ZooKeeper has no record, and the node has seen none.
+	// Absent: ZooKeeper has no record and has lost none: the node has seen none, or the one that it knows was purged.
 	Absent Finding = iota
 	// Good: the record is the known one or a later one.
 	Good

@@ -3,8 +3,8 @@
 // docs/design.md has the reasons. Marks like (S7) name its rules.
 //
 // The invariant: a node that takes positions writes a record whose next position lies above them, over the version that
-// the decision went by. So no two writes take the same position. Only the end of a node's own last block is ever given
-// back.
+// the decision went by. So no two writes take the same position. Only positions at the end of what a node took last are
+// ever given back, by that node.
 //
 // Three types to read:
 //

@@ -21,7 +21,8 @@ const (
 	CeilingReached Reason = "ceiling"
 	// Confirming: ZooKeeper was reached again a short time ago, and may have lost data.
 	Confirming Reason = "confirming"
-	// Frozen: an operator must act: ZooKeeper has lost data or a map's key, or a record is damaged.
+	// Frozen: an operator must act: ZooKeeper has lost data or a map's key, or this node cannot use a record: it is
+	// damaged, or of an unknown mode.
 	Frozen Reason = "frozen"
 	// Exhausted: the next value would be above max.
 	Exhausted Reason = "exhausted"

@@ -12,9 +12,9 @@ type Remainder struct {
 	Block       positions.Block
 }
 
-// ReturnOf returns the record that gives back the rest of the last block that a node took. It is possible only if
-// nobody has taken a block since. Within an incarnation, the next position shows that. Where data were lost since the
-// block was taken, the next skip counts on the credit as it is.
+// ReturnOf returns the record that gives rest back. It is possible only if nobody has taken a block since. Within an
+// incarnation, the next position shows that. Where data were lost since the block was taken, the next skip counts on
+// the credit as it is.
 func (r Record) ReturnOf(rest Remainder, incarnation int64) (after Record, possible bool) {
 	b := rest.Block
 	switch {

@@ -65,7 +65,7 @@ func (c *Caller) Forward(ctx context.Context, ask ordered.Ask) (got ordered.Answ
 	case <-ctx.Done():
 	}
 	if l.withdraw(k) {
-		return got, notAsked(dialog.InWords(address, ctx.Err()))
+		return got, nothingIssued(dialog.InWords(address, ctx.Err()))
 	}
 	select {
 	case <-k.done: // the reply came first
@@ -81,7 +81,7 @@ func (c *Caller) submit(k *call) (*link, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ctx.Err() != nil {
-		return nil, notAsked(ids.ErrClosed)
+		return nil, nothingIssued(ids.ErrClosed)
 	}
 	if l := c.links[address]; l != nil {
 		if taken, err := l.submit(k); taken || err != nil {
@@ -100,7 +100,7 @@ func (c *Caller) submit(k *call) (*link, error) {
 	return l, nil
 }
 
-func notAsked(err error) error {
+func nothingIssued(err error) error {
 	e, ok := errors.AsType[*ids.ReplyError](err)
 	if ok && e.Code != ids.NOAUTH && e.Code != ids.WRONGPASS && e.Code != ids.NOPERM {
 		return fmt.Errorf("%w: %v", ordered.ErrNothingIssued, e) // not a refusal of the request, which clients would get
@@ -218,7 +218,7 @@ func (l *link) isDead() bool {
 func (l *link) run(ctx context.Context, creds func() dialog.Client) {
 	nc, err := dial(ctx, creds(), l.address, l.cluster)
 	if err != nil {
-		l.finish(err, notAsked(err))
+		l.finish(err, nothingIssued(err))
 		return
 	}
 	var reading sync.WaitGroup
@@ -327,7 +327,7 @@ func (l *link) unsent(n int, err error) {
 			break
 		}
 		l.sent = l.sent[:i]
-		k.end(ordered.Answer{}, notAsked(err))
+		k.end(ordered.Answer{}, nothingIssued(err))
 	}
 }
 
@@ -348,7 +348,7 @@ func (l *link) tick() error {
 	}
 	l.stalled = true
 	err := dialog.InWords(l.address, context.DeadlineExceeded)
-	l.endQueue(notAsked(err))
+	l.endQueue(nothingIssued(err))
 	if l.quiet < endTicks {
 		return nil
 	}
@@ -360,7 +360,7 @@ func (l *link) finish(err, dialErr error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dead, l.dialErr, l.ended = true, dialErr, time.Now()
-	l.endQueue(notAsked(err))
+	l.endQueue(nothingIssued(err))
 	for _, k := range l.sent {
 		k.end(ordered.Answer{}, err)
 	}
@@ -425,7 +425,7 @@ func (k *call) parse(address string, line []byte) (got ordered.Answer, err error
 	err = dialog.Refusal(address, string(line))
 	e, refused := errors.AsType[*ids.ReplyError](err)
 	if refused && (e.Code == ids.NOPERM || e.Reason() == "" && e.Code != ids.NOTREADY) {
-		return got, notAsked(e)
+		return got, nothingIssued(e)
 	}
 	return got, err
 }
