@@ -44,6 +44,10 @@ type counter struct {
 	_     [64]byte
 }
 
+// counterPointer is an atomic pointer to a counter. It stands here so that package worker needs no other atomics than
+// those of numbers.
+type counterPointer struct{ atomic.Pointer[counter] }
+
 const closedBit = int64(-1) << 63
 
 // try is Generator.Try for one value of the rollback field.

@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"sync"
 	"time"
-
-	"go.uber.org/atomic"
 )
 
 // Generator makes the IDs of one tenure of one worker. It makes none until Extend has
@@ -18,7 +16,7 @@ import (
 // and IDs with different values differ in the field.
 type Generator struct {
 	cfg    GeneratorConfig
-	active atomic.Pointer[counter]
+	active counterPointer
 	gate   gate
 
 	mu sync.Mutex // guards the rest, and replacing active
