@@ -37,9 +37,9 @@ func (c Cluster) Availability(s Slot, live bool, now, leaderNow int64) Availabil
 		return Live
 	case s.Term < 0:
 		return Disconnected // unreadable: its lease bound is not known
-	case s.givenUp() && s.LeaseUntil <= now+cooldown.Milliseconds():
+	case s.vacated() && s.LeaseUntil <= now+cooldown.Milliseconds():
 		return Free
-	case !s.givenUp() && s.LeaseUntil+c.graceMs() <= now:
+	case !s.vacated() && s.LeaseUntil+c.graceMs() <= now:
 		return Free
 	case s.Released:
 		return Releasing
@@ -49,11 +49,11 @@ func (c Cluster) Availability(s Slot, live bool, now, leaderNow int64) Availabil
 	return Disconnected
 }
 
-// givenUp reports whether a slot was released and its last holder uses it no more (C30). After Operator.ForceRelease
+// vacated reports whether a slot was released and its last holder uses it no more (C30). After Operator.ForceRelease
 // the holder may still run, by a clock that is behind.
 //
-//mutant:c30-forced-release-frees-at-once by TestTakeAway -> func (s Slot) givenUp() bool { return s.Released }
-func (s Slot) givenUp() bool { return s.Released && s.ReleasedBy == "" }
+//mutant:c30-forced-release-frees-at-once by TestTakeAway -> func (s Slot) vacated() bool { return s.Released }
+func (s Slot) vacated() bool { return s.Released && s.ReleasedBy == "" }
 
 // FullError: every slot is held.
 type FullError struct {

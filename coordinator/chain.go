@@ -32,7 +32,7 @@ func brokenAt(version int32) Chain { return Chain{Version: version} }
 // runs reports whether there is a chain that the next write may continue.
 func (ch Chain) runs() bool { return ch.Sent != 0 }
 
-// gap returns the longest time between two writes of a chain.
+// gap returns the longest time, in ns, from the sending of one write of a chain to the acknowledgement of the next.
 func gap(heartbeat time.Duration) int64 { return 2 * int64(heartbeat) }
 
 // extended returns the chain after one more write.

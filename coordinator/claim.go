@@ -27,7 +27,7 @@ type Claim struct {
 	// Floor is the first timestamp of this tenure, LeaseUntil its acknowledged and confirmed lease bound. IDs may have
 	// timestamps from Floor to LeaseUntil - 1. Unix milliseconds.
 	Floor      int64 `json:"floor"`
-	LeaseUntil int64 `json:"-"` // the local record has this, ReservedUntil and Generation itself
+	LeaseUntil int64 `json:"-"` // not in the JSON: localcache.Record has fields for this, ReservedUntil and Generation
 	// Incarnation is the cluster's incarnation at our last acknowledged write of the slot. It must not grow before that
 	// is acknowledged: else a record that another holder has confirmed meanwhile would pass for an older copy.
 	Incarnation int64 `json:"incarnation,omitempty"`

@@ -29,7 +29,8 @@ const clocksApart = int64(limits.ClocksApart / time.Millisecond)
 
 // Four answers to "what time is it now", in Unix ms:
 //
-//   - now, our clock, decides whether our own lease has ended.
+//   - now, our clock, decides whether our own lease has ended, and whether a heartbeat reports a freeze
+//     (Beat.withFreeze).
 //   - earliest decides whether registration is frozen. Outside of heartbeats it raises the horizon.
 //   - agreedNow raises the horizon in heartbeats: only these know whether most voters agree with our clock.
 //   - leaderNow decides nothing by itself. earliest and the trace use it.

@@ -196,7 +196,8 @@ type View struct {
 	// it, and the lease bound of that process counts.
 	Stage Stage
 	// Next is the claim on another slot that the node is acquiring. The local record is about Next then, with its
-	// reserved bound, so that the bound of Claim cannot rise meanwhile. nil: none.
+	// reserved bound, so that the bound of Claim cannot rise meanwhile. Only package node sets Next, when it saves the
+	// claim. nil: none.
 	Next  *Claim
 	Peers PeersSeen
 }

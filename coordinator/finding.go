@@ -43,24 +43,24 @@ func ClusterFinding(found *Cluster, uuid string, incarnation int64) Finding {
 // fences if it is confirmed, because its holder has waited for the earlier one and has issued IDs since. If it is not
 // confirmed, a new node that did not know of the holder has written it: a loss. In the same incarnation a higher term
 // fences, an equal term fences if it is confirmed, and a lower term is an older copy.
-func slotFinding(found *Slot, mine Claim) Finding {
+func slotFinding(found *Slot, claim Claim) Finding {
 	switch {
 	case found == nil:
 		return FoundLost
-	case mine.carriedBy(*found):
+	case claim.carriedBy(*found):
 		return FoundOurs
-	case found.ReleasedBy != "" && found.Node == mine.Node && found.Term > mine.Term:
+	case found.ReleasedBy != "" && found.Node == claim.Node && found.Term > claim.Term:
 		return FoundFenced // an operator released it; no incarnation changes that (C30)
-	case found.Incarnation > mine.Incarnation && found.Confirmed:
+	case found.Incarnation > claim.Incarnation && found.Confirmed:
 		return FoundFenced
-	case found.Incarnation != mine.Incarnation:
+	case found.Incarnation != claim.Incarnation:
 		return FoundLost
-	case found.Term > mine.Term:
+	case found.Term > claim.Term:
 		return FoundFenced
 	// Scenario: A has term 5, and is cut off. ZooKeeper gets data back from before that. B acquires the slot, also with
 	// term 5, confirms, and issues. Nobody has noticed the loss, so the incarnations are equal.
 	//mutant:c19-confirmed-equal-term-overwritten by sim -> case false:
-	case found.Term == mine.Term && found.Confirmed:
+	case found.Term == claim.Term && found.Confirmed:
 		return FoundFenced
 	}
 	return FoundLost

@@ -14,9 +14,9 @@ import (
 // would load ZooKeeper more than their heartbeats do.
 const maxSample = 8
 
-// listsAgain is the age of a list that has changed, in heartbeats, at which a node reads it again. Somebody must have
+// relistAfter is the age of a list that has changed, in heartbeats, at which a node reads it again. Somebody must have
 // met each node, or nobody knows where to ask it if ZooKeeper loses its record.
-const listsAgain = 20
+const relistAfter = 20
 
 // liveList is the list of live workers as this node last read it. The list has an entry for each node of the cluster,
 // so a node does not read it at every heartbeat.
@@ -74,7 +74,7 @@ func (c *Coordinator) ReadPeerClocks(ctx context.Context, own int) ([]Reading, e
 		}
 	}
 	peers := c.livePeers(own)
-	old := c.Elapsed.AtLeast()-c.live.readAt >= int64(listsAgain*c.Interval)
+	old := c.Elapsed.AtLeast()-c.live.readAt >= int64(relistAfter*c.Interval)
 	enough := len(peers) > maxSample && !c.live.fewReadings && !old
 	found := c.live.sampled
 	var err error

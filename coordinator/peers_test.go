@@ -245,7 +245,7 @@ func TestManyNodesMeetTheLastOne(t *testing.T) {
 	if known() {
 		t.Fatal("known before anybody has looked")
 	}
-	beats(2 * listsAgain)
+	beats(2 * relistAfter)
 	if !known() {
 		t.Error("nobody has met it")
 	}

@@ -73,7 +73,8 @@ func NewPeerWait(first FirstBeat) PeerWait {
 //mutant:c14-window-of-two-heartbeats by TestPeerWait -> func ReportWindow(confirm, heartbeat time.Duration) time.Duration { return 2 * heartbeat }
 func ReportWindow(confirm, heartbeat time.Duration) time.Duration { return confirm + 2*heartbeat }
 
-// begun reports whether there was a heartbeat in a session, which the peers are asked about.
+// begun reports whether a heartbeat was acknowledged in this session and incarnation. Before that there is nobody to
+// wait for.
 func (w *PeerWait) begun() bool { return w.first.Session != 0 }
 
 // Over reports whether the node waits for nobody any more.

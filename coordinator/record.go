@@ -25,12 +25,12 @@ func SlotPath(worker int) string { return fmt.Sprintf("%s/%04d", workersPath, wo
 func lockPath(worker int) string { return fmt.Sprintf("%s/%04d", livePath, worker) }
 
 // Cluster is the record that all nodes of a cluster share, at /cluster. After it was created, only HighestSlot,
-// InUse, Incarnation, Horizon and the freeze change.
+// InUse, Incarnation, Horizon and the freeze change. In JSON, InUse is called confirmed.
 type Cluster struct {
 	UUID string `json:"uuid"`
 	// Layout is the layout of an ID, with its epoch, in the canonical form of worker.Layout.
 	Layout string `json:"layout"`
-	// Slots is the number of workers of the layout.
+	// Slots is the number of workers that the cluster uses: those of the layout, but at most 65,536.
 	Slots      int   `json:"slots"`
 	Datacenter int64 `json:"datacenter"`
 	// LeaseMs is the longest lease. A confirmed node may serve for so long without ZooKeeper, and its slot is kept for
@@ -108,7 +108,8 @@ type Labels struct {
 	Version string `json:"version,omitempty"`
 }
 
-// Slot is one worker slot's record, at /workers/NNNN. It is never deleted.
+// Slot is one worker slot's record, at /workers/NNNN. It is never deleted. In JSON, StandsIn is called lost, and Phase
+// state.
 type Slot struct {
 	// Node is the holder's identity, a UUID; empty if the slot was never held.
 	Node   string `json:"node,omitempty"`

@@ -26,8 +26,8 @@ func (l Left) Worker() int { return l.holder.Worker }
 
 // Register acquires a slot. cl is the cluster's record, as ReadCluster has just returned it. Register creates a ticket,
 // calls check with the clocks of the leader and of the peers, and then tries the slots in order, starting at the
-// ticket's number. It writes no slot before check has passed. confirm is the time before the heartbeat that confirms
-// the slot.
+// ticket's number. It writes no slot before check has passed. confirm is the confirming time,
+// which has just begun.
 //
 // If the node holds a slot, it leaves that one: the identity and the ticket stay, and left is the old slot. If Register
 // returns an error, the node still holds it.
@@ -41,7 +41,7 @@ func (c *Coordinator) Register(ctx context.Context, cl Cluster, lease time.Durat
 ) {
 	h := c.holder
 	if h.stage != Seeking {
-		// From here on p is about the next slot, and left about the one that the node still holds.
+		// From here on h is about the next slot, and left about the one that the node still holds.
 		left.holder, h = h, new(newHolderState(Claim{Owner: Owner{Node: h.Node}, Ticket: h.Ticket}))
 	}
 	err := c.AnnounceDue(ctx)

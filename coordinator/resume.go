@@ -154,23 +154,23 @@ func (e *NotOursError) Error() string {
 }
 
 // mayResume returns nil if a starting node still holds the slot of its local record (C15), else a *NotOursError.
-func mayResume(found *Slot, mine Claim) error {
+func mayResume(found *Slot, claim Claim) error {
 	no := func(format string, a ...any) error {
-		return &NotOursError{mine.Worker, fmt.Sprintf(format, a...), slotFinding(found, mine) == FoundLost}
+		return &NotOursError{claim.Worker, fmt.Sprintf(format, a...), slotFinding(found, claim) == FoundLost}
 	}
 	switch {
 	case found == nil:
 		return no("ZooKeeper has no record of the worker")
-	case found.Released && mine.Nonce == "":
+	case found.Released && claim.Nonce == "":
 		return no("this node never acquired the worker: its write did not reach ZooKeeper")
 	case found.Released:
 		return no("the worker was released")
-	case !mine.carriedBy(*found):
-		return no("%s", found.holderText(mine.Term))
+	case !claim.carriedBy(*found):
+		return no("%s", found.holderText(claim.Term))
 	//mutant:c15-old-copy-resumed by sim -> case false:
-	case found.Generation > mine.Generation:
+	case found.Generation > claim.Generation:
 		return no("the state file is an old copy: ZooKeeper has seen generation %d, the file has generation %d",
-			found.Generation, mine.Generation)
+			found.Generation, claim.Generation)
 	}
 	return nil
 }

@@ -15,7 +15,7 @@ type Entry struct {
 	Worker int
 	Slot   Slot
 	Stat   store.Stat
-	// Live: its holder has a session.
+	// Live: the worker has a live lock.
 	Live bool
 	// Missing: the record is missing, although the slot has had one.
 	Missing bool
