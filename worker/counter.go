@@ -16,27 +16,27 @@ import (
 // once it is set no reservation can succeed, and the position is final. Only pos and limit change.
 type counter struct {
 	// Read-only once made.
-	epochNs  int64
-	unitNs   int64
-	shift    uint8 // segment and sequence bits: those of a position below its tick
-	idShift  uint8 // all bits of an ID below its tick
-	seqMask  int64 // a position's segment and sequence
-	runMask  int64 // a position's sequence; no run crosses the end of a segment
-	seqShift uint8 // where the sequence is in an ID
-	step     ID    // difference of consecutive IDs
-	segment  uint8 // bits of the segment
-	segShift uint8 // shift of the segment from a position to an ID
-	maxTick  Tick
-	borrow   Tick // how far positions may be ahead of the clock
-	identity int64
-	value    int // of the rollback field
-	floor    Tick
-	clock    Clock
-	rollback RollbackRule
-	start    SequenceStart
-	segStart SegmentStart
-	rand     func(uint32) uint32
-	randN    uint32
+	epochNs   int64
+	unitNs    int64
+	tickShift uint8 // segment and sequence bits: those of a position below its tick
+	idShift   uint8 // all bits of an ID below its tick
+	belowTick int64 // a position's segment and sequence
+	seqMask   int64 // a position's sequence; no run crosses the end of a segment
+	seqShift  uint8 // where the sequence is in an ID
+	step      ID    // difference of consecutive IDs
+	segBits   uint8 // bits of the segment
+	segShift  uint8 // shift of the segment from a position to an ID
+	maxTick   Tick
+	borrow    Tick // how far positions may be ahead of the clock
+	identity  int64
+	value     int // of the rollback field
+	floor     Tick
+	clock     Clock
+	rollback  RollbackRule
+	start     SequenceStart
+	segStart  SegmentStart
+	rand      func(uint32) uint32
+	randN     uint32
 
 	limit atomic.Int64 // first tick that may not be used; only grows
 	_     [64]byte     // pos has its own cache line: each reservation writes it
@@ -60,7 +60,7 @@ func (c *counter) try(n int, waited time.Duration) (Run, Pause, error) {
 		if pos < 0 {
 			return Run{}, Pause{}, ErrClosed
 		}
-		at := Tick(pos >> c.shift)
+		at := Tick(pos >> c.tickShift)
 		tick := c.tickNear(now, at)
 		limit := Tick(c.limit.Load())
 		if tick >= limit {
@@ -71,7 +71,7 @@ func (c *counter) try(n int, waited time.Duration) (Run, Pause, error) {
 		}
 		first := pos
 		if tick > at {
-			first = int64(tick)<<c.shift | c.firstSequence(pos)
+			first = int64(tick)<<c.tickShift | c.firstSequence(pos)
 		} else if tick < at {
 			if at > tick+c.borrow {
 				// Another goroutine may have moved the position on since the clock was
@@ -89,7 +89,7 @@ func (c *counter) try(n int, waited time.Duration) (Run, Pause, error) {
 			}
 		}
 		//mutant:c1-no-tick-wait by sim -> take := int64(n)
-		take := min(int64(n), c.runMask+1-first&c.runMask)
+		take := min(int64(n), c.seqMask+1-first&c.seqMask)
 		if c.pos.CompareAndSwap(pos, first+take) {
 			return Run{First: c.id(first), Step: c.step, Len: int(take)}, Pause{}, nil
 		}
@@ -98,9 +98,9 @@ func (c *counter) try(n int, waited time.Duration) (Run, Pause, error) {
 
 // id returns the ID of a position.
 func (c *counter) id(pos int64) ID {
-	id := pos>>c.shift<<c.idShift | c.identity | pos&c.runMask<<(c.seqShift&63)
-	if c.segment > 0 {
-		id |= pos & (c.seqMask &^ c.runMask) << (c.segShift & 63)
+	id := pos>>c.tickShift<<c.idShift | c.identity | pos&c.seqMask<<(c.seqShift&63)
+	if c.segBits > 0 {
+		id |= pos & (c.belowTick &^ c.seqMask) << (c.segShift & 63)
 	}
 	return ID(id)
 }
@@ -128,7 +128,7 @@ func (c *counter) early(now, pos int64, waited time.Duration) (Pause, error) {
 		}
 		return Pause{}, &BehindError{Behind: behind}
 	}
-	next := Tick(pos >> c.shift)
+	next := Tick(pos >> c.tickShift)
 	return Pause{For: time.Duration(c.startOf(next-c.borrow) - now), Tick: next}, nil
 }
 
@@ -140,10 +140,10 @@ func (c *counter) behind(now, pos int64) time.Duration {
 
 // last returns the tick of the last ID before a position, or floor - 1 if there is none.
 func (c *counter) last(pos int64) Tick {
-	if pos == int64(c.floor)<<c.shift {
+	if pos == int64(c.floor)<<c.tickShift {
 		return c.floor - 1
 	}
-	return Tick((pos - 1) >> c.shift)
+	return Tick((pos - 1) >> c.tickShift)
 }
 
 // startOf returns when a tick begins, in Unix nanoseconds.
@@ -152,14 +152,14 @@ func (c *counter) startOf(t Tick) int64 { return c.epochNs + int64(t)*c.unitNs }
 // firstSequence returns the segment and the sequence with which a new tick begins after
 // pos.
 func (c *counter) firstSequence(pos int64) int64 {
-	madeNone := pos == int64(c.floor)<<c.shift // begin as after a tick that had numbers left
-	if !madeNone && pos&c.seqMask == 0 {
+	madeNone := pos == int64(c.floor)<<c.tickShift // begin as after a tick that had numbers left
+	if !madeNone && pos&c.belowTick == 0 {
 		return 0 // the last tick ran out
 	}
 	if c.segStart == SegmentRandom {
-		return int64(c.rand(1<<c.segment))<<(c.shift-c.segment) | c.sequence(pos&c.runMask, c.runMask)
+		return int64(c.rand(1<<c.segBits))<<(c.tickShift-c.segBits) | c.sequence(pos&c.seqMask, c.seqMask)
 	}
-	return c.sequence(pos&c.seqMask, c.seqMask)
+	return c.sequence(pos&c.belowTick, c.belowTick)
 }
 
 // sequence returns the first sequence value of a new tick. next is the value at which it stopped in the tick before,
@@ -201,10 +201,10 @@ func (c *counter) close() Tick {
 // or the floor if there is none.
 func (c *counter) end() Tick {
 	pos := c.pos.Load() &^ closedBit
-	if pos == int64(c.floor)<<c.shift {
+	if pos == int64(c.floor)<<c.tickShift {
 		return c.floor
 	}
-	return Tick((pos-1)>>c.shift) + 1
+	return Tick((pos-1)>>c.tickShift) + 1
 }
 
 // ready returns nil if try would make an ID now or return a Pause, and otherwise the error
@@ -213,7 +213,7 @@ func (c *counter) ready() error {
 	pos := c.pos.Load()
 	now := c.clock.Now()
 	tick, limit := c.tick(now), Tick(c.limit.Load())
-	at := Tick(pos >> c.shift)
+	at := Tick(pos >> c.tickShift)
 	switch {
 	case pos < 0:
 		return ErrClosed
@@ -243,17 +243,17 @@ func newCounter(cfg *GeneratorConfig, value int, floor Tick) *counter {
 	}
 	c := &counter{
 		epochNs: l.Epoch * unixNanosPerMs, unitNs: int64(l.Unit),
-		shift: l.SegmentBits + l.SequenceBits, idShift: l.timeShift(), seqMask: l.Sequences() - 1,
-		runMask: 1<<l.SequenceBits - 1, seqShift: l.shift(FieldSequence), step: 1 << l.shift(FieldSequence),
-		segment: l.SegmentBits, segShift: l.shift(FieldSegment) - l.SequenceBits, maxTick: l.MaxTick(),
+		tickShift: l.SegmentBits + l.SequenceBits, idShift: l.timeShift(), belowTick: l.Sequences() - 1,
+		seqMask: 1<<l.SequenceBits - 1, seqShift: l.shift(FieldSequence), step: 1 << l.shift(FieldSequence),
+		segBits: l.SegmentBits, segShift: l.shift(FieldSegment) - l.SequenceBits, maxTick: l.MaxTick(),
 		borrow: Tick(cfg.Borrow / l.Unit), identity: int64(identity), value: value, floor: floor,
 		clock: cfg.Clock, rollback: cfg.Rollback, start: cfg.SequenceStart, segStart: cfg.SegmentStart,
 		rand: cfg.Rand, randN: uint32(randomStarts(l.Sequences())),
 	}
 	if cfg.SegmentStart == SegmentRandom {
-		c.randN = uint32(randomStarts(c.runMask + 1))
+		c.randN = uint32(randomStarts(c.seqMask + 1))
 	}
 	c.limit.Store(int64(floor))
-	c.pos.Store(int64(floor) << c.shift)
+	c.pos.Store(int64(floor) << c.tickShift)
 	return c
 }

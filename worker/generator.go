@@ -84,7 +84,7 @@ func (g *Generator) Try(n int, waited time.Duration) (Run, Pause, error) {
 func (g *Generator) Last() (tick Tick, ok bool) {
 	c := g.active.Load()
 	pos := c.pos.Load() &^ closedBit
-	return c.last(pos), pos != int64(c.floor)<<c.shift
+	return c.last(pos), pos != int64(c.floor)<<c.tickShift
 }
 
 // retryAfter reports whether Try must try again, because another counter has replaced from or can

@@ -91,6 +91,8 @@ func (l Layout) Parts() []Part {
 
 // canonical returns the layout with a canonical order. A field without bits has no place in an
 // ID, so canonical places it by rule. Then layouts that make the same IDs are equal.
+// Example: if only worker and sequence have bits, each order with the worker above the
+// sequence becomes the zero Order.
 func (l Layout) canonical() Layout {
 	if !l.Order.valid() {
 		return l

@@ -59,7 +59,8 @@ func ParseLayout(s string) (Layout, error) {
 // orderOf returns the order of all fields if only some were written. The others get the
 // place that they have in the default layout: worker and sequence at the end, with the
 // worker before the sequence. datacenter goes directly before the worker, and rollback and
-// segment go to the top.
+// segment go to the top. Example: sequence and worker become rollback, segment, sequence,
+// datacenter, worker.
 func orderOf(written []Field) Order {
 	order := slices.Clone(written)
 	insert := func(f, before Field) {
