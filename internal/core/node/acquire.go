@@ -18,9 +18,10 @@ import (
 
 // attempt has the facts by which a node tries to acquire a slot.
 type attempt struct {
-	// usable: the node has a claim to resume. Otherwise it has the identity of the node that registers.
+	// usable: the node has a claim to resume. Otherwise its claim has only the identity by which it registers.
 	usable bool
-	// cached: the claim is confirmed, so the node may also start without ZooKeeper while the lease runs.
+	// mayStartAlone: the claim is confirmed and otherZK is false, so the node may also start without ZooKeeper while
+	// the lease runs.
 	mayStartAlone bool
 	// otherZK: the state directory was last used with another ZooKeeper. The claim may be
 	// resumed only if this ZooKeeper has its record, and nothing is put back here (C17).
@@ -37,8 +38,8 @@ func (k *keeper) firstAttempt() (attempt, error) {
 	}
 	// unfit ends the start only if the claim can be resumed. A new node goes by the cluster's record in ZooKeeper.
 	var unfit error
-	// Also if the claim is not resumed: this node must not create a new cluster in the place of one that ZooKeeper has
-	// lost.
+	// Adopt the cluster even if the claim is not resumed: this node must not create a new cluster in the place of one
+	// that ZooKeeper has lost.
 	if rec.ClusterName == k.cfg.Cluster && rec.Cluster.UUID != "" {
 		var r rules
 		if r, unfit = k.cfg.rulesForNode(rec.Cluster); unfit == nil {
@@ -180,7 +181,7 @@ const joinTime = 1500 * time.Millisecond
 // tryAcquire makes one attempt to get a tenure.
 func (k *keeper) tryAcquire(ctx context.Context, a *attempt) error {
 	k.turns.keep.Store(k.monotonic())
-	looking := k.cfg.CallTimeout
+	looking := k.cfg.RoundTimeout
 	if a.mayStartAlone && k.leased() {
 		looking = min(looking, joinTime)
 	}
@@ -198,7 +199,7 @@ func (k *keeper) tryAcquire(ctx context.Context, a *attempt) error {
 	o := outcome{err: err, lost: lost, leased: k.leased()}
 	next := a.next(o)
 	// Looking through a thousand slots of a slow ensemble takes long.
-	ctx, over := context.WithTimeout(ctx, 6*k.cfg.CallTimeout)
+	ctx, over := context.WithTimeout(ctx, 6*k.cfg.RoundTimeout)
 	defer over()
 	if next == moveResume {
 		o = k.resume(ctx, a)
@@ -232,7 +233,7 @@ const (
 	moveOver     move = iota // the attempt is over: with an error, or with a tenure
 	moveResume               // resume the claim
 	moveAlone                // start from the state directory alone
-	moveRefuse               // this is another ZooKeeper, which has not the record
+	moveRefuse               // this is another ZooKeeper, which does not have the record
 	moveAnew                 // register with a new identity: the old one held a slot, and is over
 	moveRegister             // register with the present identity
 )

@@ -13,7 +13,8 @@ import (
 )
 
 // Ready returns nil if other nodes may stop now: a request would get an ID, now or after a short wait, the node will go
-// on serving, and it takes values of named sequences, or no other node does either. Otherwise it returns the *Refusal.
+// on serving, and it takes values of named sequences, no other node does either, or it has waited long enough (see
+// waitsForSequences). Otherwise it returns the *Refusal.
 func (n *Node) Ready() error {
 	switch err := n.WhyNoIDs(); {
 	case err != nil:

@@ -50,8 +50,9 @@ func (k *keeper) noteLeap(ahead time.Duration) {
 	}
 }
 
-// noteVerdict returns what the voters find of this clock, which was ahead of the leader's by offset in the reading own.
-// It notes that verdict, and warns if a voter's clock is far off.
+// noteVerdict compares this clock with the voters', notes the result in skew and returns it. offset is how far this
+// clock was ahead of the leader's in the reading own. noteVerdict warns if this clock certainly differs from a voter's
+// by more than limits.WarnSkew.
 func (k *keeper) noteVerdict(
 	own coordinator.Reading, offset timeguard.Offset, voters []timeguard.Offset,
 ) timeguard.Verdict {

@@ -55,8 +55,8 @@ type Config struct {
 	BootID string
 	// Heartbeat is the time between two reports to ZooKeeper, 10 ms or more. 0 means 3 s.
 	Heartbeat time.Duration
-	// CallTimeout bounds one round of calls to ZooKeeper. 0 means 5 s.
-	CallTimeout time.Duration
+	// RoundTimeout bounds one round of calls to ZooKeeper. 0 means 5 s.
+	RoundTimeout time.Duration
 	// StartTimeout is how long a start that needs ZooKeeper waits for a ZooKeeper that does
 	// not answer. 0 means for ever.
 	StartTimeout time.Duration
@@ -92,7 +92,7 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("a cluster's name, a store and a state directory are required")
 	}
 	c.Heartbeat = cmp.Or(c.Heartbeat, limits.DefaultHeartbeat)
-	c.CallTimeout = cmp.Or(c.CallTimeout, limits.Round)
+	c.RoundTimeout = cmp.Or(c.RoundTimeout, limits.Round)
 	c.Reserve = cmp.Or(c.Reserve, limits.DefaultReserve)
 	if err := cmp.Or(c.checkTimes(), c.checkLabels()); err != nil {
 		return c, err

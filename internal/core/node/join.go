@@ -42,7 +42,7 @@ func (k *keeper) joinCluster(ctx context.Context, a *attempt) (lost bool, err er
 	case finding == coordinator.FoundLost && (a.otherZK || a.mayStartAlone):
 		return true, nil
 	case finding != coordinator.FoundOurs && cl.UUID != mine.UUID:
-		k.unconfirm() // the lease counts in its own cluster only (C16)
+		k.dropLease() // the lease counts in its own cluster only (C16)
 		a.mayStartAlone = false
 		return false, &StateOfOtherClusterError{Ours: mine.UUID, Found: cl.UUID}
 	}
@@ -100,11 +100,11 @@ func (k *keeper) otherZooKeeper() error {
 	return &OtherZooKeeperError{State: k.peek().reports.address, Given: k.cfg.ZooKeeper}
 }
 
-// unconfirm changes the local record so that the node no longer starts without ZooKeeper. Another cluster has taken the
+// dropLease changes the local record so that the node no longer starts without ZooKeeper. Another cluster has taken the
 // place of the node's own. If it is in use, it ends the leases of the node's own cluster. Otherwise this node has never
 // confirmed a worker. The local record still names the node's own cluster. So the next start refuses too, and does not
 // join the other cluster unasked. If the node finds its own cluster again, it resumes.
-func (k *keeper) unconfirm() {
+func (k *keeper) dropLease() {
 	if err := k.coord.Unconfirm(); err != nil {
 		k.log.Error("could not write the state directory, which still has a lease that is no longer valid",
 			"error", err)

@@ -29,7 +29,7 @@ type keeper struct {
 }
 
 // keep acquires a slot and holds it until the context or an error ends the node. It reports to ZooKeeper every
-// heartbeat, when ZooKeeper is reached again, and when the confirming time is over. A node that is fenced registers as
+// heartbeat, and sooner when something wakes it or is due: see sleep and untilNext. A node that is fenced registers as
 // a new one: see afterFence.
 func (k *keeper) keep(ctx context.Context) error {
 	a, err := k.firstAttempt()
@@ -84,9 +84,9 @@ func (k *keeper) round(ctx context.Context) error {
 func (k *keeper) beat(ctx context.Context) error {
 	k.passLoss()
 	s := k.peek()
-	report := coordinator.Report{Lease: k.lease(), Generation: s.generation, Phase: k.stateFor(s.phase),
+	report := coordinator.Report{Lease: k.lease(), Generation: s.generation, Phase: k.reportedPhase(s.phase),
 		Agreed: s.skew.agreed}
-	callCtx, cancel := context.WithTimeout(ctx, k.cfg.CallTimeout)
+	callCtx, cancel := context.WithTimeout(ctx, k.cfg.RoundTimeout)
 	defer cancel()
 	began := k.monotonic()
 	beat, err := k.coord.Heartbeat(callCtx, report)
@@ -117,9 +117,9 @@ func (k *keeper) beat(ctx context.Context) error {
 	return k.judgeClock(callCtx, beat.Clock)
 }
 
-// stateFor returns what the record in ZooKeeper says of a phase. Other nodes' pages do not ask this node,
-// so the record says that it refuses, and not why.
-func (k *keeper) stateFor(p Phase) string {
+// reportedPhase returns the phase for the record in ZooKeeper. A node that has a tenure in serving but would refuse a
+// request reports Refusing, because readers of the record do not ask it.
+func (k *keeper) reportedPhase(p Phase) string {
 	if p == Serving && k.WhyNoIDs() != nil {
 		p = Refusing
 	}

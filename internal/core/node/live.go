@@ -29,7 +29,7 @@ func (n *Node) Live() error {
 	}{
 		{"extends the reserved bound", n.turns.extend.Load(), stuckAfter},
 		// Each call has a deadline, but looking through many slots takes many calls.
-		{"sends heartbeats", n.turns.keep.Load(), time.Minute + n.cfg.Heartbeat + 12*n.cfg.CallTimeout},
+		{"sends heartbeats", n.turns.keep.Load(), time.Minute + n.cfg.Heartbeat + 12*n.cfg.RoundTimeout},
 	} {
 		if since := time.Duration(now - loop.last); loop.last != 0 && since > loop.limit {
 			return fmt.Errorf("the loop that %s has been stuck for %s", loop.what, since.Round(time.Second))

@@ -195,7 +195,7 @@ func New(cfg Config) (*Node, error) {
 }
 
 // Run acquires a slot and holds it until the context ends. Then it stops: it records the end on the disk, and reports
-// it to ZooKeeper for up to Config.CallTimeout. Run returns nil if the context was cancelled. A stop that could not be
+// it to ZooKeeper for up to Config.RoundTimeout. Run returns nil if the context was cancelled. A stop that could not be
 // recorded is logged. Any other error has ended the node. All goroutines of Run have ended then.
 func (n *Node) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
@@ -214,15 +214,15 @@ func (n *Node) Run(ctx context.Context) error {
 	return err
 }
 
-// stopTime returns how long a stop may take to report to ZooKeeper: Config.CallTimeout, but
+// stopTime returns how long a stop may take to report to ZooKeeper: Config.RoundTimeout, but
 // at most a second if the last round of calls failed.
 func (n *Node) stopTime() time.Duration {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.reports.err != nil {
-		return min(n.cfg.CallTimeout, time.Second)
+		return min(n.cfg.RoundTimeout, time.Second)
 	}
-	return n.cfg.CallTimeout
+	return n.cfg.RoundTimeout
 }
 
 // Elapsed measures how much time passes (C31). Heartbeats correct it by the clock of ZooKeeper's leader.

@@ -41,10 +41,10 @@ func (r LocalRecord) Encode() (localcache.Record, error) {
 		return localcache.Record{}, fmt.Errorf("encode the local record: %w", err)
 	}
 	return localcache.Record{ReservedUntil: r.Claim.ReservedUntil, LeaseUntil: r.Claim.LeaseUntil, ServedMs: r.ServedMs,
-		LastBeat: heardOf(r.Claim), Journal: r.Journal, Payload: payload}, nil
+		LastBeat: lastBeatOf(r.Claim), Journal: r.Journal, Payload: payload}, nil
 }
 
-func heardOf(c coordinator.Claim) localcache.LastBeat {
+func lastBeatOf(c coordinator.Claim) localcache.LastBeat {
 	acked := c.Last.Acked
 	return localcache.LastBeat{
 		Began: c.Chain.Began, Sent: c.Chain.Sent, Version: c.Chain.Version, Ends: c.BootEnd, Stamp: c.Last.Stamp,
@@ -64,13 +64,13 @@ func DecodeRecord(kept localcache.Record) (r LocalRecord, err error) {
 	}
 	r.Claim.ReservedUntil, r.Claim.LeaseUntil, r.Claim.Generation, r.ServedMs = kept.ReservedUntil, kept.LeaseUntil,
 		kept.Generation, kept.ServedMs
-	h := kept.LastBeat
-	r.Claim.Chain = coordinator.Chain{Began: h.Began, Sent: h.Sent, Version: h.Version}
+	b := kept.LastBeat
+	r.Claim.Chain = coordinator.Chain{Began: b.Began, Sent: b.Sent, Version: b.Version}
 	r.Claim.Last = timeguard.Stamped{
-		Sent: timeguard.Moment{Most: h.LastSent}, Stamp: h.Stamp,
-		Acked: timeguard.Moment{Boot: h.Boot, Wall: h.Wall, Least: h.Least, Most: h.Most},
+		Sent: timeguard.Moment{Most: b.LastSent}, Stamp: b.Stamp,
+		Acked: timeguard.Moment{Boot: b.Boot, Wall: b.Wall, Least: b.Least, Most: b.Most},
 	}
-	r.Claim.BootEnd, r.Journal = h.Ends, kept.Journal
+	r.Claim.BootEnd, r.Journal = b.Ends, kept.Journal
 	return r, nil
 }
 

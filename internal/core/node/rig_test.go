@@ -32,7 +32,7 @@ func newRig(t *testing.T) *rig {
 	r.cfg = Config{
 		Cluster: "test", Bootstrap: true, Clock: r.Machine,
 		Settings: Settings{ConfirmTime: &none}, InMemory: true,
-		Heartbeat: 20 * time.Millisecond, CallTimeout: 200 * time.Millisecond, Reserve: 300 * time.Millisecond,
+		Heartbeat: 20 * time.Millisecond, RoundTimeout: 200 * time.Millisecond, Reserve: 300 * time.Millisecond,
 		Labels: coordinator.Labels{Name: "n", Version: "test"},
 		Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Debug, Output: testWriter{t}, DisableTime: true}),
 	}

@@ -27,7 +27,7 @@ func (k *keeper) rotateIfBehind(ctx context.Context) error {
 	claim := k.view.Load().Claim
 	k.log.Warn("the clock went back and ZooKeeper and peers confirm it, acquiring a new worker",
 		"behind_ms", behind.Milliseconds(), "worker", claim.Worker)
-	callCtx, cancel := context.WithTimeout(ctx, 6*k.cfg.CallTimeout)
+	callCtx, cancel := context.WithTimeout(ctx, 6*k.cfg.RoundTimeout)
 	defer cancel()
 	var left coordinator.Left
 	var confirm time.Duration
@@ -119,7 +119,7 @@ func (k *keeper) releaseOld(ctx context.Context) {
 	due := k.toRelease
 	k.toRelease = nil
 	for _, d := range due {
-		callCtx, cancel := context.WithTimeout(ctx, k.cfg.CallTimeout)
+		callCtx, cancel := context.WithTimeout(ctx, k.cfg.RoundTimeout)
 		err := k.coord.ReleaseLeft(callCtx, d.Left, d.end)
 		cancel()
 		if err == nil {

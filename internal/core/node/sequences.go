@@ -54,8 +54,9 @@ func (t seqTenure) Cluster() (seq.ClusterInfo, bool) {
 // ReleasesAtStop is part of seq.Tenure.
 func (t seqTenure) ReleasesAtStop() bool { return t.n.releasesAtStop() }
 
-// waitsForSequences reports whether the node has started a short time ago, and waits with Ready until it takes values
-// of named sequences. When it first returns false, it sets sequencesReady, and returns false from then on.
+// waitsForSequences reports whether Ready must wait until the node takes values of named sequences. It waits for twice
+// the confirming time at most. When waitsForSequences first returns false, it sets sequencesReady, and returns false
+// from then on.
 func (n *Node) waitsForSequences() bool {
 	if n.sequencesReady.Load() {
 		return false

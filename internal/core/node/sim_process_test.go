@@ -103,9 +103,9 @@ func (s *sim) startIn(m *machine, mem *memzk.Server) *process {
 		Settings: s.settings(),
 		// The order in which two timers fire at the same instant is not defined. So no two
 		// processes have the same timeout.
-		CallTimeout: 5*time.Second + time.Duration(s.starts)*time.Microsecond,
-		BootID:      fmt.Sprint(m.Boots),
-		Heartbeat:   s.drawHeartbeat(), Reserve: s.reserve, Labels: coordinator.Labels{Name: p.name},
+		RoundTimeout: 5*time.Second + time.Duration(s.starts)*time.Microsecond,
+		BootID:       fmt.Sprint(m.Boots),
+		Heartbeat:    s.drawHeartbeat(), Reserve: s.reserve, Labels: coordinator.Labels{Name: p.name},
 		ReleaseOnExit: s.chance(4),
 		Rand:          s.rng.Uint32N,
 		Identity:      func() string { return fmt.Sprintf("%s-%d", p.name, s.rng.Int64()) },
