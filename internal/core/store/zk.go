@@ -35,15 +35,15 @@ type ZK struct {
 	// oldServer: a server knew no multi-read.
 	oldServer atomic.Bool
 
-	mu      sync.Mutex // guards what follows
-	stop    context.CancelFunc
-	closed  bool
-	endErr  error     // of Run
-	client  *zkClient // the present one, nil while there is no session
-	before  bool      // there was a session before
-	why     error     // why there is no connection
-	denied  error     // why the credentials were refused
-	changed chan struct{}
+	mu              sync.Mutex // guards what follows
+	stop            context.CancelFunc
+	closed          bool
+	endErr          error     // of Run
+	client          *zkClient // the present one, nil while there is no session
+	connectedBefore bool      // there was a session before
+	why             error     // why there is no connection
+	denied          error     // why the credentials were refused
+	changed         chan struct{}
 }
 
 var _ Store = (*ZK)(nil)
@@ -248,8 +248,8 @@ func (z *ZK) authenticate(ctx context.Context, c *zkClient) error {
 // use makes c the client that serves calls.
 func (z *ZK) use(c *zkClient) {
 	z.mu.Lock()
-	again := z.before
-	z.client, z.before, z.why, z.denied = c, true, nil, nil
+	again := z.connectedBefore
+	z.client, z.connectedBefore, z.why, z.denied = c, true, nil, nil
 	z.wakeWaiters()
 	z.mu.Unlock()
 	id := fmt.Sprintf("%#x", uint64(c.conn.SessionID()))

@@ -10,6 +10,17 @@ import (
 	"time"
 )
 
+// The life of a connection to ZooKeeper:
+//
+//  1. Dialled: findServer tries all addresses. Each connection that opens gets a client of go-zookeeper (newZKClient).
+//  2. Greeted: the server's greeting gives the client a session. findServer returns the first client that has one,
+//     and discard retires the others.
+//  3. Serving: ZK.serve sends the credentials, and then lets calls use the client.
+//  4. Silent: a call has had no answer for a while. ZK.outrun looks for another server. If one greets before this
+//     server sends anything, serve ends this connection and returns the other client. Otherwise calls go on.
+//  5. Lost: the connection has ended, or Run ends. ZK.lose takes the client away from calls.
+//  6. Retired: ZK.retire ends the session and the library's goroutines in the background. Run waits for that.
+
 // dialTimeout bounds one attempt at one address: TCP, TLS and the greeting.
 const dialTimeout = 5 * time.Second
 

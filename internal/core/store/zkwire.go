@@ -34,7 +34,7 @@ const (
 // other methods.
 type wireConn struct {
 	net.Conn
-	by      time.Time     // deadline of the greeting
+	greetBy time.Time     // deadline of the greeting
 	gone    chan struct{} // closed with the connection
 	greeted bool
 	pending []byte        // bytes of the greeting that Read still owes
@@ -51,8 +51,8 @@ type wireConn struct {
 	waiting map[int32]chan<- []byte
 }
 
-func newWireConn(c net.Conn, by time.Time) *wireConn {
-	w := &wireConn{Conn: c, by: by, gone: make(chan struct{}), waiting: map[int32]chan<- []byte{}}
+func newWireConn(c net.Conn, greetBy time.Time) *wireConn {
+	w := &wireConn{Conn: c, greetBy: greetBy, gone: make(chan struct{}), waiting: map[int32]chan<- []byte{}}
 	w.replies = bufio.NewReader(timedReader{w})
 	return w
 }
@@ -185,7 +185,7 @@ func (w *wireConn) SetReadDeadline(t time.Time) error {
 }
 
 func (w *wireConn) readGreeting() ([]byte, error) {
-	if err := w.Conn.SetReadDeadline(w.by); err != nil {
+	if err := w.Conn.SetReadDeadline(w.greetBy); err != nil {
 		return nil, err
 	}
 	buf := make([]byte, 4, 4+maxGreeting)
