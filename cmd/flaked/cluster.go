@@ -83,7 +83,7 @@ func clusterInit(c *cli.Context) error {
 		name := c.String("cluster")
 		if found.UUID == want.UUID {
 			fmt.Fprintf(c.App.Writer, "created cluster %s: %s\n", name, found.UUID)
-			adviseConfirm(c.App.ErrWriter, millis(found.ConfirmMs))
+			warnShortConfirm(c.App.ErrWriter, millis(found.ConfirmMs))
 		} else if err := settings.Agree(found); err != nil {
 			return fmt.Errorf("cluster %s (%s) exists: %w", name, found.UUID, err)
 		} else {
@@ -93,8 +93,8 @@ func clusterInit(c *cli.Context) error {
 	})
 }
 
-// adviseConfirm prints what a short confirming time requires of the nodes.
-func adviseConfirm(w io.Writer, confirm time.Duration) {
+// warnShortConfirm prints what a short confirming time requires of the nodes, and nothing if it is not short.
+func warnShortConfirm(w io.Writer, confirm time.Duration) {
 	most := limits.MaxHeartbeat(confirm)
 	if most < limits.DefaultHeartbeat {
 		fmt.Fprintf(w, "nodes of this cluster need --heartbeat %s or less: the confirming time is %s\n", most, confirm)

@@ -13,9 +13,9 @@ func healthcheckCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "healthcheck",
 		Usage: "check whether a node is ready",
-		Description: `Asks a node whether it would answer GET, without taking an ID. Prints OK and exits with
-0, or prints the reason and exits with 1. Exits with 3 if no node answers. Use it for
-the HEALTHCHECK of a container.
+		Description: `Asks a node whether it is ready: it would answer GET, is not draining, and need not wait
+for named sequences. Takes no ID. Prints OK and exits with 0, or prints the reason and
+exits with 1. Exits with 3 if no node answers. Use it for the HEALTHCHECK of a container.
 
 Examples:
   flaked healthcheck

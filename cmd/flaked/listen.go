@@ -80,5 +80,5 @@ func listenError(flag, address string, err error) error {
 	if _, coded := errors.AsType[*codedError](err); coded {
 		return err // err names the flag
 	}
-	return fmt.Errorf("%s %s: %s", flag, address, bindAdvice(address, err))
+	return fmt.Errorf("%s %s: %s", flag, address, bindErrorText(address, err))
 }

@@ -39,7 +39,7 @@ func stateMeaning(d health.SequenceReport) string {
 	case health.SeqAfterLoss:
 		return ": ZooKeeper lost data since a node last took values. The next node that takes some first skips " +
 			words.Plural(d.Skips, "value")
-	case health.SeqDamaged:
+	case health.SeqDamaged: // only a family that lacks sections: Find returns an error for other damage
 		return ": " + d.Why + ". Nodes that know them put them back. If none does, delete the family, and " +
 			"create it again"
 	case health.SeqFrozen:

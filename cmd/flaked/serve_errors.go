@@ -17,8 +17,8 @@ import (
 
 // This file says what kept serve from starting, and what to do about it.
 
-// bindAdvice returns the text for an error of listening on an address of --listen or --admin.
-func bindAdvice(address string, err error) string {
+// bindErrorText returns the text for an error of listening on an address of --listen or --admin.
+func bindErrorText(address string, err error) string {
 	path, isUnix := strings.CutPrefix(address, "unix:")
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):

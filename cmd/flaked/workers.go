@@ -67,7 +67,7 @@ func release(c *cli.Context, o coordinator.Operator, worker int) (done string, e
 	name := cmp.Or(words.Clean(s.Name), words.Clean(s.Node))
 	switch {
 	case worker >= found.Cluster.Slots:
-		return "", failure("worker %d not found: the cluster's layout has workers 0 to %d", worker,
+		return "", failure("worker %d not found: the cluster has workers 0 to %d", worker,
 			found.Cluster.Slots-1)
 	case s.Term == 0 && s.StandsIn && !free:
 		return "", failure("ZooKeeper lost the record of worker %d, so the worker is kept for its "+

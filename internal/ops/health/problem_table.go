@@ -136,7 +136,7 @@ var (
 		Advice:  "Start the node again, restart it if it hangs, or restore its network.",
 		Later:   "If the machine is gone for good, release its worker.",
 	}
-	disconnected = Problem{Cause: "disconnected", Severity: Critical,
+	nodeDisconnected = Problem{Cause: "disconnected", Severity: Critical,
 		Text:    "The node is not connected to ZooKeeper",
 		Clients: "Clients notice nothing until its lease expires, if it runs.",
 		Advice:  "Start the node again, or restore its connection to ZooKeeper.",
@@ -146,7 +146,7 @@ var (
 		Clients: otherNodes,
 		Advice:  "Check the process and the network to it.",
 	}
-	heartbeats = Problem{Cause: "heartbeats-missed", Severity: Critical,
+	heartbeatsMissed = Problem{Cause: "heartbeats-missed", Severity: Critical,
 		Text:    "The node is connected, and has missed three heartbeats",
 		Clients: otherNodes,
 		Advice:  "Its log says why. If its process does not answer, restart it.",
@@ -269,7 +269,7 @@ var (
 		Clients: unnoticed,
 		Advice:  "Give each node a --listen and --advertise address of its own.",
 	}
-	recordMissing = Problem{Cause: "record-missing", Severity: Warning,
+	noRecord = Problem{Cause: "record-missing", Severity: Warning,
 		Text:    "ZooKeeper has no readable record of the worker",
 		Clients: unnoticed,
 		Advice:  "If its holder has stopped, start it with its state directory: a holder restores the record.",
@@ -350,11 +350,11 @@ var (
 
 // AllProblems is the table: all rows, the critical ones first.
 var AllProblems = slices.Concat([]Problem{noNodeServes}, refusals, []Problem{
-	pastLease, down, disconnected, silent, heartbeats, Disk, noZooKeeper, ZooKeeperQuota, ZooKeeperLocal,
+	pastLease, down, nodeDisconnected, silent, heartbeatsMissed, Disk, noZooKeeper, ZooKeeperQuota, ZooKeeperLocal,
 	ClusterDamaged, ZooKeeperDown, sequencesDamaged, sequencesFrozen, sequencesExhausted, sequencesNoOwner,
 	sequencesUnserved,
 	Development, NoCluster, ZooKeeperDenied, OtherCluster,
-	notFromHere, denied, replaced, notShown, unanswered, anotherNode, recordMissing, fromCache, ClockOff,
+	notFromHere, denied, replaced, notShown, unanswered, anotherNode, noRecord, fromCache, ClockOff,
 	LeaderClock, clockLeap, coasting, suspectClock, Unread, Frozen, FrozenByOperator, FewFree, sequencesCeiling,
 	sequencesOwnerGone, sequencesNearlyUsed, sequencesUnread, TimeEnding,
 })

@@ -76,14 +76,14 @@ func (r Report) problemsOf(w WorkerReport) (out []Problem) {
 		*w.ReportAgeMs-r.suspectMs > ReportPatience(w.HeartbeatMs)
 	cutOff := late && w.Says != nil && !w.Says.ZooKeeperOK
 	add(noZooKeeper, cutOff)
-	add(heartbeats, late && !cutOff)
+	add(heartbeatsMissed, late && !cutOff)
 	if live && w.unanswered() {
 		out = append(out, unanswered.With(" ("+cmp.Or(w.Why, w.Asked)+")"))
 	}
 	if live && w.Asked == AnotherNode {
 		out = append(out, anotherNode.With(w.inBrackets()))
 	}
-	add(recordMissing, w.State == RecordMissing)
+	add(noRecord, w.State == RecordMissing)
 	if w.State == Disconnected {
 		out = append(out, r.whyDisconnected(w)...)
 	}
@@ -105,7 +105,7 @@ func (r Report) whyDisconnected(w WorkerReport) []Problem {
 	case w.Asked == AnotherNode:
 		return []Problem{replaced.With(w.inBrackets())}
 	case w.Says == nil:
-		return []Problem{disconnected}
+		return []Problem{nodeDisconnected}
 	case w.zooKeeperRefuses(): // which is a problem of its own
 	case w.standing() == starts: // it connects
 	case !w.Says.ZooKeeperOK && (r.Source != SourceNodes || w.Says.Ready):

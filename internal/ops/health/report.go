@@ -78,7 +78,7 @@ type WorkerReport struct {
 
 // Summary counts the workers of a Report.
 type Summary struct {
-	// Slots is the number of workers that the layout has: Slots = Live + Disconnected + Stopped
+	// Slots is the number of workers that the cluster uses: Slots = Live + Disconnected + Stopped
 	// + Releasing + RecordMissing + Free. Held is the sum of the first three. Used counts the
 	// workers that were ever held.
 	Slots         int `json:"slots"`

@@ -119,7 +119,7 @@ func (l *unixListener) watch(ctx context.Context, every time.Duration, log hclog
 		case failed != err.Error():
 			failed = err.Error()
 			log.Error("the unix socket was removed, and cannot be made again: clients cannot connect to it",
-				"path", l.path, "error", bindAdvice("unix:"+l.path, err))
+				"path", l.path, "error", bindErrorText("unix:"+l.path, err))
 		}
 	}
 }
