@@ -15,8 +15,8 @@ const stateName = "flaked.state"
 // Dir is an open state directory. Every file of it is opened, replaced and removed through this handle. So all of them
 // stay together if somebody renames the directory, and makes another one under its path.
 //
-// After Close nothing is written any more, so that a write that hung meanwhile does not touch what the next process
-// has written.
+// After Close no file is opened, replaced or removed any more. A write that is under way may still reach its file,
+// which the first write of the next process replaces.
 type Dir struct {
 	root *os.Root
 	self *os.File // the directory itself: for syncs, and for its metadata
@@ -64,7 +64,7 @@ func (d *Dir) Replace(name string, write func(to io.WriterAt) error) error {
 	if err != nil {
 		return d.withPath(err)
 	}
-	if err = write(beginningApart{f}); err == nil {
+	if err = write(headApart{f}); err == nil {
 		err = f.Sync()
 	}
 	if closing := f.Close(); err == nil {
@@ -80,11 +80,11 @@ func (d *Dir) Replace(name string, write func(to io.WriterAt) error) error {
 	return d.self.Sync()
 }
 
-// beginningApart is a new file. It writes the first 4 KiB with a call of their own, because Dir.WriteAt changes them
+// headApart is a new file. It writes the first 4 KiB with a call of their own, because Dir.WriteAt changes them
 // often. When a part of what one call wrote changes, Linux may write all of it to the disk again.
-type beginningApart struct{ *os.File }
+type headApart struct{ *os.File }
 
-func (f beginningApart) WriteAt(data []byte, at int64) (n int, err error) {
+func (f headApart) WriteAt(data []byte, at int64) (n int, err error) {
 	if at == 0 {
 		n, err = f.File.WriteAt(data[:min(len(data), 4096)], 0)
 	}
