@@ -96,6 +96,9 @@ func (m Moment) at(boot, wall int64) Moment {
 // Rebase returns a moment of an earlier process by AtLeast and AtMost of this one, so that both show what has passed
 // since then. sameBoot: the machine was not started again since. Else only the wall clock shows what has passed at
 // most, and nothing shows what has passed at least.
+//
+// Example: since m, the boot clock has counted 30 s, and the wall clock 31 s. Then m is 30 s ago by AtLeast, and 31 s
+// ago by AtMost. If the machine was started again meanwhile, m is 0 s ago by AtLeast, and 31 s ago by AtMost.
 func (e *Elapsed) Rebase(m Moment, sameBoot bool) Moment {
 	now := e.Now()
 	if !sameBoot || m.Boot > now.Boot {
