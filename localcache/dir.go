@@ -80,7 +80,7 @@ func (d *Dir) Replace(name string, write func(to io.WriterAt) error) error {
 	return d.self.Sync()
 }
 
-// headApart is a new file. It writes the first 4 KiB with a call of their own, because Dir.WriteAt changes them
+// headApart is a new file. It writes the first 4 KiB with a call of their own, because Dir.Change writes them
 // often. When a part of what one call wrote changes, Linux may write all of it to the disk again.
 type headApart struct{ *os.File }
 
@@ -96,13 +96,15 @@ func (f headApart) WriteAt(data []byte, at int64) (n int, err error) {
 	return n, err
 }
 
-// WriteAt writes data into a file that exists, durably if sync is set. There must be one call at a time for each name.
-func (d *Dir) WriteAt(name string, data []byte, at int64, sync bool) error {
+// Change lets write write into a file that exists, durably if sync is set. All goes through one descriptor: only the
+// one that has written a page surely hears that the disk did not take it. There must be one call at a time for each
+// name.
+func (d *Dir) Change(name string, sync bool, write func(to io.WriterAt) error) error {
 	f, err := d.root.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
 		return d.withPath(err)
 	}
-	if _, err = f.WriteAt(data, at); err == nil && sync {
+	if err = write(f); err == nil && sync {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())

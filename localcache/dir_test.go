@@ -18,6 +18,14 @@ func replace(d *Dir, name, content string) error {
 	})
 }
 
+// change writes into a file, durably.
+func change(d *Dir, name, content string, at int64) error {
+	return d.Change(name, true, func(to io.WriterAt) error {
+		_, err := to.WriteAt([]byte(content), at)
+		return err
+	})
+}
+
 // Every file goes along with the directory, whatever stands at its old path.
 func TestFilesGoAlongWithARenamedDirectory(t *testing.T) {
 	for name, again := range map[string]func(path string) error{
@@ -36,7 +44,7 @@ func TestFilesGoAlongWithARenamedDirectory(t *testing.T) {
 			do(t, replace(c.Dir(), "journal", "old"), replace(c.Dir(), "cache", "old"))
 			do(t, os.Rename(dir, dir+".old"), again(dir))
 			do(t, replace(c.Dir(), "journal", "new"), c.Dir().Remove("cache"), c.Dir().Remove("none"),
-				c.Dir().WriteAt("journal", []byte(" line"), 3, true))
+				change(c.Dir(), "journal", " line", 3))
 			mustSave(t, c, sample())
 			if data, err := c.Dir().ReadFile("journal"); err != nil || string(data) != "new line" {
 				t.Errorf("%q, %v", data, err)
@@ -68,7 +76,7 @@ func TestDeletedDirectoryTakesNoFiles(t *testing.T) {
 	if err := replace(c.Dir(), "journal", "new"); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
-	if err := c.Dir().WriteAt("journal", []byte("new"), 0, true); !errors.Is(err, fs.ErrNotExist) {
+	if err := change(c.Dir(), "journal", "new", 0); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 	if names, err := os.ReadDir(dir); err != nil || len(names) > 0 {
@@ -92,7 +100,7 @@ func TestClosedDirectoryIsLeftToTheNextProcess(t *testing.T) {
 		"rename":  d.root.Rename("journal.new", "journal"),
 		"replace": replace(d, "journal", "first, again"),
 		"remove":  d.Remove("journal"),
-		"write":   d.WriteAt("journal", []byte("first, again"), 0, true),
+		"write":   change(d, "journal", "first, again", 0),
 	} {
 		if !errors.Is(err, os.ErrClosed) {
 			t.Errorf("%s: %v", what, err)

@@ -119,33 +119,23 @@ func fingerprint(value []byte) uint64 {
 
 // Write changes the file durably. It leaves out what the file has already.
 func (l *Log) Write(changes Entries) (err error) {
-	begin := l.end
-	end := begin
+	begin, end := l.end, int64(0)
 	l.end = 0 // if this fails, nobody knows what the file has
+	frame := func(to io.WriterAt) (err error) {
+		end, err = l.writeFrame(changes, begin, to)
+		return err
+	}
 	if begin == 0 {
 		l.prints, l.sum = make(map[string]uint64, len(changes)), 0
-		err = l.dir.Replace(l.name, func(to io.WriterAt) (err error) {
-			end, err = l.writeFrame(changes, 0, func(piece []byte, at int64) error {
-				_, err := to.WriteAt(piece, at)
-				return err
-			})
-			return err
-		})
+		err = l.dir.Replace(l.name, frame)
 		l.most = 2*end + spareLen
 	} else {
-		var frame []byte
-		end, _ = l.writeFrame(changes, begin, func(piece []byte, at int64) error {
-			frame = append(frame, make([]byte, max(0, int(at-begin)+len(piece)-len(frame)))...)
-			copy(frame[at-begin:], piece)
-			return nil
-		})
-		// One write, because only the descriptor that has written a page surely hears that the disk did not take it.
-		//mutant:s30-append-in-memory by TestLongFiles -> err = l.dir.WriteAt(l.name, frame, begin, false)
-		err = l.dir.WriteAt(l.name, frame, begin, true)
+		//mutant:s30-append-in-memory by TestLongFiles -> err = l.dir.Change(l.name, false, frame)
+		err = l.dir.Change(l.name, true, frame)
 		if err == nil {
 			// After kill -9 the head shows if somebody has cut the file. It needs no wait for the disk: with an older
 			// head, the file is only checked less.
-			err = l.dir.WriteAt(l.name, head(end), 0, false)
+			err = l.dir.Change(l.name, false, func(to io.WriterAt) error { return writeAt(to, head(end), 0) })
 		}
 	}
 	if err == nil && end <= l.most {
@@ -174,10 +164,10 @@ func parseHead(data []byte) (length int64, ok bool) {
 	return length, string(head(length)) == string(data[:headLen])
 }
 
-// writeFrame makes a frame that begins at an offset: with the head of the file if that is 0. end is the offset after
-// it. put takes a piece of it. So a file with a hundred thousand entries is never in memory as a whole. The first piece
-// has the heads, and comes last.
-func (l *Log) writeFrame(changes Entries, begin int64, put func(piece []byte, at int64) error) (end int64, _ error) {
+// writeFrame writes a frame that begins at an offset: with the head of the file if that is 0. end is the offset after
+// it. It writes pieces, so a frame with a hundred thousand entries is never in memory as a whole. The first piece has
+// the heads, and comes last.
+func (l *Log) writeFrame(changes Entries, begin int64, to io.WriterAt) (end int64, _ error) {
 	heads := frameHeadLen
 	if begin == 0 {
 		heads += headLen
@@ -188,7 +178,7 @@ func (l *Log) writeFrame(changes Entries, begin int64, put func(piece []byte, at
 		l.sum = checksum(piece, l.sum)
 		if len(first) == heads {
 			first = append(first, piece...)
-		} else if err := put(piece, end); err != nil {
+		} else if err := writeAt(to, piece, end); err != nil {
 			return 0, err
 		}
 		end += int64(len(piece))
@@ -198,7 +188,12 @@ func (l *Log) writeFrame(changes Entries, begin int64, put func(piece []byte, at
 	}
 	binary.LittleEndian.PutUint32(first[heads-frameHeadLen:], uint32(end-begin)-uint32(heads))
 	binary.LittleEndian.PutUint32(first[heads-4:], l.sum)
-	return end, put(first, begin)
+	return end, writeAt(to, first, begin)
+}
+
+func writeAt(to io.WriterAt, data []byte, at int64) error {
+	_, err := to.WriteAt(data, at)
+	return err
 }
 
 // pieces returns the body of a frame with the changes that the file lacks: each key and its value, which is empty if
@@ -295,6 +290,7 @@ type Dir interface {
 	// new content of the file.
 	Replace(name string, write func(to io.WriterAt) error) error
 	Remove(name string) error
-	// WriteAt writes into a file that exists. It is durable if sync is set.
-	WriteAt(name string, data []byte, at int64, sync bool) error
+	// Change lets write write into a file that exists. It is durable if sync is set. All goes through one descriptor:
+	// only the one that has written a page surely hears that the disk did not take it.
+	Change(name string, sync bool, write func(to io.WriterAt) error) error
 }

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/flaked/flaked/internal/core/entrylog"
 	"io"
+
+	"github.com/flaked/flaked/internal/core/entrylog"
+	"github.com/flaked/flaked/internal/testkit/memdir"
 )
 
 // openJournal returns the journal of a process on the directory of the node. Its disk fails sometimes.
@@ -26,21 +28,25 @@ func (d *simProcessDir) Replace(name string, write func(to io.WriterAt) error) e
 	return d.write(func() error { return d.Dir.Replace(name, write) }, nothing)
 }
 
-// WriteAt writes a part, and not always the first one, if the process is killed or the disk fails. A head that is not
+// Change writes a part, and not always the first one, if the process is killed or the disk fails. A head that is not
 // synced may be lost with the power.
-func (d *simProcessDir) WriteAt(name string, data []byte, at int64, sync bool) error {
+func (d *simProcessDir) Change(name string, sync bool, write func(to io.WriterAt) error) error {
 	if !sync {
 		if d.n.h.rng.IntN(3) == 0 {
 			return nil
 		}
-		return d.Dir.WriteAt(name, data, at, sync)
+		return d.Dir.Change(name, sync, write)
 	}
-	return d.write(func() error { return d.Dir.WriteAt(name, data, at, sync) }, func() {
+	data, at, err := memdir.Collect(write)
+	if err != nil {
+		return err
+	}
+	return d.write(func() error { return d.Dir.Change(name, sync, memdir.One(data, at)) }, func() {
 		from, end := 0, d.n.h.rng.IntN(len(data)+1)
 		if d.n.h.rng.IntN(3) == 0 { // a later page is there, and an earlier one is not
 			from = d.n.h.rng.IntN(end + 1)
 		}
-		_ = d.Dir.WriteAt(name, data[from:end], at+int64(from), sync)
+		_ = d.Dir.Change(name, sync, memdir.One(data[from:end], at+int64(from)))
 	})
 }
 

@@ -135,9 +135,9 @@ func (d *stuckDir) Replace(name string, write func(to io.WriterAt) error) error 
 	return d.memDir.Replace(name, write)
 }
 
-func (d *stuckDir) WriteAt(name string, data []byte, at int64, sync bool) error {
+func (d *stuckDir) Change(name string, sync bool, write func(to io.WriterAt) error) error {
 	d.hang()
-	return d.memDir.WriteAt(name, data, at, sync)
+	return d.memDir.Change(name, sync, write)
 }
 
 // The disk hangs from when a node that stops takes out of its journal what it gives back. It waits once, and begins no

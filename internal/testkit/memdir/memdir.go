@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"math"
 	"sync"
 )
 
@@ -43,7 +44,11 @@ func (d *Dir) Replace(name string, write func(to io.WriterAt) error) error {
 	return nil
 }
 
-func (d *Dir) WriteAt(name string, data []byte, at int64, _ bool) error {
+func (d *Dir) Change(name string, _ bool, write func(to io.WriterAt) error) error {
+	data, at, err := Collect(write)
+	if err != nil {
+		return err
+	}
 	if err := d.failed(data); err != nil {
 		return err
 	}
@@ -54,9 +59,45 @@ func (d *Dir) WriteAt(name string, data []byte, at int64, _ bool) error {
 		return fs.ErrNotExist
 	}
 	now := file(bytes.Clone(was))
-	_, err := now.WriteAt(data, at)
+	_, err = now.WriteAt(data, at)
 	d.Files[name] = now
 	return err
+}
+
+// Collect returns what write writes, as one piece, and where that begins.
+func Collect(write func(to io.WriterAt) error) (data []byte, at int64, err error) {
+	var all pieces
+	if err := write(&all); err != nil {
+		return nil, 0, err
+	}
+	at = math.MaxInt64
+	for begin := range all {
+		at = min(at, begin)
+	}
+	whole := file{}
+	for begin, piece := range all {
+		_, _ = whole.WriteAt(piece, begin-at) // never fails
+	}
+	return whole, at, nil
+}
+
+// One returns a write of one piece.
+func One(data []byte, at int64) func(to io.WriterAt) error {
+	return func(to io.WriterAt) error {
+		_, err := to.WriteAt(data, at)
+		return err
+	}
+}
+
+// pieces are what was written, by where each piece begins.
+type pieces map[int64][]byte
+
+func (p *pieces) WriteAt(data []byte, at int64) (int, error) {
+	if *p == nil {
+		*p = pieces{}
+	}
+	(*p)[at] = bytes.Clone(data)
+	return len(data), nil
 }
 
 // file is the content of a file.
@@ -103,9 +144,13 @@ func (d *Paged) Replace(name string, write func(to io.WriterAt) error) error {
 	return nil
 }
 
-func (d *Paged) WriteAt(name string, data []byte, at int64, sync bool) error {
+func (d *Paged) Change(name string, sync bool, write func(to io.WriterAt) error) error {
 	const page = 4096
-	if err := d.Dir.WriteAt(name, data, at, sync); err != nil {
+	data, at, err := Collect(write)
+	if err != nil {
+		return err
+	}
+	if err := d.Dir.Change(name, sync, One(data, at)); err != nil {
 		return err
 	}
 	for p := int(at) / page; p <= (int(at)+len(data)-1)/page; p++ {
