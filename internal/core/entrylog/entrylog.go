@@ -290,7 +290,7 @@ type Dir interface {
 	// new content of the file.
 	Replace(name string, write func(to io.WriterAt) error) error
 	Remove(name string) error
-	// Change lets write write into a file that exists. It is durable if sync is set. All goes through one descriptor:
-	// only the one that has written a page surely hears that the disk did not take it.
+	// Change lets write write into a file that exists. It is durable if sync is set. Both call write exactly once. All
+	// goes through one descriptor: only the one that has written a page surely hears that the disk did not take it.
 	Change(name string, sync bool, write func(to io.WriterAt) error) error
 }
