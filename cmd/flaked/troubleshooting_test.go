@@ -8,6 +8,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/node"
+	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/localcache"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestTroubleshootingHasStartErrors(t *testing.T) {
 	section := sectionOf(readFile(t, "docs/troubleshooting.md"), "## A node does not start")
 	for _, err := range []error{
-		localcache.ErrLocked, localcache.ErrUnsafeDir, coordinator.ErrNoCluster,
+		localcache.ErrLocked, localcache.ErrUnsafeDir, coordinator.ErrNoCluster, store.ErrUnreachable,
 		&node.StateOfOtherClusterError{Ours: "A", Found: "B"},
 	} {
 		if !strings.Contains(section, "`"+err.Error()+"`") {
