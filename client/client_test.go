@@ -13,6 +13,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/flaked/flaked/internal/testkit/await"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -54,20 +55,7 @@ func by(t *testing.T, d time.Duration) context.Context {
 
 const long = 30 * time.Second
 
-// until blocks until ok returns true, and fails the test after long.
-func until(t *testing.T, what string, ok func() bool) {
-	t.Helper()
-	never := time.After(long)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-never:
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
-}
+var until = await.Until
 
 // A hundred goroutines call Next at the same time, repeatedly.
 func TestCallsAreCoalesced(t *testing.T) {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
+	"github.com/flaked/flaked/internal/testkit/await"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -375,17 +376,4 @@ func (s wakeSignal) wake() {
 	}
 }
 
-// until waits for a condition, and fails the test after 30 s.
-func until(t testing.TB, what string, ok func() bool) {
-	t.Helper()
-	never := time.After(30 * time.Second)
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for !ok() {
-		select {
-		case <-tick.C:
-		case <-never:
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
-}
+var until = await.Until

@@ -56,11 +56,11 @@ func TestTimeouts(t *testing.T) {
 			}
 		}
 		speak()
-		time.Sleep(idle / 2)
+		time.Sleep(idle / 2) // an idle time is what the test measures, so the time itself must pass
 		speak()
 		closed("the longest idle of three of four", silent, start, idle)
 		time.Sleep(2 * idle)
-		speak() // with one less there is room
+		speak() // with one less there is room, so nobody was closed meanwhile
 		if c := r.Counters(); c.ConnsIdle != 1 {
 			t.Fatalf("%+v", c)
 		}

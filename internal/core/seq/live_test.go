@@ -13,6 +13,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/internal/testkit/await"
 	"github.com/flaked/flaked/internal/testkit/memcluster"
 	"github.com/flaked/flaked/internal/testkit/zkstore"
 	"github.com/flaked/flaked/sequence"
@@ -115,16 +116,16 @@ func (n liveNode) take(t *testing.T, name string, count int, whole bool) ([]work
 
 // next returns the first of n values, and retries while the node is not ready.
 func (n liveNode) next(t *testing.T, name string, count int) int64 {
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(time.Millisecond) { // the test has a deadline
-		runs, err := n.take(t, name, count, true)
-		if err == nil {
-			return int64(runs[0].First)
-		}
-		if time.Now().After(deadline) {
-			t.Error(err)
-			return -1
-		}
+	var runs []worker.Run
+	var err error
+	if !await.Within(30*time.Second, func() bool {
+		runs, err = n.take(t, name, count, true)
+		return err == nil
+	}) {
+		t.Error(err)
+		return -1
 	}
+	return int64(runs[0].First)
 }
 
 // Many clients of three nodes share a sequence. Sorted by the time of asking, no value is below one that was answered
@@ -139,12 +140,12 @@ func strictOrder(t *testing.T, open func() store.Store) {
 	nodes := []liveNode{startLive(t, open()), startLive(t, open()), startLive(t, open())}
 	op := operator.Commands{Store: admin}
 	d := operator.Definition{Name: "invoice", Mode: record.Strict, Map: plain(), Settings: settings(1000), StartGiven: true}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		if _, err := op.Create(t.Context(), d); err == nil {
-			break
-		} else if time.Now().After(deadline) {
-			t.Fatal(err)
-		}
+	var err error
+	if !await.Within(30*time.Second, func() bool {
+		_, err = op.Create(t.Context(), d)
+		return err == nil
+	}) {
+		t.Fatal(err)
 	}
 	var top, total atomic.Int64 // the highest value answered, and the number of all
 	var seen sync.Map
