@@ -2,8 +2,8 @@
 // node holds and knows of sequences. A write appends the values that have changed, so one change among a hundred
 // thousand entries costs one short write.
 //
-// The invariant: after Write returns, a process that reads the file finds each value as it was last written, whatever
-// ends this process or the machine, or finds that the file is damaged. It never finds a mixture.
+// The invariant: a process that reads the file finds all values as one Write left them, the last one that returned or a
+// later one, or finds that the file is damaged. This holds also after a crash of the process or of the machine.
 //
 // The first write of a process replaces the file: what the process has read may be pages in memory that the disk never
 // took. So does the next one after a failure, or when the file is more than twice as long as it was then, and 64 KiB

@@ -148,8 +148,8 @@ func TestLogIsReplacedAfterAFailure(t *testing.T) {
 	}
 }
 
-// What is written of a hundred thousand entries is never in memory as a whole. An append goes through one descriptor, as
-// its head does, and is on the disk when it returns.
+// A long file is written in pieces, so it is never in memory as a whole. An append is one change of the file, and its
+// head another one. The append is on the disk when Write returns.
 func TestLongFiles(t *testing.T) {
 	dir := &notingDir{}
 	l := newLog(dir)

@@ -50,9 +50,9 @@ func (k *keeper) noteLeap(ahead time.Duration) {
 	}
 }
 
-// noteVerdict compares this clock with the voters', notes the result in skew and returns it. offset is how far this
-// clock was ahead of the leader's in the reading own. noteVerdict warns if this clock certainly differs from a voter's
-// by more than limits.WarnSkew.
+// noteVerdict compares this clock with those of the voters. It notes the result in skew, and returns it. own is this
+// clock's reading, and offset how far it was ahead of the leader's. noteVerdict warns if this clock certainly differs
+// from a voter's by more than limits.WarnSkew.
 func (k *keeper) noteVerdict(
 	own coordinator.Reading, offset timeguard.Offset, voters []timeguard.Offset,
 ) timeguard.Verdict {

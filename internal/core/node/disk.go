@@ -84,8 +84,8 @@ func (n *Node) save(rec LocalRecord) (generation uint64, err error) {
 	return generation, err
 }
 
-// stallAfter is how long a write must be under way before the disk is blamed for a bound that ran out. Until then the
-// process may be to blame: it may have been stopped, and may have only just begun the write.
+// stallAfter: if a bound runs out, and a write has been under way for longer, the disk is to blame. A shorter write
+// shows nothing: the process may have stood still, and have begun the write only now.
 const stallAfter = time.Second
 
 // stalledLocked reports whether a write to the state directory has been under way for more than stallAfter. mu is held.

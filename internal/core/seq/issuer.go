@@ -14,8 +14,8 @@
 //   - series is one sequence on the node: its record as last known, and the requests that wait. Its mode issues the
 //     values: segment from a stock of positions, strict after each write, ordered while this node is the owner. decide
 //     returns the step that is due, without I/O.
-//   - lossState is what the node knows of losses of data, as named phases.
-//   - progress is how far the node has followed the changes of operators, and what of that its disk has.
+//   - lossState says in which phase the node is after a loss of ZooKeeper's data.
+//   - progress says which changes of operators the node has followed, and which of them it has saved on its disk.
 //
 // The files of this package, by the idea that they belong to:
 //
@@ -26,9 +26,9 @@
 //	losses of data   follower, loss_state, progress, putback, journal_loss
 //	end and worker   tenure, node_list, leave, stop
 //
-// What stands in ZooKeeper, and the decisions that need nothing else, are in package record. Package ordered says which
-// node may issue an ordered sequence, and package mode what rounds and modes know of each other. The commands of people
-// are in package operator. Nothing that serves calls it, and the root package does not link it.
+// Package record has the records in ZooKeeper, and decides what can be decided by them alone. Package ordered decides
+// which node may issue an ordered sequence. Package mode has the types that rounds and modes share. The commands of
+// people are in package operator. Nothing that serves calls it, and the root package does not link it.
 //
 // The simulation (TestSimulation) plays random histories of nodes, operators and losses of data, and checks
 // that no value is issued twice.

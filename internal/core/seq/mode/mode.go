@@ -64,8 +64,8 @@ type Host interface {
 	Values() *sequence.Values
 	// Mode returns the mode that issues Known, nil if no record is known.
 	Mode() Issuing
-	// KnowWritten sets the known record to that of a write that was made. ackedAt is when ZooKeeper acknowledged it, ns
-	// of AtMost, 0 if only a later read has shown it.
+	// KnowWritten makes the record of w the known one: ZooKeeper has it. ackedAt is the time of the acknowledgement, ns
+	// of AtMost. It is 0 if there was none, and a later read has shown the record.
 	KnowWritten(w Write, ackedAt int64)
 	// WakeAt makes a round look at the sequence at this time, ns of AtMost, or AtOnce.
 	WakeAt(at int64)

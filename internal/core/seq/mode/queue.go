@@ -71,8 +71,8 @@ func (q *Queue) Refusal() *record.Refusal { return q.refusal }
 // MayTry reports whether a round may try to get positions: it must not soon after a try that failed.
 func (q *Queue) MayTry(now int64) bool { return now >= q.noTryUntil }
 
-// Refuse sets the refusal for requests that wait, and for new ones until the next try. r is nil if there is no reason
-// to refuse. The caller must wake the requests that wait.
+// Refuse makes r the refusal of the requests that wait, and of new ones until the next try. With nil, nothing is
+// refused any more. The caller must wake the requests that wait.
 func (q *Queue) Refuse(r *record.Refusal, now int64) {
 	until := q.noTryUntil
 	if r != nil {

@@ -116,9 +116,9 @@ func (s Commands) Create(ctx context.Context, d Definition) (record.Record, erro
 	})
 }
 
-// newLife returns r, the record of a new life, as it begins after old, the tombstone of the last one. old is nil if
-// there is no record. lost means that old does not know all values that were issued, so that the operator has given a
-// start above them.
+// newLife returns r, the record of a new life, as it begins after old, the tombstone of the last one. old is nil
+// for a name that has no record. lost: values may have been issued that old does not show, so the operator has given a
+// start above all of them.
 func newLife(r record.Record, old *record.Record, lost bool) (record.Record, error) {
 	if old != nil {
 		r.WriteCount, r.WaitMs, r.WaitFrom = old.WriteCount, old.WaitMs, old.WaitFrom
@@ -154,7 +154,7 @@ func goesOn(r record.Record, old *record.Record) bool {
 }
 
 // lacksValues reports whether values may have been issued of which old, the record of an earlier life, does not know:
-// data were lost. old is nil if there is no record.
+// ZooKeeper has lost data. old is nil for a name that has no record.
 func lacksValues(old *record.Record, st record.State) bool {
 	return old == nil && st.Incarnation > 0 || old != nil && old.Incarnation < st.Incarnation
 }

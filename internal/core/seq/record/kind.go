@@ -4,7 +4,7 @@ package record
 type Kind int
 
 const (
-	// None: there is no record.
+	// None: the name has no record.
 	None Kind = iota
 	// Sequence issues values.
 	Sequence
