@@ -134,12 +134,11 @@ test: ## everything, with the race detector, against a real ZooKeeper. PKG=./wor
 	# -count=1, because the end-to-end tests build the binary and the test cache does not
 	# see its changes.
 	$(GO) test -race -vet=off -count=1 -timeout 10m $(TESTFLAGS) $(PKG)
-	# A history of the simulation runs in one goroutine, so the race detector would only
-	# cost time.
+	# What runs in one goroutine: the race detector would only cost time.
 	if [[ $(PKG) == ./... ]]; then
 	  $(GO) test -vet=off -count=1 -timeout 10m ./internal/core/node -run '^TestSimulation$$' -sim.count=3000
 	  $(GO) test -vet=off -count=1 -timeout 10m ./internal/core/node -run '^TestSimulationOfOtherWorlds$$' -sim.count=40
-	  $(GO) test -vet=off -count=1 -timeout 10m ./internal/core/seq -run '^TestSimulation$$' -sim.count=500
+	  $(GO) test -vet=off -count=1 -timeout 10m ./internal/core/seq -sim.count=500
 	  # With 32 bits: an int has no room for an ID. An amd64 runs these programs.
 	  if [[ $$($(GO) env GOARCH) == amd64 ]]; then
 	    GOARCH=386 CGO_ENABLED=0 $(GO) test -short -vet=off -count=1 -timeout 10m ./worker ./lineproto
@@ -300,7 +299,7 @@ nightly: ## the slow checks: mutants, models, campaigns, fuzzing, machines, a cl
 	check env FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=require $(GO) test -vet=off -count=1 ./internal/check/e2e -run "Redis|ExamplesOfClients"
 	[[ $$failed == *ExamplesOfClients* ]] || sed -n 's/.*"ioredis": "\(.*\)".*/ioredis \1/p' examples/node/package.json >>"$$FLAKED_RAN"
 	check $(GO) test -vet=off -count=1 ./internal/check/docs -run TestedVersions -args -ran "$$FLAKED_RAN"
-	check env FLAKED_TEST_ZK=require FLAKED_TEST_LONG=1 $(GO) test -vet=off -count=1 ./internal/check/e2e -run RollingUpgrade
+	check env FLAKED_TEST_ZK=require FLAKED_TEST_LONG=1 $(GO) test -vet=off -count=1 ./internal/check/e2e -run 'RollingUpgrade|ValuesFlow'
 	if [[ -n $$failed ]]; then echo "make nightly: FAILED:$$failed" >&2; exit 1; fi
 
 # By default FIRST is the current time, so that each run plays other histories.

@@ -12,6 +12,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/testkit/memzk"
+	"github.com/flaked/flaked/internal/testkit/race"
 )
 
 // An operator raises the next value by more than the ceiling ever gives at once.
@@ -154,10 +155,14 @@ func TestLeaseEndsAlthoughNobodyAsks(t *testing.T) {
 
 // The node reads the records of many other sequences, because its session is a new one.
 func TestLeaseIsRenewedWhileTheNodeIsBusy(t *testing.T) {
+	names := 4000
+	if race.Enabled { // one goroutine: the detector only costs time
+		names = 400
+	}
 	for _, lease := range []time.Duration{record.MinLease, record.DefaultLease} {
 		s := newStage(t)
 		a := s.node()
-		for k := range 4000 {
+		for k := range names {
 			s.create(fmt.Sprintf("order%d", k), plain(), settings(1000))
 		}
 		s.ordered("ticks", lease, 1000)
