@@ -111,7 +111,7 @@ func causeAdvice(reply *ids.ReplyError) string {
 	if !health.Known(reply.Reason()) {
 		return ""
 	}
-	p := health.ProblemOf(reply.Reason())
+	p := health.ProblemOf(reply.Reason()).With("")
 	return ". " + p.Text + adviceOf(p)
 }
 

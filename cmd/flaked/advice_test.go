@@ -32,3 +32,14 @@ func TestAdviceGolden(t *testing.T) {
 	}
 	golden(t, "advice.txt", b.String())
 }
+
+// `flaked healthcheck` says in whole sentences what each refusal with a reason means.
+func TestCausesOfReadyAreExplained(t *testing.T) {
+	for _, cause := range node.Causes() {
+		reply := cause.Reply()
+		text := causeAdvice(reply)
+		if strings.Contains(text, "%") || (text == "") != (reply.Reason() == "") {
+			t.Errorf("%s: %q", reply.Line(), text)
+		}
+	}
+}
