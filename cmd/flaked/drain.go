@@ -30,10 +30,10 @@ func drainCommand() *cli.Command {
      could acquire it, so the node keeps it.
 
 The command waits for the end of the process. Run it on the same machine, in the same
-container, as root or as the node's user. Exits with 0 if the node has stopped, with 1 if it
-did not stop in time or could not store its stop, and with 3 if no node uses the directory.
-To stop a node for good, let its supervisor drain it: ExecStop= in systemd, preStop in
-Kubernetes.
+container, as root or as the node's user. Exits with 0 if the node has stopped, with 3 if the
+directory exists and no running node uses it, and with 1 otherwise: no such directory, no
+permission, not stopped in time, or no clean stop stored. To stop a node for good, let its
+supervisor drain it: ExecStop= in systemd, preStop in Kubernetes.
 
 Examples:
   flaked drain --state-dir /var/lib/flaked

@@ -18,6 +18,8 @@ func TestDrainWithoutANode(t *testing.T) {
 	}
 	cache.Close()
 	call(t, "", "drain", "--state-dir", dir).wants(t, exitUnreachable, "", "no running node uses "+dir)
+	call(t, "", "drain", "--help").wants(t, exitOK, "with 3 if the\ndirectory exists and no running node uses it, "+
+		"and with 1 otherwise: no such directory", "")
 }
 
 func TestDefaultStateDir(t *testing.T) {

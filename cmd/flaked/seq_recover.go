@@ -49,6 +49,9 @@ Examples:
 }
 
 func seqRecover(c *cli.Context, o operator.Commands, name string) error {
+	if next := c.Int64("next"); next < 0 {
+		return usageError("--next must be 0 or more, not %d", next)
+	}
 	nodes, err := givenAsker(c)
 	if err != nil {
 		return err
@@ -114,8 +117,6 @@ func goesOnAt(c *cli.Context, r record.Record, taken int64) (int64, error) {
 		next = r.PositionAtOrAbove(c.Int64("next"))
 	}
 	switch {
-	case c.Int64("next") < 0:
-		return 0, fmt.Errorf("--next must be 0 or more, not %d", c.Int64("next"))
 	case next < taken:
 		return 0, fmt.Errorf("--next: values up to a higher one than %d may have been issued. Give a higher one",
 			c.Int64("next"))
