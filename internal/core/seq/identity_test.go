@@ -2,6 +2,7 @@ package seq
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -100,6 +101,27 @@ func TestAnswerOfAnotherOwnerIsNotUsed(t *testing.T) {
 		next := b.ask("ticks", 1, true)
 		s.pass(10 * time.Millisecond)
 		next.first()
+	}
+}
+
+// The owner answers with a value that the other node's map does not have. Clients read that as the reason.
+func TestRefusalTellsOfAnAnswerWithAForeignValue(t *testing.T) {
+	s, nodes := newLinked(t, record.MaxLease, 2)
+	_, b := s.owned(nodes[0], nodes[1])
+	b.is.issuer.ordered.Forward = func(_ context.Context, ask ordered.Ask) (ordered.Answer, error) {
+		return ordered.Answer{First: -5, Owner: ask.Of.Owner}, nil
+	}
+	first := b.ask("ticks", 1, true)
+	s.pass(10 * time.Millisecond)
+	if r := first.reason(); r != record.Unknown {
+		t.Error(r)
+	}
+	next := b.ask("ticks", 1, true)
+	for began := s.now; !next.again().done && s.now < began+8000; {
+		s.pass(100 * time.Millisecond)
+	}
+	if r := next.reason(); r != record.NoOwner || !strings.Contains(next.err.Error(), "not a value of this sequence") {
+		t.Error(next.err)
 	}
 }
 

@@ -24,7 +24,10 @@ type Answer struct {
 	Owner string
 }
 
-var errOtherOwner = errors.New("the answer is of another owner")
+var (
+	errOtherOwner = errors.New("the answer is of another owner")
+	errOtherMap   = errors.New("its answer is not a value of this sequence")
+)
 
 // answeredBy reports whether an answer is of the ownership that was asked. A node that was to become the owner has an
 // ownership that nobody knew before.

@@ -211,23 +211,39 @@ func (s *Section) note(f *flight, some []mode.Request, n int64, got Answer, err 
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	p, ok := s.Host.Values().Position(got.First)
-	reply, refused := errors.AsType[*ids.ReplyError](err)
-	if err == nil && !f.ask.answeredBy(got.Owner) {
-		err = errOtherOwner
-	}
 	switch {
-	case err == nil && ok:
-		if s.forwarding.suspect == f.owner {
-			s.forwarding.suspect = ""
-		}
-		if f.owner == "" && s.forwarding.answered != f.address { // it owns the section now. Its lease counts if it dies
-			s.reread()
-		}
-		s.forwarding.answered = f.address
-		for _, r := range some {
-			r.Wait.Result = &mode.Result{Values: *s.Host.Values(), Block: positions.Block{First: p, End: p + r.N}}
-			p += r.N
-		}
+	case err != nil:
+	case !f.ask.answeredBy(got.Owner):
+		err = errOtherOwner
+	case !ok:
+		err = errOtherMap
+	}
+	if err != nil {
+		s.noteFailure(f, some, n, err)
+		return
+	}
+	s.noteAnswer(f, some, p)
+}
+
+// noteAnswer gives the requests the positions from p on, which the node that was asked has issued.
+func (s *Section) noteAnswer(f *flight, some []mode.Request, p int64) {
+	if s.forwarding.suspect == f.owner {
+		s.forwarding.suspect = ""
+	}
+	if f.owner == "" && s.forwarding.answered != f.address { // it owns the section now. Its lease counts if it dies
+		s.reread()
+	}
+	s.forwarding.answered = f.address
+	for _, r := range some {
+		r.Wait.Result = &mode.Result{Values: *s.Host.Values(), Block: positions.Block{First: p, End: p + r.N}}
+		p += r.N
+	}
+}
+
+// noteFailure gives the requests the error if it is final. Else it doubts the node that was asked.
+func (s *Section) noteFailure(f *flight, some []mode.Request, n int64, err error) {
+	reply, refused := errors.AsType[*ids.ReplyError](err)
+	switch {
 	case refused && (reply.Code == ids.NOTREADY && !final(record.Reason(reply.Reason())) || reply.Code == ids.WRONGNODE):
 		s.doubt(f, err, true)
 	case refused && (reply.Code == ids.NOAUTH || reply.Code == ids.WRONGPASS || reply.Reason() == "no-right"):
