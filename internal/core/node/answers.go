@@ -12,9 +12,9 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Ready returns nil if other nodes may stop now: a request would get an ID, now or after a short wait, the node will go
-// on serving, and it takes values of named sequences, no other node does either, or it has waited long enough (see
-// waitsForSequences). Otherwise it returns the *Refusal.
+// Ready returns nil if other nodes may stop now. That needs three things: a request would get an ID now or after a short
+// wait; Drain was not called; and the node need not wait for named sequences (see waitsForSequences). Otherwise Ready
+// returns the *Refusal.
 func (n *Node) Ready() error {
 	switch err := n.WhyNoIDs(); {
 	case err != nil:

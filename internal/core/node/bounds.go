@@ -70,9 +70,9 @@ func (n *Node) extend(ahead time.Duration) (stored bool) {
 	if !due {
 		return false
 	}
-	gen, err := n.save(rec)
+	gen, err := n.writeRecord(rec)
 	n.mu.Lock()
-	defer n.unlock()
+	defer n.mu.Unlock()
 	n.noteDisk(err)
 	if err != nil {
 		return false

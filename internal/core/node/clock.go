@@ -42,7 +42,7 @@ func (k *keeper) allowWarning() bool {
 // noteLeap logs a leap of the wall clock that the issuing clock does not follow.
 func (k *keeper) noteLeap(ahead time.Duration) {
 	k.mu.Lock()
-	defer k.unlock()
+	defer k.mu.Unlock()
 	if k.allowWarning() {
 		k.say(k.log.Warn, "the wall clock leapt ahead without confirmation, continuing by the monotonic clock",
 			"cause", TroubleLeap,
@@ -58,7 +58,7 @@ func (k *keeper) noteVerdict(
 ) timeguard.Verdict {
 	v := timeguard.Judge(offset, voters, limits.ClocksAgree)
 	k.mu.Lock()
-	defer k.unlock()
+	defer k.mu.Unlock()
 	if v.Worst.Beyond(limits.WarnSkew) && k.allowWarning() {
 		k.say(k.log.Warn, "clock offset is large", "cause", TroubleOffset,
 			"clock_offset_ms", offset.Ahead.Milliseconds(), "clock_uncertainty_ms", offset.Uncertainty.Milliseconds(),
@@ -87,7 +87,7 @@ func (k *keeper) judgeClock(ctx context.Context, own coordinator.Reading) error 
 	verdict := k.noteVerdict(own, offset, voters)
 	wrong := k.verdicts.Add(verdict)
 	k.mu.Lock()
-	defer k.unlock()
+	defer k.mu.Unlock()
 	if wrong && !k.skew.wrong {
 		k.say(k.log.Error, "most voters found this clock wrong, stopped issuing IDs until it is right",
 			"cause", CauseClockWrong,

@@ -27,7 +27,7 @@ func (k *keeper) Save(claim coordinator.Claim) (uint64, error) {
 	k.mu.Lock()
 	rec := k.record(claim)
 	k.mu.Unlock()
-	gen, err := k.save(rec)
+	gen, err := k.writeRecord(rec)
 	if err != nil {
 		return 0, err
 	}
@@ -44,9 +44,9 @@ func (k *keeper) Save(claim coordinator.Claim) (uint64, error) {
 	return gen, nil
 }
 
-// save writes the local record and returns its generation. It notes since when the write is under way: writers wait for
-// each other, so a stall of any of them keeps the reserved bound from moving. saveMu is held, mu is not.
-func (n *Node) save(rec LocalRecord) (generation uint64, err error) {
+// writeRecord writes the local record and returns its generation. It notes since when the write is under way: writers
+// wait for each other, so a stall of any of them keeps the reserved bound from moving. saveMu is held, mu is not.
+func (n *Node) writeRecord(rec LocalRecord) (generation uint64, err error) {
 	local, err := rec.Encode()
 	if err != nil {
 		return 0, err
@@ -74,7 +74,7 @@ func (n *Node) save(rec LocalRecord) (generation uint64, err error) {
 			"ever", c.EverConfirmed, "stopped", rec.Stopped)
 	}
 	n.mu.Lock()
-	defer n.unlock()
+	defer n.mu.Unlock()
 	n.disk.saving = false
 	if n.disk.stallSaid {
 		n.disk.stallSaid = false
@@ -103,7 +103,7 @@ func (n *Node) stalled() bool {
 // noteStall logs that the disk stalls, once for each write.
 func (n *Node) noteStall() {
 	n.mu.Lock()
-	defer n.unlock()
+	defer n.mu.Unlock()
 	if n.stalledLocked() && !n.disk.stallSaid {
 		n.disk.stallSaid = true
 		n.say(n.log.Error, "a write to the state directory stalls, serving until the reserved bound",

@@ -59,10 +59,7 @@ func (k *keeper) dropTenure(fence *coordinator.FencedError) {
 // forget invalidates the local record. If the disk takes no writes, the node goes on all the same: the next start that
 // reaches ZooKeeper finds that the slot is lost.
 func (k *keeper) forget() {
-	k.saveMu.Lock()
-	err := k.invalidate()
-	k.saveMu.Unlock()
-	if err != nil {
+	if err := k.invalidate(); err != nil {
 		k.log.Error("could not invalidate the state file, which still names a worker that this node has lost",
 			"error", err)
 	}
@@ -70,6 +67,8 @@ func (k *keeper) forget() {
 
 // invalidate makes the local record one that no start resumes, durably.
 func (k *keeper) invalidate() error {
+	k.saveMu.Lock()
+	defer k.saveMu.Unlock()
 	err := k.cfg.Cache.Invalidate()
 	if err == nil {
 		k.cfg.Trace.Step("invalidated")

@@ -145,7 +145,7 @@ func (k *keeper) noteBeat(beat coordinator.Beat) {
 		k.log.Warn("restored the record that ZooKeeper lost", "worker", claim.Worker, "term", claim.Term)
 	}
 	k.mu.Lock()
-	defer k.unlock()
+	defer k.mu.Unlock()
 	if k.view.Load().Stage == coordinator.Alone {
 		k.say(k.log.Info, "reported the restart to ZooKeeper", "worker", claim.Worker, "term", claim.Term)
 	}
@@ -168,7 +168,7 @@ func (k *keeper) noteBeat(beat coordinator.Beat) {
 // expires meanwhile, and when rounds succeed again.
 func (k *keeper) noteRound(err error) {
 	k.mu.Lock()
-	defer k.unlock()
+	defer k.mu.Unlock()
 	claim := k.view.Load().Claim
 	expired := k.now() >= claim.LeaseUntil
 	switch {

@@ -31,7 +31,7 @@ func TestBlockedLoggerStopsNoAnswers(t *testing.T) {
 		"noteStall": func(n *Node) { n.disk.saving, n.disk.since = true, n.monotonic()-2*int64(stallAfter); n.noteStall() },
 		"noteDisk": func(n *Node) {
 			n.mu.Lock()
-			defer n.unlock()
+			defer n.mu.Unlock()
 			n.noteDisk(io.EOF)
 		},
 		"startServing": func(n *Node) {

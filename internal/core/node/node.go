@@ -13,8 +13,8 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// Node is one flaked node. Call Run once. All other exported methods may be called at any time, from any goroutine. Two
-// goroutines run it: that of keeper, and that of extendLoop.
+// Node is one flaked node. Call Run once. All other exported methods but Remember may be called at any time, from any
+// goroutine. Two goroutines run a node: that of keeper, and that of extendLoop.
 type Node struct {
 	cfg   Config
 	log   hclog.Logger
@@ -65,25 +65,32 @@ type Node struct {
 
 	noting sync.WaitGroup // timers that call noteStall
 
-	mu sync.Mutex // guards state and said, never held during I/O or while a logger runs
+	mu stateMutex // guards state, never held during I/O or while a logger runs
 	state
-	said []func() // log lines that wait for unlock
 }
 
-// say has a line logged once mu is unlocked: a logger that blocks must not stop refusals and probes, which need mu. mu
-// is held.
-func (n *Node) say(log func(msg string, args ...any), msg string, args ...any) {
-	n.said = append(n.said, func() { log(msg, args...) })
+// stateMutex is a mutex with log lines that wait until it is unlocked: a logger that blocks must not stop refusals and
+// probes, which need the mutex.
+type stateMutex struct {
+	mu   sync.Mutex
+	said []func()
 }
 
-// unlock unlocks mu and then logs what was said meanwhile.
-func (n *Node) unlock() {
-	said := n.said
-	n.said = nil
-	n.mu.Unlock()
+func (m *stateMutex) Lock() { m.mu.Lock() }
+
+// Unlock unlocks the mutex and then logs what was said meanwhile.
+func (m *stateMutex) Unlock() {
+	said := m.said
+	m.said = nil
+	m.mu.Unlock()
 	for _, line := range said {
 		line()
 	}
+}
+
+// say has a line logged once mu is unlocked. mu is held.
+func (n *Node) say(log func(msg string, args ...any), msg string, args ...any) {
+	n.mu.said = append(n.mu.said, func() { log(msg, args...) })
 }
 
 // state is shared by the two loops and by callers.

@@ -1,17 +1,17 @@
 package node
 
-// startServing puts the tenure into serving if it may serve and a bound above its floor is on disk. Otherwise
-// startServing sets the refusal.
+// startServing puts the tenure into serving if mayServe allows it, unless the disk takes no writes and has no bound above
+// the floor. startServing sets a refusal if the present one does not apply any more.
 func (n *Node) startServing() {
 	n.mu.Lock()
 	t, may := n.tenure, n.serveOrRefuse()
-	n.unlock()
+	n.mu.Unlock()
 	if !may {
 		return
 	}
 	n.extend(0)
 	n.mu.Lock()
-	defer n.unlock()
+	defer n.mu.Unlock()
 	if n.tenure != t || !n.serveOrRefuse() { // this took time, and the other loop may have done it
 		return
 	}

@@ -31,7 +31,7 @@ func (k *keeper) stop(ctx context.Context) {
 	rec := k.record(claim)
 	rec.Claim.ReservedUntil, rec.Stopped = end, true
 	k.mu.Unlock()
-	gen, err := k.save(rec)
+	gen, err := k.writeRecord(rec)
 	k.saveMu.Unlock()
 	if err != nil {
 		k.log.Error("could not record the stop on disk, the next start may wait a few seconds", "error", err)
