@@ -21,12 +21,17 @@ type attempt struct {
 	// usable: the node has a claim to resume. Otherwise its claim has only the identity by which it registers.
 	usable bool
 	// mayStartAlone: the claim is confirmed and otherZK is false, so the node may also start without ZooKeeper while
-	// the lease runs.
+	// the lease runs: see mayGoAlone. joinCluster clears mayStartAlone if it finds another cluster.
 	mayStartAlone bool
 	// otherZK: the state directory was last used with another ZooKeeper. The claim may be
 	// resumed only if this ZooKeeper has its record, and nothing is put back here (C17).
 	otherZK bool
+	// answered is the time of ZooKeeper's last answer to joinCluster, or of the beginning of acquire, monotonic ns.
+	answered int64
 }
+
+// mayGoAlone reports whether the node may start without ZooKeeper now.
+func (k *keeper) mayGoAlone(a *attempt) bool { return a.mayStartAlone && k.leased() }
 
 // firstAttempt returns the first attempt, made from the local record in the state directory. It returns an error if the
 // start must not go on.
@@ -130,7 +135,7 @@ func (k *keeper) becomeNewcomer() {
 func (k *keeper) acquire(ctx context.Context, a attempt, timeout time.Duration) error {
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = 100*time.Millisecond, 3*time.Second
-	k.answered = k.monotonic()
+	a.answered = k.monotonic()
 	for {
 		began := k.monotonic()
 		k.releaseOld(ctx) // this node may wait for a worker that it still has to release
@@ -138,7 +143,7 @@ func (k *keeper) acquire(ctx context.Context, a attempt, timeout time.Duration) 
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
-		cause := k.causeOfWait(err, began)
+		cause := a.causeOfWait(err, began)
 		var replaced *coordinator.OtherClusterError
 		switch {
 		case errors.As(err, &replaced) && !a.usable && !k.belongs():
@@ -147,7 +152,7 @@ func (k *keeper) acquire(ctx context.Context, a attempt, timeout time.Duration) 
 				"error", err)
 		case cause == "":
 			return err
-		case timeout > 0 && k.monotonic() > k.answered+int64(timeout):
+		case timeout > 0 && k.monotonic() > a.answered+int64(timeout):
 			return fmt.Errorf("ZooKeeper did not answer within %s, and this node cannot start without it: %w",
 				timeout, err)
 		default:
@@ -165,11 +170,11 @@ func (k *keeper) acquire(ctx context.Context, a attempt, timeout time.Duration) 
 
 // causeOfWait returns the cause for which a start waits after err, and retries. It is "" if err
 // ends the start. The attempt began at began, monotonic ns.
-func (k *keeper) causeOfWait(err error, began int64) Cause {
+func (a attempt) causeOfWait(err error, began int64) Cause {
 	switch {
 	case !errors.Is(err, store.ErrUnreachable):
 		return ""
-	case k.answered > began:
+	case a.answered > began:
 		return CauseZooKeeperSlow
 	}
 	return CauseZooKeeperUnreachable
@@ -182,7 +187,7 @@ const joinTime = 1500 * time.Millisecond
 func (k *keeper) tryAcquire(ctx context.Context, a *attempt) error {
 	k.turns.keep.Store(k.monotonic())
 	looking := k.cfg.RoundTimeout
-	if a.mayStartAlone && k.leased() {
+	if k.mayGoAlone(a) {
 		looking = min(looking, joinTime)
 	}
 	joinCtx, cancel := context.WithTimeout(ctx, looking)
@@ -240,9 +245,9 @@ const (
 
 // outcome is the result of an attempt. The node chooses its next move by it.
 type outcome struct {
-	// resumed: the node has tried to resume its claim. Otherwise it has only read the cluster's record.
-	resumed bool
-	err     error
+	// tried: the node has tried to resume its claim. Otherwise it has only read the cluster's record.
+	tried bool
+	err   error
 	// lost: ZooKeeper has lost the cluster, or the record of the claim.
 	lost bool
 	// leased: the lease of the claim runs. granted: a grant of the claim was acknowledged.
@@ -259,9 +264,9 @@ func (a attempt) next(o outcome) move {
 	//mutant:c16-alone-beyond-the-lease by sim -> case a.mayStartAlone && (o.lost || unanswered):
 	case a.mayStartAlone && o.leased && (o.lost || unanswered): // alone only while the lease runs (C16)
 		return moveAlone
-	case o.err == nil && a.usable && !o.resumed:
+	case o.err == nil && a.usable && !o.tried:
 		return moveResume
-	case o.err == nil && !o.resumed:
+	case o.err == nil && !o.tried:
 		return moveRegister
 	case o.err == nil:
 		return moveOver
@@ -283,7 +288,7 @@ func (k *keeper) resume(ctx context.Context, a *attempt) outcome {
 		return k.checkFloor(reserved)
 	}
 	confirm, err := k.coord.Resume(ctx, k.lease(), check)
-	o := outcome{resumed: true, err: err, leased: k.leased(), granted: k.coord.Claim().Nonce != ""}
+	o := outcome{tried: true, err: err, leased: k.leased(), granted: k.coord.Claim().Nonce != ""}
 	if err == nil {
 		o.err = k.holdSlot(confirm, "resumed")
 	}
@@ -324,7 +329,7 @@ func (k *keeper) beginAnew(a *attempt, o outcome) {
 	k.log.Warn("registering as a new node", "worker", k.coord.Claim().Worker, "reason", o.err)
 	k.forget()
 	k.becomeNewcomer()
-	*a = attempt{otherZK: a.otherZK}
+	*a = attempt{otherZK: a.otherZK, answered: a.answered}
 	k.mu.Lock()
 	k.served, k.rotations = 0, nil
 	k.mu.Unlock()

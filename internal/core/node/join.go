@@ -13,18 +13,19 @@ import (
 
 // joinCluster reads the cluster record, or creates it if Config.Bootstrap allows that. It checks the record against
 // the cluster of the state directory and this node's settings, and makes the cluster this node's own. lost reports that
-// ZooKeeper has lost the cluster of the claim, or that this is another ZooKeeper (a.otherZK).
+// ZooKeeper has lost the cluster of the claim, or that this is another ZooKeeper (a.otherZK). If another cluster has
+// taken the place of the claim's, joinCluster drops the lease on the disk and clears a.mayStartAlone.
 func (k *keeper) joinCluster(ctx context.Context, a *attempt) (lost bool, err error) {
 	mine := k.peek().cluster
 	cl, err := coordinator.ReadCluster(ctx, k.cfg.Store)
 	if !errors.Is(err, store.ErrUnreachable) {
-		k.answered = k.monotonic()
+		a.answered = k.monotonic()
 	}
 	if errors.Is(err, coordinator.ErrNoCluster) {
 		if err := k.mayMakeCluster(err, mine, a); err != nil {
 			return false, err
 		}
-		if a.mayStartAlone && k.leased() {
+		if k.mayGoAlone(a) {
 			return true, nil
 		}
 		cl, err = k.makeCluster(ctx, mine)
@@ -32,12 +33,12 @@ func (k *keeper) joinCluster(ctx context.Context, a *attempt) (lost bool, err er
 	if err != nil {
 		return false, err
 	}
-	_, ours := k.Cluster()
+	_, announced := k.Cluster()
 	finding := coordinator.ClusterFinding(&cl, mine.UUID, k.coord.Claim().Incarnation)
 	switch {
 	//mutant:c32-any-cluster by TestRunningNodeJoinsNoOtherCluster -> case false:
-	case !a.usable && ours != "" && ours != cl.UUID: // clients do not look again which cluster answers (C32)
-		return false, &coordinator.OtherClusterError{Found: cl.UUID, Ours: ours}
+	case !a.usable && announced != "" && announced != cl.UUID: // clients do not look again which cluster answers (C32)
+		return false, &coordinator.OtherClusterError{Found: cl.UUID, Ours: announced}
 	case !a.usable: // a new node joins the cluster that it finds
 	case finding == coordinator.FoundLost && (a.otherZK || a.mayStartAlone):
 		return true, nil

@@ -15,8 +15,6 @@ import (
 type keeper struct {
 	// coord holds the slot. Its Met may be called from any goroutine.
 	coord *coordinator.Coordinator
-	// answered is the time of ZooKeeper's last answer to joinCluster, or of the beginning of acquire, monotonic ns.
-	answered int64
 	// verdicts counts the heartbeats in a row after which most voters have found the clock wrong.
 	verdicts timeguard.Rounds
 	// fencedAt is the time at which the node was last fenced, monotonic ns. 0: never.

@@ -13,10 +13,10 @@ func TestMoves(t *testing.T) {
 	away := fmt.Errorf("%w: no route", store.ErrUnreachable)
 	notOurs := &coordinator.NotOursError{}
 	resumed := func(err error, leased bool) outcome {
-		return outcome{resumed: true, err: err, leased: leased, granted: true}
+		return outcome{tried: true, err: err, leased: leased, granted: true}
 	}
 	gone := func(leased bool) outcome {
-		return outcome{resumed: true, err: notOurs, lost: true, leased: leased, granted: true}
+		return outcome{tried: true, err: notOurs, lost: true, leased: leased, granted: true}
 	}
 	alone, otherZK := attempt{usable: true, mayStartAlone: true}, attempt{usable: true, otherZK: true}
 	for name, row := range map[string]struct {
@@ -40,7 +40,7 @@ func TestMoves(t *testing.T) {
 		"it is another ZooKeeper's":        {otherZK.next(gone(true)), moveRefuse},
 		"another node has the slot":        {alone.next(resumed(notOurs, true)), moveAnew},
 		"another has it in that ZooKeeper": {otherZK.next(resumed(notOurs, true)), moveAnew},
-		"the slot was never acquired": {attempt{usable: true}.next(outcome{resumed: true, err: notOurs}),
+		"the slot was never acquired": {attempt{usable: true}.next(outcome{tried: true, err: notOurs}),
 			moveRegister},
 	} {
 		if row.got != row.want {
