@@ -121,7 +121,7 @@ func (n *Node) Worker() string {
 	}
 	claim := n.view.Load().Claim
 	return fmt.Sprintf("worker=%s term=%d node=%s name=%s state=%s", number, claim.Term, claim.Node,
-		n.cfg.Labels.Name, n.phase)
+		n.cfg.Labels.Name, n.phase())
 }
 
 // Stats returns the rows of STATS, each a name and a value. It leaves out values that are not known yet.

@@ -213,7 +213,7 @@ func TestOldTenureIsReportedDuringWorkerChange(t *testing.T) {
 		t.Errorf("named sequences go by %+v, want %+v", got, hold)
 	}
 	// The record on the disk is about the other worker, so no bound of the old one rises.
-	n.phase = Serving
+	n.serving.Store(n.tenure)
 	if rec, due := n.extension(0); due {
 		t.Errorf("the old worker's bound would rise to %d", rec.Claim.ReservedUntil)
 	}

@@ -42,7 +42,8 @@ func TestNextExtensionIsDueInTime(t *testing.T) {
 				n.disk.err = errors.New("failed")
 			}
 			if row.floor != 0 {
-				n.phase, n.tenure = Waiting, &tenure{floor: now + row.floor.Milliseconds()}
+				n.refuse(Waiting, CauseBelowFloor)
+				n.tenure = &tenure{floor: now + row.floor.Milliseconds()}
 			}
 			if got := n.untilExtend(row.stored); got != row.want {
 				t.Errorf("%s, want %s", got, row.want)

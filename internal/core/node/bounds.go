@@ -46,7 +46,7 @@ func (n *Node) untilExtend(stored bool) time.Duration {
 		return min(every, retryDisk)
 	case stored && n.shortOfBound() > every:
 		return 0 // storing it took long, or the clock leapt: extend again
-	case n.phase == Waiting && n.tenure != nil:
+	case n.phase() == Waiting && n.tenure != nil:
 		return min(every, max(ms(n.tenure.floor-n.now()), time.Millisecond))
 	}
 	return n.cfg.Pulse.Until(every)
@@ -90,7 +90,7 @@ func (n *Node) extension(ahead time.Duration) (rec LocalRecord, due bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	t, v := n.tenure, n.view.Load()
-	if t == nil || !v.Claim.EverConfirmed || n.skew.wrong || n.phase == Stopping {
+	if t == nil || !v.Claim.EverConfirmed || n.skew.wrong || n.phase() == Stopping {
 		return LocalRecord{}, false
 	}
 	//mutant:c9-record-over-a-pending-grant by TestOldTenureIsReportedDuringWorkerChange -> if false {

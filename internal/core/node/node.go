@@ -22,8 +22,8 @@ type Node struct {
 	// elapsed measures how much time passes (C31), for named sequences, too.
 	elapsed *timeguard.Elapsed
 
-	// serving is the tenure that IDs are made from. It is nil while the node refuses, and
-	// refusal then says why. To make an ID, a GET reads only serving.
+	// serving is the tenure that IDs are made from. It is nil while the node refuses, and refusal then says why, and in
+	// which phase. Both are stored while mu is held. To make an ID, a GET reads only serving.
 	serving atomic.Pointer[tenure]
 	refusal atomic.Pointer[Refusal]
 
@@ -95,7 +95,6 @@ func (n *Node) say(log func(msg string, args ...any), msg string, args ...any) {
 
 // state is shared by the two loops and by callers.
 type state struct {
-	phase Phase
 	// cluster is the cluster's record as adopt last took it over. Of the fields that change later, only HighestSlot is
 	// kept up to date. Code that needs the horizon or the freeze reads the record again.
 	cluster coordinator.Cluster
@@ -153,9 +152,10 @@ type reportState struct {
 	frozen int64
 }
 
-// peeked is the state and the view at one moment.
+// peeked is the state, the phase and the view at one moment.
 type peeked struct {
 	state
+	phase Phase
 	*coordinator.View
 }
 
@@ -163,7 +163,7 @@ type peeked struct {
 func (n *Node) peek() peeked {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return peeked{n.state, n.view.Load()}
+	return peeked{n.state, n.phase(), n.view.Load()}
 }
 
 // Phase is one of the phases of a node's life, from starting to stopping.
@@ -180,6 +180,14 @@ const (
 
 // Phases returns every phase.
 func Phases() []Phase { return []Phase{Starting, Confirming, Waiting, Serving, Refusing, Stopping} }
+
+// phase returns the present phase. mu is held.
+func (n *Node) phase() Phase {
+	if n.serving.Load() != nil {
+		return Serving
+	}
+	return n.refusal.Load().Phase
+}
 
 // New returns a node, or an error if the configuration is not valid. It does no I/O.
 func New(cfg Config) (*Node, error) {
@@ -250,7 +258,6 @@ func (n *Node) refuse(p Phase, cause Cause) {
 
 // refuseLocked is refuse for a complete Refusal. mu is held.
 func (n *Node) refuseLocked(r Refusal) {
-	n.phase = r.Phase
 	n.refusal.Store(newRefusal(r))
 	n.serving.Store(nil)
 }

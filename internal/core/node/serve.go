@@ -20,7 +20,6 @@ func (n *Node) startServing() {
 		return
 	}
 	n.cfg.Trace.Step("serving", "worker", t.Worker, "floor", t.floor, "now", n.now())
-	n.phase = Serving
 	n.serving.Store(t)
 	n.beginOnce.Do(func() {
 		n.beganAt.Store(n.monotonic())
@@ -35,7 +34,7 @@ func (n *Node) startServing() {
 func (n *Node) serveOrRefuse() (may bool) {
 	now := n.now()
 	may, refusal := n.mayServe(now)
-	if refusal.Phase == "" || refusal.Phase == n.phase {
+	if refusal.Phase == "" || refusal.Phase == n.phase() {
 		return may
 	}
 	n.refuseLocked(refusal)
@@ -51,7 +50,7 @@ func (n *Node) serveOrRefuse() (may bool) {
 func (n *Node) mayServe(now int64) (may bool, refusal Refusal) {
 	t, claim := n.tenure, n.view.Load().Claim
 	switch {
-	case t == nil || n.serving.Load() == t || n.phase == Stopping:
+	case t == nil || n.serving.Load() == t || n.phase() == Stopping:
 		return false, Refusal{}
 	// Only under a lease that was confirmed (C10). The issuing clock is enough here, because the IDs carry it:
 	// coordinator.Claim.Leased also asks the boot clock. A lease that expired while the node was disconnected counts

@@ -119,7 +119,7 @@ func (s *sim) lives(p *process) {
 	if s.now < p.paused {
 		return
 	}
-	if s.now >= p.extendAt || p.n.phase == Waiting || len(p.n.wakeDisk) > 0 {
+	if s.now >= p.extendAt || p.n.phase() == Waiting || len(p.n.wakeDisk) > 0 {
 		drain(p.n.wakeDisk)
 		if !s.chance(8) {
 			s.extend(p)

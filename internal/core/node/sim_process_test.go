@@ -271,7 +271,7 @@ func (s *sim) keep(p *process) {
 			}
 			return
 		}
-		phase, term, at := p.n.phase, p.n.view.Load().Claim.Term, p.held()
+		phase, term, at := p.n.phase(), p.n.view.Load().Claim.Term, p.held()
 		err := p.n.keeper.round(context.Background())
 		var fenced *coordinator.FencedError
 		switch {
@@ -282,7 +282,7 @@ func (s *sim) keep(p *process) {
 			p.attempt, p.acquiring = attempt{}, true
 		case err != nil:
 			s.exits(p, err)
-		case phase != p.n.phase || term != p.n.view.Load().Claim.Term || at != p.held():
+		case phase != p.n.phase() || term != p.n.view.Load().Claim.Term || at != p.held():
 			s.note("%s: %s", p.name, p.n.Worker())
 		}
 	})

@@ -133,7 +133,7 @@ func (n *Node) Snapshot() Snapshot {
 	defer n.mu.Unlock()
 	v, now := n.view.Load(), n.now()
 	s := Snapshot{
-		Name: n.cfg.Labels.Name, Term: v.Claim.Term, Node: v.Claim.Node, Phase: n.phase,
+		Name: n.cfg.Labels.Name, Term: v.Claim.Term, Node: v.Claim.Node, Phase: n.phase(),
 		Ready: ready == nil, Confirmed: v.Stage == coordinator.Confirmed, FromCache: v.Stage == coordinator.Alone,
 		ServedMs: n.served.Milliseconds(), NowMs: now,
 		Clock: ClockSnapshot{Wrong: n.skew.wrong, UnfollowedLeapMs: n.clock.UnfollowedLeap().Milliseconds(),

@@ -21,7 +21,7 @@ func TestMayServe(t *testing.T) {
 		"never confirmed":       {change: func(n *Node) { n.changeClaim(func(c *coordinator.Claim) { c.EverConfirmed = false }) }, now: floor, refusal: confirming},
 		"no tenure":             {change: func(n *Node) { n.tenure = nil }, now: floor},
 		"it serves":             {change: func(n *Node) { n.serving.Store(n.tenure) }, now: floor},
-		"the node stops":        {change: func(n *Node) { n.phase = Stopping }, now: floor},
+		"the node stops":        {change: func(n *Node) { n.refuseLocked(*errStopping) }, now: floor},
 		"the clock is wrong":    {change: func(n *Node) { n.skew.wrong = true }, now: floor},
 		"the lease had run out": {change: func(n *Node) { n.tenure.expired = true }, now: floor},
 	} {
