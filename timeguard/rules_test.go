@@ -163,7 +163,7 @@ func TestThreeWrongRoundsInARowRefuse(t *testing.T) {
 		{bad, false}, {bad, false}, {good, false},
 		{bad, false}, {bad, false}, {nobody, false}, {bad, true}, {bad, true}, {nobody, true}, {good, false},
 	} {
-		if got := r.Add(row.v); got != row.want {
+		if got := r.Add(row.v); got != row.want || r.Wrong() != got {
 			t.Errorf("round %d: %v", i, got)
 		}
 	}

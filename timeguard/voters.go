@@ -77,5 +77,8 @@ func (r *Rounds) Add(v Verdict) bool {
 	} else if v.Verified() {
 		r.bad = 0
 	}
-	return r.bad >= BadRounds
+	return r.Wrong()
 }
+
+// Wrong reports what the last call of Add has returned.
+func (r Rounds) Wrong() bool { return r.bad >= BadRounds }

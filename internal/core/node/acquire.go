@@ -357,7 +357,7 @@ func (k *keeper) leased() bool { return k.coord.Claim().Leased(k.now(), k.cfg.Cl
 // the clock counts as wrong: the bound stays where it is.
 func (k *keeper) lease() time.Duration {
 	s := k.peek()
-	if s.skew.wrong {
+	if s.skew.rounds.Wrong() {
 		return 0
 	}
 	return timeguard.Lease(ms(s.cluster.LeaseMs), s.served)

@@ -19,7 +19,7 @@ func (n *Node) Ready() error {
 	switch err := n.WhyNoIDs(); {
 	case err != nil:
 		return err
-	case n.draining.Load():
+	case n.peek().drain.asked:
 		return errDraining
 	case n.waitsForSequences():
 		return errSequencesElsewhere
@@ -53,8 +53,9 @@ func (n *Node) Began() <-chan struct{} { return n.began }
 // so that clients leave. Reserve still makes IDs. If release is true, the node releases its
 // worker when it stops, as with Config.ReleaseOnExit.
 func (n *Node) Drain(release bool) {
-	n.releases.Store(release)
-	n.draining.Store(true)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.drain = drainState{asked: true, release: release}
 }
 
 // Now returns the time of the clock that IDs are made by.
@@ -98,7 +99,7 @@ func (n *Node) Decode(id worker.ID) (string, error) {
 // that of a new one.
 func (n *Node) Cluster() (name, uuid string) {
 	s := n.peek()
-	if s.Stage == coordinator.Confirmed || s.resumed || n.beganAt.Load() != 0 {
+	if s.Stage == coordinator.Confirmed || s.resumed || s.beganAt != 0 {
 		uuid = s.cluster.UUID
 	}
 	return n.cfg.Cluster, uuid

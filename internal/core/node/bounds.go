@@ -90,7 +90,7 @@ func (n *Node) extension(ahead time.Duration) (rec LocalRecord, due bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	t, v := n.tenure, n.view.Load()
-	if t == nil || !v.Claim.EverConfirmed || n.skew.wrong || n.phase() == Stopping {
+	if t == nil || !v.Claim.EverConfirmed || n.skew.rounds.Wrong() || n.phase() == Stopping {
 		return LocalRecord{}, false
 	}
 	//mutant:c9-record-over-a-pending-grant by TestOldTenureIsReportedDuringWorkerChange -> if false {

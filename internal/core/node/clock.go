@@ -29,12 +29,12 @@ func compare(own coordinator.Reading, peers []coordinator.Reading) (timeguard.Of
 const warnEvery = time.Minute
 
 // allowWarning reports whether a warning about clocks may be logged. After it has allowed one, it allows none for
-// warnEvery. mu is held.
+// warnEvery.
 func (k *keeper) allowWarning() bool {
 	now := k.monotonic()
-	due := k.skew.warnedAt == 0 || now-k.skew.warnedAt > int64(warnEvery)
+	due := k.warnedAt == 0 || now-k.warnedAt > int64(warnEvery)
 	if due {
-		k.skew.warnedAt = now
+		k.warnedAt = now
 	}
 	return due
 }
@@ -50,7 +50,7 @@ func (k *keeper) noteLeap(ahead time.Duration) {
 	}
 }
 
-// noteVerdict compares this clock with those of the voters. It notes the result in skew, and returns it. own is this
+// noteVerdict compares this clock with those of the voters. It notes the result, and returns it. own is this
 // clock's reading, and offset how far it was ahead of the leader's. noteVerdict warns if this clock certainly differs
 // from a voter's by more than limits.WarnSkew.
 func (k *keeper) noteVerdict(
@@ -65,8 +65,8 @@ func (k *keeper) noteVerdict(
 			"worst_offset_ms", v.Worst.Ahead.Milliseconds(), "voters", v.Voters, "against", v.Against)
 	}
 	k.skew.offset, k.skew.verdict = offset, v
-	if k.skew.agreed = (coordinator.Reading{}); v.Verified() && !v.Wrong() {
-		k.skew.agreed = own
+	if k.agreed = (coordinator.Reading{}); v.Verified() && !v.Wrong() {
+		k.agreed = own
 	}
 	return v
 }
@@ -85,19 +85,19 @@ func (k *keeper) judgeClock(ctx context.Context, own coordinator.Reading) error 
 		return nil // measured before the leap: the next round counts
 	}
 	verdict := k.noteVerdict(own, offset, voters)
-	wrong := k.verdicts.Add(verdict)
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if wrong && !k.skew.wrong {
+	was := k.skew.rounds.Wrong()
+	wrong := k.skew.rounds.Add(verdict)
+	if wrong && !was {
 		k.say(k.log.Error, "most voters found this clock wrong, stopped issuing IDs until it is right",
 			"cause", CauseClockWrong,
 			"clock_offset_ms", offset.Ahead.Milliseconds(), "against", verdict.Against, "voters", verdict.Voters)
 		k.refuseLocked(Refusal{Phase: Refusing, Cause: CauseClockWrong, Offset: offset.Ahead})
 	}
-	if !wrong && k.skew.wrong {
+	if !wrong && was {
 		k.say(k.log.Info, "the clock is right again", "clock_offset_ms", offset.Ahead.Milliseconds())
 	}
-	k.skew.wrong = wrong
 	return nil
 }
 

@@ -10,9 +10,8 @@ import (
 type diskState struct {
 	// err is the error of the last extension of the reserved bound, nil if it succeeded.
 	err error
-	// saving: the local record is being written. That write began at since, monotonic ns.
-	saving bool
-	since  int64
+	// savingSince is the time at which the present write of the local record began, monotonic ns. 0: none is under way.
+	savingSince int64
 	// stallSaid: the log has a line that this write stalls.
 	stallSaid bool
 }
@@ -53,7 +52,7 @@ func (n *Node) writeRecord(rec LocalRecord) (generation uint64, err error) {
 	}
 	began := n.monotonic()
 	n.mu.Lock()
-	n.disk.saving, n.disk.since = true, began
+	n.disk.savingSince = began
 	n.mu.Unlock()
 	n.noting.Add(1)
 	stall := time.AfterFunc(stallAfter+time.Millisecond, func() { // both loops may be waiting for the disk
@@ -75,7 +74,7 @@ func (n *Node) writeRecord(rec LocalRecord) (generation uint64, err error) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.disk.saving = false
+	n.disk.savingSince = 0
 	if n.disk.stallSaid {
 		n.disk.stallSaid = false
 		n.say(n.log.Info, "the stalled write to the state directory ended",
@@ -90,7 +89,7 @@ const stallAfter = time.Second
 
 // stalledLocked reports whether a write to the state directory has been under way for more than stallAfter. mu is held.
 func (n *Node) stalledLocked() bool {
-	return n.disk.saving && time.Duration(n.monotonic()-n.disk.since) > stallAfter
+	return n.disk.savingSince != 0 && time.Duration(n.monotonic()-n.disk.savingSince) > stallAfter
 }
 
 // stalled is stalledLocked for a caller that does not hold mu.

@@ -50,7 +50,7 @@ func (k *keeper) dropTenure(fence *coordinator.FencedError) {
 	}
 	k.cfg.Trace.Step("fenced", "worker", fence.Worker, "lost", fence.Lost)
 	k.served, k.rotations = 0, nil
-	k.skew.wrong, k.verdicts = false, timeguard.Rounds{} // registering checks the clock
+	k.skew.rounds = timeguard.Rounds{} // registering checks the clock
 	k.mu.Unlock()
 	//mutant:c19-fenced-worker-is-resumed by TestFencedSlotIsNotResumedAfterRestart -> _ = k.forget
 	k.forget() // no restart resumes a worker that was fenced (C19)

@@ -7,7 +7,6 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/timeguard"
 )
 
 // keeper acquires a slot and holds it. Its methods run on the goroutine of the method keep. Node.Run calls the method
@@ -15,8 +14,16 @@ import (
 type keeper struct {
 	// coord holds the slot. Its Met may be called from any goroutine.
 	coord *coordinator.Coordinator
-	// verdicts counts the heartbeats in a row after which most voters have found the clock wrong.
-	verdicts timeguard.Rounds
+	// startSlack lengthens the wait for the clock that checkFloor allows. It is 0, or limits.BoundSlack if one copy of
+	// the local record was damaged: localcache has then raised the reserved bound by as much.
+	startSlack time.Duration
+	// agreed is the reading of this clock in the last comparison, if there were voters and most did not find the clock
+	// wrong. Otherwise it is zero.
+	agreed coordinator.Reading
+	// warnedAt is the time of the last log line about a clock difference or a leap, monotonic ns. 0: never.
+	warnedAt int64
+	// expired: the log has a line that the lease has expired, and no round has succeeded since.
+	expired bool
 	// fencedAt is the time at which the node was last fenced, monotonic ns. 0: never.
 	fencedAt int64
 	// toRelease are the slots that were left after rollbacks.
@@ -83,7 +90,7 @@ func (k *keeper) beat(ctx context.Context) error {
 	k.passLoss()
 	s := k.peek()
 	report := coordinator.Report{Lease: k.lease(), Generation: s.generation, Phase: k.reportedPhase(s.phase),
-		Agreed: s.skew.agreed}
+		Agreed: k.agreed}
 	callCtx, cancel := context.WithTimeout(ctx, k.cfg.RoundTimeout)
 	defer cancel()
 	began := k.monotonic()
@@ -181,13 +188,13 @@ func (k *keeper) noteRound(err error) {
 	case err != nil && k.reports.err == nil:
 		k.say(k.log.Warn, "heartbeat failed, serving until the lease expires", "cause", troubleOf(err),
 			"error", err, "lease_left_s", k.leaseLeftS(claim))
-	case err != nil && expired && !k.reports.expired:
+	case err != nil && expired && !k.expired:
 		k.say(k.log.Error, "the lease has expired: refusing until ZooKeeper answers", "cause", CauseLeaseExpired,
 			"worker", claim.Worker, "error", err)
 	case err == nil && k.reports.err != nil:
 		k.say(k.log.Info, "heartbeats succeed again")
 	}
-	k.reports.err, k.reports.expired = err, err != nil && expired
+	k.reports.err, k.expired = err, err != nil && expired
 }
 
 // sleep waits for d, until ZooKeeper is reached again, or for a value of woken, which may be nil. If the context ends

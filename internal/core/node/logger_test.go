@@ -28,7 +28,7 @@ func TestBlockedLoggerStopsNoAnswers(t *testing.T) {
 	for name, log := range map[string]func(n *Node){
 		"noteRound": func(n *Node) { n.keeper.noteRound(io.EOF) },
 		"noteLeap":  func(n *Node) { n.keeper.noteLeap(time.Second) },
-		"noteStall": func(n *Node) { n.disk.saving, n.disk.since = true, n.monotonic()-2*int64(stallAfter); n.noteStall() },
+		"noteStall": func(n *Node) { n.disk.savingSince = n.monotonic() - 2*int64(stallAfter); n.noteStall() },
 		"noteDisk": func(n *Node) {
 			n.mu.Lock()
 			defer n.mu.Unlock()

@@ -32,24 +32,9 @@ type Node struct {
 	// stores it, while mu is held. If there is a tenure, View.Claim is of its slot.
 	view atomic.Pointer[coordinator.View]
 
-	// sequencesReady: Ready need not look at named sequences any more.
-	sequencesReady atomic.Bool
-
 	keeperWokenAt atomic.Int64 // when a rollback last woke the keeper, monotonic ns
 
-	// draining: Drain was called. releases: it asked to release the worker at the stop.
-	draining, releases atomic.Bool
-
-	// beganAt is the time at which the node began to serve, monotonic ns.
-	beganAt atomic.Int64
-	// began is closed once the node has begun to serve.
-	began     chan struct{}
-	beginOnce sync.Once
-
-	// startSlack lengthens the wait for the clock that checkFloor allows. It is 0, or limits.BoundSlack if one copy of
-	// the local record was damaged: localcache has then raised the reserved bound by as much.
-	startSlack time.Duration
-
+	began      chan struct{} // closed once the node has begun to serve
 	wakeKeeper chan struct{} // capacity 1: wakes the keeper
 	wakeDisk   chan struct{} // capacity 1: wakes extendLoop
 
@@ -118,23 +103,30 @@ type state struct {
 	// tenure is that of View.Claim, whether or not serving has it. nil: none.
 	tenure *tenure
 
+	// beganAt is the time at which the node began to serve, monotonic ns. 0: not yet.
+	beganAt int64
+	// sequencesReady: Ready need not look at named sequences any more.
+	sequencesReady bool
+
 	disk    diskState
 	skew    skewState
 	reports reportState
+	drain   drainState
+}
+
+// drainState has what Drain was called with.
+type drainState struct {
+	asked   bool // Drain was called
+	release bool // the node must release its worker when it stops
 }
 
 // skewState has the results of comparing this node's clock with other clocks.
 type skewState struct {
-	// wrong: most voters have found the clock wrong timeguard.BadRounds times in a row.
-	wrong bool
+	// rounds counts the heartbeats in a row after which most voters have found the clock wrong.
+	rounds timeguard.Rounds
 	// offset and verdict are of the last comparison.
 	offset  timeguard.Offset
 	verdict timeguard.Verdict
-	// agreed is the reading of this clock in the last comparison, if there were voters and
-	// most did not find the clock wrong. Otherwise it is zero.
-	agreed coordinator.Reading
-	// warnedAt is the time of the last log line about a clock difference or a leap, monotonic ns. 0: never.
-	warnedAt int64
 }
 
 // reportState has the results of reporting to ZooKeeper.
@@ -146,8 +138,6 @@ type reportState struct {
 	err error
 	// beatAt is the time at which the last heartbeat was acknowledged, Unix ms. 0: none yet.
 	beatAt int64
-	// expired: the lease has expired, and no round has succeeded since.
-	expired bool
 	// frozen is the end of the freeze of registration, Unix ms. 0: not frozen.
 	frozen int64
 }

@@ -59,7 +59,7 @@ func (k *keeper) beginRotation() (old *tenure, behind time.Duration) {
 	if k.tenure == nil || k.serving.Load() != k.tenure {
 		return nil, 0
 	}
-	agreed := k.skew.verdict.Verified() && !k.skew.verdict.Wrong() && !k.skew.wrong
+	agreed := k.skew.verdict.Verified() && !k.skew.verdict.Wrong() && !k.skew.rounds.Wrong()
 	behind = k.refusalDuration(k.tenure)
 	if k.reports.err != nil || !agreed || behind <= max(limits.RotateBehind, k.cluster.ConfirmTime()) {
 		return nil, 0

@@ -58,15 +58,17 @@ func (t seqTenure) ReleasesAtStop() bool { return t.n.releasesAtStop() }
 // the confirming time at most. When waitsForSequences first returns false, it sets sequencesReady, and returns false
 // from then on.
 func (n *Node) waitsForSequences() bool {
-	if n.sequencesReady.Load() {
+	s, session := n.peek(), n.cfg.Store.SessionID()
+	if s.sequencesReady {
 		return false
 	}
-	s, session := n.peek(), n.cfg.Store.SessionID()
-	late := n.monotonic()-n.beganAt.Load() > int64(2*s.cluster.ConfirmTime())
+	late := n.monotonic()-s.beganAt > int64(2*s.cluster.ConfirmTime())
 	if !late && n.cfg.HasSequences() && s.leavesSequencesToOthers(session, (seqTenure{n}).Slot(session).Wait) {
 		return true
 	}
-	n.sequencesReady.Store(true)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.sequencesReady = true
 	return false
 }
 

@@ -21,10 +21,10 @@ func (n *Node) startServing() {
 	}
 	n.cfg.Trace.Step("serving", "worker", t.Worker, "floor", t.floor, "now", n.now())
 	n.serving.Store(t)
-	n.beginOnce.Do(func() {
-		n.beganAt.Store(n.monotonic())
+	if n.beganAt == 0 {
+		n.beganAt = n.monotonic()
 		close(n.began)
-	})
+	}
 	claim := n.view.Load().Claim
 	n.say(n.log.Info, "serving", "worker", t.Worker, "term", claim.Term, "lease_left_s", n.leaseLeftS(claim))
 }
@@ -58,7 +58,7 @@ func (n *Node) mayServe(now int64) (may bool, refusal Refusal) {
 	case !claim.EverConfirmed || now >= claim.LeaseUntil:
 		return false, Refusal{Phase: Confirming, Cause: CauseConfirming}
 	// judgeClock or closeIfExpired has set the refusal. The latter stays until the next tenure has begun.
-	case n.skew.wrong || t.expired:
+	case n.skew.rounds.Wrong() || t.expired:
 		return false, Refusal{}
 	case now < t.floor: // an earlier holder may have used the time before (C2)
 		return false, Refusal{Phase: Waiting, Cause: CauseBelowFloor}

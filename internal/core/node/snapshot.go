@@ -136,7 +136,7 @@ func (n *Node) Snapshot() Snapshot {
 		Name: n.cfg.Labels.Name, Term: v.Claim.Term, Node: v.Claim.Node, Phase: n.phase(),
 		Ready: ready == nil, Confirmed: v.Stage == coordinator.Confirmed, FromCache: v.Stage == coordinator.Alone,
 		ServedMs: n.served.Milliseconds(), NowMs: now,
-		Clock: ClockSnapshot{Wrong: n.skew.wrong, UnfollowedLeapMs: n.clock.UnfollowedLeap().Milliseconds(),
+		Clock: ClockSnapshot{Wrong: n.skew.rounds.Wrong(), UnfollowedLeapMs: n.clock.UnfollowedLeap().Milliseconds(),
 			CoastingMs: n.clock.CoastingBy().Milliseconds()},
 		ZooKeeper: ZooKeeperSnapshot{
 			OK: n.reports.err == nil && n.reports.beatAt > 0, Error: errorText(n.reports.err),

@@ -49,7 +49,7 @@ func (k *keeper) stop(ctx context.Context) {
 }
 
 // releasesAtStop reports whether the node releases its worker when it stops.
-func (n *Node) releasesAtStop() bool { return n.cfg.ReleaseOnExit || n.releases.Load() }
+func (n *Node) releasesAtStop() bool { return n.cfg.ReleaseOnExit || n.peek().drain.release }
 
 // release releases the slot. It first makes the local record invalid, durably, because another node may take the slot
 // at once after that. It returns false if the record could not be made invalid: the slot is not released then.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/timeguard"
 )
 
 func TestMayServe(t *testing.T) {
@@ -22,7 +23,7 @@ func TestMayServe(t *testing.T) {
 		"no tenure":             {change: func(n *Node) { n.tenure = nil }, now: floor},
 		"it serves":             {change: func(n *Node) { n.serving.Store(n.tenure) }, now: floor},
 		"the node stops":        {change: func(n *Node) { n.refuseLocked(*errStopping) }, now: floor},
-		"the clock is wrong":    {change: func(n *Node) { n.skew.wrong = true }, now: floor},
+		"the clock is wrong":    {change: func(n *Node) { findWrong(&n.skew.rounds) }, now: floor},
 		"the lease had run out": {change: func(n *Node) { n.tenure.expired = true }, now: floor},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -39,5 +40,12 @@ func TestMayServe(t *testing.T) {
 				t.Errorf("%v, %+v", may, refusal)
 			}
 		})
+	}
+}
+
+// findWrong counts so many rounds that the clock counts as wrong.
+func findWrong(rounds *timeguard.Rounds) {
+	for range timeguard.BadRounds {
+		rounds.Add(timeguard.Verdict{Voters: 1, Against: 1})
 	}
 }
