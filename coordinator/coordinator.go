@@ -79,7 +79,7 @@ type Coordinator struct {
 	lastStamped timeguard.Stamped
 	// strayLock is a slot that another node has, while its live lock may still be ours. -1: none.
 	strayLock int
-	// unannounced is a loss that AnnounceLater has kept and no call has announced yet. nil: none.
+	// unannounced is a loss that announceLater has kept and no call has announced yet. nil: none.
 	unannounced *Loss
 	live        liveList
 	seen        PeersSeen // by the last call of ReadPeerClocks

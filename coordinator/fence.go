@@ -26,7 +26,7 @@ func (c *Coordinator) fence(ctx context.Context, v recorded, why string) error {
 	h := c.holder
 	lost := h.showsLoss(v, c.mine)
 	if lost {
-		c.AnnounceLater(c.lossOf(h, v.cl, why))
+		c.announceLater(c.lossOf(h, v.cl, why))
 		_ = c.AnnounceDue(ctx) // if it fails: Register tries again
 	}
 	return c.giveUpWithTicket(ctx, why, lost)

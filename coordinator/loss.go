@@ -17,7 +17,7 @@ type Loss struct {
 	// MayRecreate: the finder puts its cluster back where the record is missing, or in the place of another one
 	// in which no node has confirmed (C22). It has confirmed a worker, or PutClusterBack was called.
 	MayRecreate bool
-	// LeaseUntil is the finder's lease bound, Unix ms.
+	// LeaseUntil is the finder's lease bound, Unix ms. 0: it has no lease, or that has ended by the boot clock.
 	LeaseUntil int64
 	// Found says what shows the loss.
 	Found string
@@ -28,12 +28,18 @@ type Loss struct {
 // wrote it. Another node may have raised the incarnation for that loss already, so Known is that of the claim. If the
 // cluster's record is lost or older itself, Known is the highest incarnation that the holder knew.
 func (c *Coordinator) lossOf(h *holderState, cl *Cluster, found string) Loss {
-	l := Loss{Known: h.Incarnation, MayRecreate: h.EverConfirmed, LeaseUntil: h.LeaseUntil, Found: found}
-	if h.endedByBoot(c.Elapsed.Now().Boot) {
-		l.LeaseUntil = 0
-	}
+	l := c.lossBy(h.Claim, h.Incarnation, found)
 	if cl == nil || cl.Incarnation < c.mine.Incarnation {
 		l.Known = max(l.Known, c.mine.Incarnation)
+	}
+	return l
+}
+
+// lossBy returns a finding of a node with a claim, which knew an incarnation.
+func (c *Coordinator) lossBy(claim Claim, known int64, found string) Loss {
+	l := Loss{Known: known, MayRecreate: claim.EverConfirmed, LeaseUntil: claim.LeaseUntil, Found: found}
+	if claim.endedByBoot(c.Elapsed.Now().Boot) {
+		l.LeaseUntil = 0
 	}
 	return l
 }
@@ -143,14 +149,20 @@ func (c *Coordinator) writeLoss(ctx context.Context, l Loss, mine Cluster, now i
 	}
 }
 
-// AnnounceLater keeps a loss until the next call of AnnounceDue, Heartbeat, Register or Resume, which announces it.
-func (c *Coordinator) AnnounceLater(l Loss) {
+// AnnounceFound keeps a loss that another part of the node has found, as announceLater does. known is the incarnation
+// that the finder knew, and claim the node's claim at that time.
+func (c *Coordinator) AnnounceFound(known int64, found string, claim Claim) {
+	c.announceLater(c.lossBy(claim, known, found))
+}
+
+// announceLater keeps a loss until the next call of AnnounceDue, Heartbeat, Register or Resume, which announces it.
+func (c *Coordinator) announceLater(l Loss) {
 	if c.unannounced == nil || l.Known > c.unannounced.Known {
 		c.unannounced = &l
 	}
 }
 
-// AnnounceDue announces the loss that AnnounceLater has kept, if any. The node must not Join another cluster before.
+// AnnounceDue announces the loss that announceLater has kept, if any. The node must not Join another cluster before.
 func (c *Coordinator) AnnounceDue(ctx context.Context) error {
 	if c.unannounced == nil {
 		return nil
@@ -163,7 +175,7 @@ func (c *Coordinator) AnnounceDue(ctx context.Context) error {
 	return nil
 }
 
-// DropUnannounced drops the loss that AnnounceLater has kept. It is for a node whose state directory was last used with
+// DropUnannounced drops the loss that announceLater has kept. It is for a node whose state directory was last used with
 // another ZooKeeper: this one may never have had the node's record.
 func (c *Coordinator) DropUnannounced() { c.unannounced = nil }
 

@@ -323,3 +323,23 @@ func TestClockSetBackBetweenHoldersFreezesNothing(t *testing.T) {
 		t.Errorf("frozen: %+v", cl)
 	}
 }
+
+// Named sequences have found a loss. The boot clock shows that the node's lease has ended, so the node counts as a
+// finder without a lease (C26).
+func TestLossFoundAfterTheLeaseByTheBootClock(t *testing.T) {
+	l := newLab(t, 4)
+	a := l.serving("a")
+	ended := a.co.Claim()
+	ended.BootEnd = 1
+	for name, row := range map[string]struct {
+		claim Claim
+		lease int64
+	}{"the lease runs": {a.co.Claim(), a.co.Claim().LeaseUntil}, "it has ended": {ended, 0}} {
+		a.co.unannounced = nil
+		a.co.AnnounceFound(7, "a record is missing", row.claim)
+		want := Loss{Known: 7, MayRecreate: true, LeaseUntil: row.lease, Found: "a record is missing"}
+		if *a.co.unannounced != want {
+			t.Errorf("%s: %+v, want %+v", name, *a.co.unannounced, want)
+		}
+	}
+}

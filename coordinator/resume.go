@@ -61,7 +61,7 @@ func (c *Coordinator) resumable(ctx context.Context) (recorded, error) {
 	err = mayResume(v.slot, h.Claim)
 	var no *NotOursError
 	if errors.As(err, &no) && h.Nonce != "" && (no.Lost || h.showsLoss(v, c.mine)) {
-		c.AnnounceLater(c.lossOf(h, v.cl, no.Reason)) // the next AnnounceDue writes it
+		c.announceLater(c.lossOf(h, v.cl, no.Reason)) // the next AnnounceDue writes it
 	}
 	return v, err
 }

@@ -86,7 +86,7 @@ func (c *Coordinator) tryFinish(ctx context.Context, h *holderState, change func
 	// Look for a loss, as a heartbeat does: nobody else may have noticed it, and our write hides it.
 	finding, why := h.finding(v, c.mine)
 	if finding == FoundLost || finding == FoundFenced && h.showsLoss(v, c.mine) {
-		c.AnnounceLater(c.lossOf(h, v.cl, why))
+		c.announceLater(c.lossOf(h, v.cl, why))
 	}
 	if err := c.AnnounceDue(ctx); err != nil {
 		return err

@@ -134,12 +134,11 @@ func (k *keeper) reportedPhase(p Phase) string {
 // passLoss tells the coordinator of the loss of data that named sequences have found.
 func (k *keeper) passLoss() {
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.loss != nil {
-		claim := k.view.Load().Claim
-		k.loss.MayRecreate, k.loss.LeaseUntil = claim.EverConfirmed, claim.LeaseUntil
-		k.coord.AnnounceLater(*k.loss)
-		k.loss = nil
+	l := k.loss
+	k.loss = nil
+	k.mu.Unlock()
+	if l != nil {
+		k.coord.AnnounceFound(l.known, l.found, l.claim)
 	}
 }
 

@@ -92,7 +92,7 @@ type state struct {
 	// served is how long the node has served, over all its restarts.
 	served time.Duration
 	// loss is a loss of data that named sequences have found, and that the coordinator does not know yet. nil: none.
-	loss *coordinator.Loss
+	loss *foundLoss
 	// resumed: this process began with the claim of its state directory, and has not become a newcomer since. It may
 	// register with that identity if the claim shows that it never held a slot. journal is the count of the journal of
 	// named sequences that the state file had.

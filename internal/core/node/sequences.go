@@ -30,11 +30,19 @@ func (t seqTenure) Slot(session int64) seq.Slot {
 	return slot
 }
 
+// foundLoss is a loss of data that named sequences have found. known is the incarnation that they knew, and claim the
+// node's claim at that time.
+type foundLoss struct {
+	known int64
+	found string
+	claim coordinator.Claim
+}
+
 // ReportLoss is part of seq.Tenure.
 func (t seqTenure) ReportLoss(known int64, found string) {
 	n := t.n
 	n.mu.Lock()
-	n.loss = &coordinator.Loss{Known: known, Found: found}
+	n.loss = &foundLoss{known, found, n.view.Load().Claim}
 	n.mu.Unlock()
 	wake(n.wakeKeeper)
 }
