@@ -125,7 +125,8 @@ func (k *keeper) recall(loaded localcache.Loaded, rec LocalRecord) {
 func (k *keeper) becomeNewcomer() {
 	k.coord.Recall(coordinator.Claim{Owner: coordinator.Owner{Node: k.cfg.Identity()}})
 	k.mu.Lock()
-	k.resumed = false
+	k.view.Store(k.coord.View())
+	k.reservedUntil, k.resumed = 0, false
 	k.mu.Unlock()
 }
 

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/replies"
 	"github.com/flaked/flaked/worker"
@@ -99,7 +98,7 @@ func (n *Node) Decode(id worker.ID) (string, error) {
 // that of a new one.
 func (n *Node) Cluster() (name, uuid string) {
 	s := n.peek()
-	if s.Stage == coordinator.Confirmed || s.resumed || s.beganAt != 0 {
+	if s.confirmed || s.resumed || s.beganAt != 0 {
 		uuid = s.cluster.UUID
 	}
 	return n.cfg.Cluster, uuid

@@ -139,8 +139,9 @@ func (k *keeper) publish() {
 	if k.shortOfBound() > k.cfg.extendEvery() {
 		wake(k.wakeDisk) // the lease bound held the reserved bound back, and has moved on
 	}
-	k.mu.Unlock()
 	confirmed := was.Stage != coordinator.Confirmed && is.Stage == coordinator.Confirmed
+	k.confirmed = k.confirmed || confirmed
+	k.mu.Unlock()
 	if confirmed || was.Claim.Incarnation != is.Claim.Incarnation {
 		k.cfg.WakeSequences() // after a loss of data, sequences wait for a heartbeat (S24)
 	}

@@ -22,12 +22,12 @@ func (k *keeper) afterFence(ctx context.Context, fence *coordinator.FencedError)
 	if fence.Cloned {
 		return fence
 	}
+	k.becomeNewcomer()
 	if last != 0 && now-last < int64(fencesApart) { // a fault that persists must not use up one slot after another
 		if err := k.sleep(ctx, fencesApart, nil); err != nil {
 			return err
 		}
 	}
-	k.becomeNewcomer()
 	return k.acquire(ctx, attempt{}, 0)
 }
 

@@ -61,6 +61,10 @@ func TestFencedSlotIsNotResumedAfterRestart(t *testing.T) {
 	r.takeOver("/workers/0000")
 	n.until("fenced", func() bool { return strings.Contains(n.Worker(), "worker=none") })
 	n.until("the local record to forget it", func() bool { return r.loaded().Status == localcache.StatusReleased })
+	n.until("nothing to be confirmed", func() bool { return !n.Snapshot().Confirmed })
+	if _, uuid := n.Cluster(); uuid == "" {
+		t.Error("it says no more to which cluster it belongs")
+	}
 	n.stop()
 	if s := r.loaded().Status; s != localcache.StatusReleased {
 		t.Errorf("the next start finds %s", s)

@@ -27,9 +27,9 @@ type Node struct {
 	serving atomic.Pointer[tenure]
 	refusal atomic.Pointer[Refusal]
 
-	// view is the coordinator's state as last published. IDs, refusals, named sequences, snapshots and the local record
-	// go by it, and nothing else in this package has a copy of the claim or the stage. It is never nil. Only the keeper
-	// stores it, while mu is held. If there is a tenure, View.Claim is of its slot.
+	// view is the coordinator's state as last published. The keeper decides by coord, and publishes before it lets go
+	// of a step. All others go by view: IDs, refusals, named sequences, snapshots and the local record. It is never
+	// nil. Only the keeper stores it, while mu is held. If there is a tenure, View.Claim is of its slot.
 	view atomic.Pointer[coordinator.View]
 
 	keeperWokenAt atomic.Int64 // when a rollback last woke the keeper, monotonic ns
@@ -103,6 +103,8 @@ type state struct {
 	// tenure is that of View.Claim, whether or not serving has it. nil: none.
 	tenure *tenure
 
+	// confirmed: this process has confirmed a worker.
+	confirmed bool
 	// beganAt is the time at which the node began to serve, monotonic ns. 0: not yet.
 	beganAt int64
 	// sequencesReady: Ready need not look at named sequences any more.
