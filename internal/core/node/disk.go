@@ -8,7 +8,7 @@ import (
 
 // diskState is the condition of the state directory.
 type diskState struct {
-	// err is the error of the last extension of the reserved bound, nil if it succeeded.
+	// err is the error of the last write of the local record, nil if it succeeded.
 	err error
 	// savingSince is the time at which the present write of the local record began, monotonic ns. 0: none is under way.
 	savingSince int64
@@ -27,11 +27,14 @@ func (k *keeper) Save(claim coordinator.Claim) (uint64, error) {
 	rec := k.record(claim)
 	k.mu.Unlock()
 	gen, err := k.writeRecord(rec)
-	if err != nil {
-		return 0, err
-	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if err == nil || k.tenure != nil { // else the error ends the start
+		k.noteDisk(err)
+	}
+	if err != nil {
+		return 0, &diskError{err}
+	}
 	k.generation = gen
 	v := *k.view.Load()
 	if k.tenure != nil && claim.Owner != k.tenure.Owner {
@@ -110,9 +113,16 @@ func (n *Node) noteStall() {
 	}
 }
 
-// noteDisk records the result of an extension, and logs a change. mu is held.
+// diskError is the error of a claim that the state directory did not take.
+type diskError struct{ error }
+
+func (e *diskError) Unwrap() error { return e.error }
+
+// noteDisk records the result of a write of the local record, and logs a change. mu is held.
 func (n *Node) noteDisk(err error) {
 	switch {
+	case err != nil && n.disk.err == nil && n.serving.Load() == nil:
+		n.say(n.log.Error, "could not write the state directory", "cause", TroubleDisk, "error", err)
 	case err != nil && n.disk.err == nil:
 		n.say(n.log.Error, "could not write the state directory, serving until the reserved bound",
 			"cause", TroubleDisk, "error", err, "reserved_left_ms", n.reservedUntil-n.now())

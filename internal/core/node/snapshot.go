@@ -84,8 +84,8 @@ type ClockSnapshot struct {
 
 // ZooKeeperSnapshot is the state of reporting to ZooKeeper.
 type ZooKeeperSnapshot struct {
-	// OK: the last round with ZooKeeper, of heartbeat, live lock and peers' clocks, succeeded. Otherwise Error says why
-	// it failed, or is empty before the first heartbeat.
+	// OK: the last round succeeded: the heartbeat, what it had to write to the disk, the live lock, and the peers'
+	// clocks. Otherwise Error says why it failed, or is empty before the first heartbeat.
 	OK    bool   `json:"ok"`
 	Error string `json:"error"`
 	// Session: the node has a ZooKeeper session now.
@@ -98,7 +98,7 @@ type ZooKeeperSnapshot struct {
 	trouble string // that Error is, for Degraded
 }
 
-// DiskSnapshot is the state of writing to the state directory. OK is false if the last write of a reserved bound failed
+// DiskSnapshot is the state of writing to the state directory. OK is false if the last write of the local record failed
 // or a write stalls. Error is the reason of that failure.
 type DiskSnapshot struct {
 	OK    bool   `json:"ok"`

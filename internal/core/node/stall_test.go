@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -98,6 +99,32 @@ func TestConfirmedClaimIsSavedFirst(t *testing.T) {
 	if h := early.Load(); h != 0 {
 		t.Errorf("the lease bound was %d before the claim was saved", h)
 	}
+}
+
+// full is a Cache that takes no confirmed claim while it is on.
+type full struct {
+	Cache
+	on *atomic.Bool
+}
+
+func (c full) Save(rec localcache.Record) (uint64, error) {
+	if c.on.Load() && bytes.Contains(rec.Payload, []byte(`"confirmed":true`)) {
+		return 0, errors.New("no space left")
+	}
+	return c.Cache.Save(rec)
+}
+
+// The claim that a heartbeat has confirmed cannot be written. That is a trouble of the disk, not of ZooKeeper.
+func TestUnsavedClaimIsATroubleOfTheDisk(t *testing.T) {
+	r, on := newRig(t), atomic.NewBool(true)
+	n := r.start(func(cfg *Config) { cfg.Cache = full{cfg.Cache, on} })
+	n.until("the disk is named", func() bool {
+		s := n.Snapshot()
+		return !s.Disk.OK && slices.Equal(s.Degraded, []string{TroubleDisk})
+	})
+	on.Store(false)
+	n.untilReady()
+	n.until("no trouble", func() bool { s := n.Snapshot(); return s.Disk.OK && len(s.Degraded) == 0 })
 }
 
 // A stop that cannot be recorded on the disk is not reported to ZooKeeper. If ZooKeeper has lost data, the node says so

@@ -12,7 +12,7 @@ import (
 
 // The troubles that Snapshot.Degraded may list. A node may serve in spite of them.
 const (
-	// TroubleZooKeeper: the last heartbeat failed. The node serves within its lease.
+	// TroubleZooKeeper: the last heartbeat failed, and not because of the disk. The node serves within its lease.
 	TroubleZooKeeper = "zookeeper"
 	// TroubleQuota: the last heartbeat failed, because ZooKeeper refused a write.
 	TroubleQuota = "zookeeper-quota"
@@ -56,9 +56,12 @@ func OfZooKeeper(troubles []string) string {
 
 // troubleOf returns the trouble of a round that ended with err, "" if it succeeded.
 func troubleOf(err error) string {
+	_, ofDisk := errors.AsType[*diskError](err)
 	switch {
 	case err == nil:
 		return ""
+	case ofDisk:
+		return TroubleDisk
 	case errors.Is(err, store.ErrQuota):
 		return TroubleQuota
 	case errors.Is(err, store.ErrLocalSession):
@@ -75,14 +78,14 @@ func (s Snapshot) degraded() []string {
 		worst = timeguard.Offset{Ahead: fromMs(*s.Clock.WorstMs), Uncertainty: fromMs(*s.Clock.WorstUncertaintyMs)}
 	}
 	has := map[string]bool{
-		s.ZooKeeper.trouble: true,
-		TroubleFromCache:    s.FromCache,
-		TroubleDisk:         !s.Disk.OK,
-		TroubleOffset:       worst.Beyond(limits.WarnSkew),
-		TroubleLeap:         s.Clock.UnfollowedLeapMs > 0,
-		TroubleCoasting:     s.Clock.CoastingMs > 0,
-		TroubleFrozen:       s.FrozenUntilMs != nil,
+		TroubleFromCache: s.FromCache,
+		TroubleDisk:      !s.Disk.OK,
+		TroubleOffset:    worst.Beyond(limits.WarnSkew),
+		TroubleLeap:      s.Clock.UnfollowedLeapMs > 0,
+		TroubleCoasting:  s.Clock.CoastingMs > 0,
+		TroubleFrozen:    s.FrozenUntilMs != nil,
 	}
+	has[s.ZooKeeper.trouble] = true
 	found := []string{} // not null in JSON
 	for _, t := range Troubles() {
 		if has[t] {
