@@ -235,12 +235,17 @@ func unserved(cause string) bool {
 	return cause == sequencesUnserved.Cause || cause == sequencesNoOwner.Cause
 }
 
-// find returns the entry of a sequence that has this problem, or one that outweighs it. It returns nil for none.
+// find returns the entry of a sequence that has this problem, else that with a problem that outweighs it. It returns nil
+// for none.
 func (s *Sequences) find(name, cause string) *WrongSequence {
-	for other, some := range s.Wrong {
-		at := slices.IndexFunc(some.First, func(q WrongSequence) bool { return q.Name == name })
-		if at >= 0 && row(other) <= row(cause) {
-			return &some.First[at]
+	causes := []string{cause}
+	for _, p := range AllProblems[:max(0, row(cause))] {
+		causes = append(causes, p.Cause)
+	}
+	for _, cause := range causes {
+		first := s.Wrong[cause].First
+		if at := slices.IndexFunc(first, func(q WrongSequence) bool { return q.Name == name }); at >= 0 {
+			return &first[at]
 		}
 	}
 	return nil

@@ -162,3 +162,22 @@ func TestSequencesThatNodesReportAreSortedAndBounded(t *testing.T) {
 		t.Errorf("%+v", frozen)
 	}
 }
+
+// A sequence that is nearly used up and gets no values has two problems. Rates count for the one that nodes report.
+func TestRatesCountForTheProblemThatNodesReport(t *testing.T) {
+	near := WrongSequence{Name: "near", Taken: 900, Positions: 1000}
+	fast := near
+	fast.PerSecond = 0.5
+	for range 20 {
+		s := Sequences{Wrong: map[string]SomeSequences{
+			sequencesNearlyUsed.Cause: {1, []WrongSequence{near}},
+			sequencesUnserved.Cause:   {1, []WrongSequence{near}},
+		}}
+		s.addAnswer("worker 0", true, true, Sequences{Wrong: map[string]SomeSequences{
+			sequencesNearlyUsed.Cause: {1, []WrongSequence{fast}},
+		}})
+		if got := s.Wrong[sequencesNearlyUsed.Cause].First[0].PerSecond; got != 0.5 {
+			t.Fatalf("%v/s, want 0.5/s", got)
+		}
+	}
+}
