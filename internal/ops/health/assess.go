@@ -73,22 +73,7 @@ func (r *Report) Complete() {
 			r.Summary.ShortestLeaseMs = Shorter(r.Summary.ShortestLeaseMs, w.LeaseLeft())
 		}
 	}
-	for _, w := range r.Workers {
-		if w.Says != nil && w.Says.Ready && r.Sequences != nil { // this node would say so if requests for them failed
-			delete(r.Sequences.Wrong, sequencesOwnerGone.Cause)
-		}
-		if w.Says == nil || w.Says.Sequences == nil {
-			continue
-		}
-		if r.Sequences == nil {
-			r.Sequences = &Sequences{Wrong: map[string]SomeSequences{}}
-		}
-		read := r.Source == SourceZooKeeper && r.SequencesError == ""
-		r.Sequences.addAnswer(Whom([]WorkerReport{w}), w.Says.Ready, read, *w.Says.Sequences)
-	}
-	if r.Sequences != nil {
-		r.Sequences.shorten()
-	}
+	r.Sequences = merge(r.Sequences, r.Source == SourceZooKeeper && r.SequencesError == "", r.Workers)
 	r.Summary.Problems = problems(*r)
 	r.Summary.Degraded = len(r.Summary.Problems) > 0
 }

@@ -2,10 +2,8 @@ package health
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/ops/words"
@@ -112,9 +110,6 @@ func (r *SequenceReport) usage() (done, all int64) {
 // Used returns the part of all values that nodes have taken, or of the names of a template, from 0 to 1.
 func (r *SequenceReport) Used() float64 { return part(r.usage()) }
 
-// UsedText returns Used in percent.
-func (r *SequenceReport) UsedText() string { return partText(r.usage()) }
-
 func part(done, all int64) float64 { return min(1, float64(done)/float64(all)) }
 
 // Sequences counts named sequences, and lists those that have a problem.
@@ -206,51 +201,6 @@ func (s *Sequences) add(cause string, q WrongSequence) {
 	s.Wrong[cause] = SomeSequences{some.Count + 1, append(some.First, q)}
 }
 
-// addAnswer adds what a node says of sequences: their rates, and the problems that ZooKeeper's records do not show. who
-// names the node, and ready says whether it is. read: the records were read. They decide then what is used up, because
-// a node may not have followed a change yet. The caller must call shorten after the last node.
-func (s *Sequences) addAnswer(who string, ready, read bool, said Sequences) {
-	for cause, some := range said.Wrong {
-		for _, q := range some.First {
-			why := strings.TrimSpace(words.Clean(q.Why) + " at " + who)
-			inRecords := q.Why == "" && cause != sequencesCeiling.Cause // the records show such a problem, too
-			switch known := s.find(q.Name, cause); {
-			case unserved(cause) && !ready: // the node's own problem says so
-			case known == nil && read && inRecords: // the records were read, and do not show it
-			case known == nil:
-				q.Name, q.Why = words.Clean(q.Name), why
-				s.add(cause, q)
-			default:
-				known.Held += q.Held
-				if known.PerSecond += q.PerSecond; unserved(cause) && known.Why != "" {
-					known.Why += ", " + why
-				}
-			}
-		}
-	}
-}
-
-// unserved reports whether a cause is that a node gets no values of a sequence.
-func unserved(cause string) bool {
-	return cause == sequencesUnserved.Cause || cause == sequencesNoOwner.Cause
-}
-
-// find returns the entry of a sequence that has this problem, else that with a problem that outweighs it. It returns nil
-// for none.
-func (s *Sequences) find(name, cause string) *WrongSequence {
-	causes := []string{cause}
-	for _, p := range AllProblems[:max(0, row(cause))] {
-		causes = append(causes, p.Cause)
-	}
-	for _, cause := range causes {
-		first := s.Wrong[cause].First
-		if at := slices.IndexFunc(first, func(q WrongSequence) bool { return q.Name == name }); at >= 0 {
-			return &first[at]
-		}
-	}
-	return nil
-}
-
 // Problems returns the problems of sequences, the worst first. now is Unix ms.
 func (s *Sequences) Problems(now int64) (out []Problem) {
 	if s == nil {
@@ -269,72 +219,4 @@ func (s *Sequences) Problems(now int64) (out []Problem) {
 		out = append(out, p.With(": "+words.Listed(names, some.Count)))
 	}
 	return out
-}
-
-// UsedUp returns when the values are used up at the rate that is known, "" if no rate is known or none are left. now is
-// Unix ms.
-func (r *SequenceReport) UsedUp(now int64) string { return r.wrong().usedUp(now) }
-
-func (q WrongSequence) usedUp(now int64) string {
-	left := max(0, q.Positions-q.Taken) + q.Held
-	if q.PerSecond <= 0 || left == 0 {
-		return ""
-	}
-	return usedUpText(left, q.PerSecond, now)
-}
-
-// text returns the name of a sequence, with what an operator should know.
-func (q WrongSequence) text(cause string, now int64) string {
-	why := q.Why
-	switch {
-	case cause == sequencesNearlyUsed.Cause:
-		why = partText(q.Taken, q.Positions)
-	case cause == sequencesExhausted.Cause && q.Held > 0:
-		why = "nodes hold " + words.Thousands(fmt.Sprint(q.Held))
-	}
-	if when := q.usedUp(now); why != q.Why && when != "" {
-		why += ", used up " + when + ", at " + words.RateText(q.PerSecond)
-	}
-	if why == "" {
-		return q.Name
-	}
-	return q.Name + " (" + why + ")"
-}
-
-// partText returns a part in percent. Only 0 has 0%, and only all has 100%.
-func partText(done, all int64) string {
-	percent := part(done, all) * 100
-	switch {
-	case done == 0:
-		return "0%"
-	case done >= all:
-		return "100%"
-	case percent < 0.1:
-		return "<0.1%"
-	case percent > 99.9:
-		return ">99.9%"
-	}
-	return fmt.Sprintf("%.1f%%", percent)
-}
-
-// usedUpText returns when so many values are used up at this rate, "in about 12 days, 2026-12-11". It gets more exact
-// only as the time gets shorter, so that the text changes seldom. now is Unix ms.
-func usedUpText(left int64, perSecond float64, now int64) string {
-	const minute, hour, day, year = 60, 3600, 24 * 3600, 365 * 24 * 3600
-	seconds := float64(left) / perSecond
-	if seconds >= 100*year {
-		return "in more than 100 years"
-	}
-	ends := time.UnixMilli(now).Add(time.Duration(seconds * float64(time.Second))).UTC()
-	switch {
-	case seconds >= 2*year:
-		return fmt.Sprintf("in about %.0f years, %s", seconds/year, ends.Format("2006"))
-	case seconds >= 2*day:
-		return fmt.Sprintf("in about %.0f days, %s", seconds/day, ends.Format(time.DateOnly))
-	case seconds >= 2*hour:
-		return fmt.Sprintf("in about %.0f hours, %s UTC", seconds/hour, ends.Format("2006-01-02 15:04"))
-	case seconds >= 2*minute:
-		return fmt.Sprintf("in about %.0f minutes, %s UTC", seconds/minute, ends.Format("15:04"))
-	}
-	return "in less than 2 minutes"
 }
