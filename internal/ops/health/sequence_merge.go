@@ -11,7 +11,7 @@ import (
 // not show. It changes records, and returns them. nil stands for none. read: the records were read. They decide then
 // what is used up, because a node may not have followed a change yet.
 func merge(records *Sequences, read bool, nodes []WorkerReport) *Sequences {
-	all := records
+	all, most := records, map[string]int{}
 	for _, w := range nodes {
 		if w.Says == nil {
 			continue
@@ -25,32 +25,51 @@ func merge(records *Sequences, read bool, nodes []WorkerReport) *Sequences {
 		if all == nil {
 			all = &Sequences{Wrong: map[string]SomeSequences{}}
 		}
-		all.addAnswer(Whom([]WorkerReport{w}), w.Says.Ready, read, *w.Says.Sequences)
+		for cause, n := range all.addAnswer(Whom([]WorkerReport{w}), w.Says.Ready, read, *w.Says.Sequences) {
+			most[cause] = max(most[cause], n)
+		}
 	}
-	if all != nil {
-		all.shorten()
+	if all == nil {
+		return nil
 	}
+	for cause, n := range most {
+		if some := all.Wrong[cause]; len(some.First) > 0 {
+			all.Wrong[cause] = SomeSequences{max(n, some.Count), some.First}
+		}
+	}
+	all.shorten()
 	return all
 }
 
 // addAnswer adds what a node says of sequences. who names the node, and ready says whether it is. For read, see merge.
-func (s *Sequences) addAnswer(who string, ready, read bool, said Sequences) {
+// addAnswer returns the number of sequences that have each problem at this node. The node does not name all of them, so
+// the number must not be added to that of another node, which may mean the same ones.
+func (s *Sequences) addAnswer(who string, ready, read bool, said Sequences) map[string]int {
+	if !read {
+		s.Count, s.Templates = max(s.Count, said.Count), max(s.Templates, said.Templates)
+	}
+	counts := map[string]int{}
 	for cause, some := range said.Wrong {
 		if unserved(cause) && !ready {
 			continue // the node's own problem says so
 		}
+		if !read || onlyNodesSay(cause) { // else the records count those that the node does not name
+			counts[cause] = some.Count - len(some.First)
+		}
 		for _, q := range some.First {
-			s.addSaid(who, cause, read, q)
+			counts[cause] += oneIf(s.addSaid(who, cause, read, q))
 		}
 	}
+	return counts
 }
 
-// addSaid adds what a node says of a sequence with a problem.
-func (s *Sequences) addSaid(who, cause string, read bool, q WrongSequence) {
+// addSaid adds what a node says of a sequence with a problem, and reports whether the sequence counts for this problem.
+func (s *Sequences) addSaid(who, cause string, read bool, q WrongSequence) bool {
 	why := strings.TrimSpace(words.Clean(q.Why) + " at " + who)
-	inRecords := q.Why == "" && cause != sequencesCeiling.Cause // the records show such a problem, too
-	switch known := s.find(q.Name, cause); {
-	case known == nil && read && inRecords: // the records were read, and do not show it
+	known, as := s.find(q.Name, cause)
+	switch {
+	case known == nil && read && q.Why == "" && !onlyNodesSay(cause): // the records were read, and do not show it
+		return false
 	case known == nil:
 		q.Name, q.Why = words.Clean(q.Name), why
 		s.add(cause, q)
@@ -59,7 +78,9 @@ func (s *Sequences) addSaid(who, cause string, read bool, q WrongSequence) {
 		if known.PerSecond += q.PerSecond; unserved(cause) && known.Why != "" {
 			known.Why += ", " + why
 		}
+		return as == cause
 	}
+	return true
 }
 
 // unserved reports whether a cause is that a node gets no values of a sequence.
@@ -67,9 +88,12 @@ func unserved(cause string) bool {
 	return cause == sequencesUnserved.Cause || cause == sequencesNoOwner.Cause
 }
 
-// find returns the entry of a sequence that has this problem, else that with a problem that outweighs it. It returns nil
-// for none.
-func (s *Sequences) find(name, cause string) *WrongSequence {
+// onlyNodesSay reports whether the records of sequences never show a problem.
+func onlyNodesSay(cause string) bool { return unserved(cause) || cause == sequencesCeiling.Cause }
+
+// find returns the entry of a sequence that has this problem, else that with a problem that outweighs it, and which of
+// them it has. It returns nil for none.
+func (s *Sequences) find(name, cause string) (q *WrongSequence, as string) {
 	causes := []string{cause}
 	for _, p := range AllProblems[:max(0, row(cause))] {
 		causes = append(causes, p.Cause)
@@ -77,8 +101,8 @@ func (s *Sequences) find(name, cause string) *WrongSequence {
 	for _, cause := range causes {
 		first := s.Wrong[cause].First
 		if at := slices.IndexFunc(first, func(q WrongSequence) bool { return q.Name == name }); at >= 0 {
-			return &first[at]
+			return &first[at], cause
 		}
 	}
-	return nil
+	return nil, ""
 }

@@ -90,3 +90,37 @@ func TestRatesCountForTheProblemThatNodesReport(t *testing.T) {
 		}
 	}
 }
+
+// A node names only the first of its sequences with a problem. Without ZooKeeper, the others count, too, but not twice
+// if several nodes say the same.
+func TestSequencesThatNodesDoNotNameCount(t *testing.T) {
+	says := func(ready bool, state string, from, to int) WorkerReport {
+		all := make([]SequenceReport, 0, to-from)
+		for n := from; n < to; n++ {
+			q := SequenceReport{Name: fmt.Sprintf("order-%03d", n), State: state, AtNode: &AtNode{}}
+			if state == SeqInUse {
+				q.Refusal = record.NoBlock
+			}
+			all = append(all, q)
+		}
+		return WorkerReport{Says: &Answer{Ready: ready, Sequences: CountSequences(all)}}
+	}
+	count := func(records *Sequences, read bool, nodes ...WorkerReport) string {
+		s := merge(records, read, nodes)
+		return fmt.Sprintf("%d: %d frozen, %d unserved", s.Count, s.Wrong[sequencesFrozen.Cause].Count,
+			s.Wrong[sequencesUnserved.Cause].Count)
+	}
+	frozen := says(true, SeqFrozen, 0, 300)
+	for name, row := range map[string]struct{ got, want string }{
+		"one node":             {count(nil, false, frozen), "300: 300 frozen, 0 unserved"},
+		"two nodes":            {count(nil, false, frozen, frozen), "300: 300 frozen, 0 unserved"},
+		"a later node":         {count(nil, false, frozen, says(true, SeqFrozen, 290, 310)), "300: 300 frozen, 0 unserved"},
+		"the records decide":   {count(CountSequences(nil), true, frozen), "0: 0 frozen, 0 unserved"},
+		"no values of frozen":  {count(nil, false, frozen, says(true, SeqInUse, 0, 300)), "300: 300 frozen, 0 unserved"},
+		"a node that confirms": {count(nil, false, frozen, says(false, SeqInUse, 0, 300)), "300: 300 frozen, 0 unserved"},
+	} {
+		if row.got != row.want {
+			t.Errorf("%s: %s, want %s", name, row.got, row.want)
+		}
+	}
+}

@@ -114,7 +114,8 @@ func part(done, all int64) float64 { return min(1, float64(done)/float64(all)) }
 
 // Sequences counts named sequences, and lists those that have a problem.
 type Sequences struct {
-	// Count is the number of sequences, and Templates that of the templates. Deleted and damaged ones do not count.
+	// Count is the number of sequences, and Templates that of the templates. Deleted and damaged ones do not count. If
+	// nodes were asked, and the records were not read, these are the most that one node knows.
 	Count     int `json:"count"`
 	Templates int `json:"templates"`
 	// Wrong has the sequences with a problem, by its cause.
@@ -123,6 +124,7 @@ type Sequences struct {
 
 // SomeSequences are the sequences with one problem.
 type SomeSequences struct {
+	// Count may be too low if only nodes were asked: it is the most that one node says, or that all name.
 	Count int `json:"count"`
 	// First are the first of them, by name.
 	First []WrongSequence `json:"first"`
