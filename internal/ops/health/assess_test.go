@@ -50,7 +50,7 @@ func TestStates(t *testing.T) {
 			"record-missing", "ZooKeeper has no readable record"},
 		{"kept until now", coordinator.Entry{Slot: coordinator.Slot{StandsIn: true, LeaseUntil: t0 - 5000}}, "", ""},
 		{"refusing", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Phase = "refusing" }), "live",
-			"worker 0 (api) refuses to serve"},
+			"worker 0 (api): The node reported that it refuses to serve"},
 		{"confirming", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Phase = "confirming" }), "live", ""},
 		{"past its lease", liveEntry(0, 0, expired), "live", "worker 0 (api): A connected node's lease has"},
 		{"clock ahead", liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.ReportedClock += 600 }), "live",

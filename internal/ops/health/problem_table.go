@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -124,6 +125,11 @@ var (
 		Text:    "No node serves",
 		Clients: noIDs,
 		Advice:  "See the problems of the nodes. If there are none, start the nodes whose process is gone.",
+	}
+	refusing = Problem{Cause: "refusing", Severity: Critical,
+		Text:    "The node reported that it refuses to serve",
+		Clients: otherNodes,
+		Advice:  "Its READY reply and its log say why.",
 	}
 	pastLease = Problem{Cause: "past-lease", Severity: Critical,
 		Text:    "A connected node's lease has expired",
@@ -350,7 +356,7 @@ var (
 
 // AllProblems is the table: all rows, the critical ones first.
 var AllProblems = slices.Concat([]Problem{noNodeServes}, refusals, []Problem{
-	pastLease, down, nodeDisconnected, silent, heartbeatsMissed, Disk, noZooKeeper, ZooKeeperQuota, ZooKeeperLocal,
+	refusing, pastLease, down, nodeDisconnected, silent, heartbeatsMissed, Disk, noZooKeeper, ZooKeeperQuota, ZooKeeperLocal,
 	ClusterDamaged, ZooKeeperDown, sequencesDamaged, sequencesFrozen, sequencesExhausted, sequencesNoOwner,
 	sequencesUnserved,
 	Development, NoCluster, ZooKeeperDenied, OtherCluster,
@@ -384,9 +390,18 @@ func (p Problem) isRefusal() bool {
 	return !Known(p.Cause) || slices.ContainsFunc(refusals, func(r Problem) bool { return r.Cause == p.Cause })
 }
 
-// WorstFirst sorts problems by their rows in the table. It never returns nil, so that JSON has a list.
+// WorstFirst sorts problems: the critical ones first, then by their rows in the table. A cause that is not in the table
+// comes behind the rows of its severity. WorstFirst never returns nil, so that JSON has a list.
 func WorstFirst(found []Problem) []Problem {
+	place := func(p Problem) int {
+		if i := row(p.Cause); i >= 0 {
+			return i
+		}
+		return len(AllProblems)
+	}
 	sorted := append([]Problem{}, found...)
-	slices.SortStableFunc(sorted, func(a, b Problem) int { return row(a.Cause) - row(b.Cause) })
+	slices.SortStableFunc(sorted, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Severity, b.Severity), place(a)-place(b)) // "critical" is before "warning"
+	})
 	return sorted
 }

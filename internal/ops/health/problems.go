@@ -37,18 +37,15 @@ func problems(r Report) []Problem {
 
 // subject returns the workers that have a problem, as the beginning of its text.
 func subject(p Problem, workers []WorkerReport) string {
-	cause, refuses := "", " refuses to serve"
+	refuses := " refuses to serve"
 	if len(workers) > 1 {
 		refuses = " refuse to serve"
-	}
-	if p.Cause != "" {
-		cause = " (" + p.Cause + ")"
 	}
 	switch {
 	case workers[0].Says == nil && workers[0].Worker < 0:
 		return "" // the text has its address
 	case p.isRefusal():
-		return Whom(workers) + refuses + cause + ": "
+		return Whom(workers) + refuses + " (" + p.Cause + "): "
 	}
 	return Whom(workers) + ": "
 }
@@ -69,7 +66,7 @@ func (r Report) problemsOf(w WorkerReport) (out []Problem) {
 	if w.Says != nil {
 		cause = w.Says.Cause
 	}
-	add(ProblemOf(string(cause)), refusal)
+	add(ProblemOf(cmp.Or(string(cause), refusing.Cause)), refusal)
 	left, live := w.LeaseLeft(), w.State == Live
 	add(pastLease, live && left != nil && *left <= 0)
 	late := live && !w.zooKeeperRefuses() && w.ReportAgeMs != nil &&

@@ -92,8 +92,8 @@ func TestNodeAnswersDecideProblems(t *testing.T) {
 		{"for another reason", []coordinator.Entry{liveEntry(0, 0)}, refusing("solar-flare"),
 			"refuses to serve (solar-flare): The reply to READY and the log say why. Clients get no IDs. See docs"},
 		{"as it reported", []coordinator.Entry{liveEntry(0, 0,
-			func(e *coordinator.Entry) { e.Slot.Phase = "refusing" })}, nil, "worker 0 (api) refuses to serve: The " +
-			"reply to READY and the log say why"},
+			func(e *coordinator.Entry) { e.Slot.Phase = "refusing" })}, nil,
+			"worker 0 (api): The node reported that it refuses to serve. Clients get no IDs. Its READY reply and its log"},
 		{"no more", []coordinator.Entry{liveEntry(0, 0, func(e *coordinator.Entry) { e.Slot.Phase = "refusing" })},
 			says(Answer{Ready: true, Phase: "serving"}), ""},
 		{"not shown yet", []coordinator.Entry{liveEntry(0, 0, dead)}, says(Answer{Ready: true, ZooKeeperOK: true}),
@@ -197,5 +197,21 @@ func TestStatusReportsEveryTrouble(t *testing.T) {
 		if got := causes(AssessNodes("", []WorkerReport{asked}, local(t0))); !slices.Equal(got, []string{word}) {
 			t.Errorf("%s of an asked node: %q", word, got)
 		}
+	}
+}
+
+// Each problem has a cause, and the worst comes first. A cause of another release comes behind the critical ones that are
+// known.
+func TestCausesOfOtherReleasesComeBehindKnownOnes(t *testing.T) {
+	refusesUnheard := func(e *coordinator.Entry) { e.Slot.Phase = "refusing" }
+	r := Assess("prod", exampleCluster(), []coordinator.Entry{
+		liveEntry(0, 0), liveEntry(1, 0, refusesUnheard), liveEntry(2, 0),
+	}, local(t0))
+	r.Workers[0].Says = &Answer{Phase: "refusing", Cause: "solar-flare", Degraded: []string{node.TroubleLeap}}
+	r.Workers[1].Asked = AccessDenied
+	r.Workers[2].Says = &Answer{Phase: "refusing"}
+	r.Complete()
+	if got := strings.Join(causes(r), " "); got != "no-node-serves refusing solar-flare clock-leap" {
+		t.Error(got)
 	}
 }
