@@ -35,9 +35,9 @@ SAYS is the node's own answer: ready, or why not. CLOCK is the offset of its clo
 that of ZooKeeper's leader: fast is ahead.
 
 The first line is the verdict. The problems follow, the worst first, each with what it
-means for clients and what to do. Critical: clients get errors, or soon will. Warning:
-something needs attention. Sequences are named only if they have a problem.
-Exits with 0 if all is well, and with 4 after printing problems.
+means for clients and what to do. Critical: clients get errors, or soon will, or IDs may
+repeat. Warning: something needs attention. Sequences are named only if they have a
+problem. Exits with 0 if all is well, and with 4 after printing problems.
 
 WITHOUT ZOOKEEPER. --addr asks the nodes at these addresses (those for clients), and
 does not read ZooKeeper. If ZooKeeper cannot be reached, the command asks the node at

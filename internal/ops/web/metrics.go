@@ -67,7 +67,7 @@ func (out sink) summary(name, help string, n int64, ms float64) {
 func (m metrics) Collect(to chan<- prometheus.Metric) {
 	s, out := m.s, sink(to)
 	out.gauge("build_info", "1. The label is the release of flaked.", 1, "version", s.cfg.About.Version)
-	out.gauge("ready", "1 while a GET would be answered with an ID.", truth(s.cfg.Ready() == nil))
+	out.gauge("ready", "1 while READY gets OK.", truth(s.cfg.Ready() == nil))
 	out.requests(s)
 	out.worker(s.cfg.Node())
 	r := s.cfg.Issuer.Report()

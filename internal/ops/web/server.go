@@ -25,7 +25,8 @@ import (
 // Config configures New. Of returns one for a node, which the program completes. Its functions are called from many
 // goroutines at once and must not block, but for Reserve and Slots.
 type Config struct {
-	// Ready returns nil when GET would be answered with an ID, and otherwise the reason.
+	// Ready returns nil if READY gets OK, and otherwise the error that it gets. A node that drains or waits for named
+	// sequences is not ready, and still answers GET.
 	Ready func() error
 	// Live returns nil while the process works, and otherwise the reason to kill and
 	// restart it. It must not depend on ZooKeeper: a restart cannot fix ZooKeeper, and all

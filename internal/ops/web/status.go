@@ -21,8 +21,8 @@ type Status struct {
 	NowMs int64 `json:"now_ms"`
 
 	Cluster node.ClusterSnapshot `json:"cluster"`
-	// Ready means that a GET would be answered with an ID. Otherwise Reason is the error
-	// that a GET would get, like "-NOTREADY starting reason=no-worker-yet".
+	// Ready means that READY gets OK. Otherwise Reason is the error that it gets, like
+	// "-NOTREADY starting reason=no-worker-yet". For when that is, see Config.Ready.
 	Ready  bool   `json:"ready"`
 	Reason string `json:"reason"`
 	// Problems are the problems of this node, the worst first, in the words of the page.
