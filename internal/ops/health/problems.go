@@ -37,17 +37,19 @@ func problems(r Report) []Problem {
 
 // subject returns the workers that have a problem, as the beginning of its text.
 func subject(p Problem, workers []WorkerReport) string {
-	refuses := " refuses to serve"
-	if len(workers) > 1 {
-		refuses = " refuse to serve"
+	one, several := " refuses to serve", " refuse to serve"
+	if stillAnswers(node.Cause(p.Cause)) {
+		one, several = " is not ready", " are not ready"
 	}
 	switch {
 	case workers[0].Says == nil && workers[0].Worker < 0:
 		return "" // the text has its address
-	case p.isRefusal():
-		return Whom(workers) + refuses + " (" + p.Cause + "): "
+	case !p.isRefusal():
+		return Whom(workers) + ": "
+	case len(workers) > 1:
+		one = several
 	}
-	return Whom(workers) + ": "
+	return Whom(workers) + one + " (" + p.Cause + "): "
 }
 
 // problemsOf returns the problems of one worker, as an operator sees it from outside: its record in ZooKeeper, and what

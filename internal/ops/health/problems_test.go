@@ -91,6 +91,8 @@ func TestNodeAnswersDecideProblems(t *testing.T) {
 				"the process stood still. Clients get no IDs. If the process stood still, wait"},
 		{"for another reason", []coordinator.Entry{liveEntry(0, 0)}, refusing("solar-flare"),
 			"refuses to serve (solar-flare): The reply to READY and the log say why. Clients get no IDs. See docs"},
+		{"draining", []coordinator.Entry{liveEntry(0, 0)}, says(Answer{Phase: "serving", Cause: "draining"}),
+			"worker 0 (api) is not ready (draining): The node drains: it still answers open connections, and stops soon."},
 		{"as it reported", []coordinator.Entry{liveEntry(0, 0,
 			func(e *coordinator.Entry) { e.Slot.Phase = "refusing" })}, nil,
 			"worker 0 (api): The node reported that it refuses to serve. Clients get no IDs. Its READY reply and its log"},

@@ -98,3 +98,8 @@ func Starting(cause node.Cause) bool {
 	}
 	return false
 }
+
+// stillAnswers reports whether a node that is not ready for this cause answers GET with an ID.
+func stillAnswers(cause node.Cause) bool {
+	return cause == node.CauseDraining || cause == node.CauseSequences
+}

@@ -3,6 +3,7 @@ package web
 import (
 	"strings"
 
+	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/ops/words"
 )
@@ -41,7 +42,11 @@ func firstOf(v pageData, c seen) firstView {
 	case !v.Status.Ready:
 		f.Tone, f.Word, f.Serves = "bad", "not serving", "Not serving IDs"
 		f.Left = "No time left: clients get no IDs from this node"
-		if health.Starting(v.Own.Cause) {
+		switch {
+		case v.Own.Cause == node.CauseDraining:
+			f.Tone, f.Word, f.Serves = "warn", "draining", "Draining"
+			f.Left = "Open connections get IDs until the node stops"
+		case health.Starting(v.Own.Cause):
 			f.Tone, f.Word, f.Serves, f.Left = "warn", "starting", "Starting", "The node starts serving by itself, "+
 				"normally within seconds"
 		}

@@ -84,6 +84,8 @@ func TestFirstScreenStatesTimeLeft(t *testing.T) {
 		{"it has just started", pageData{Own: refuses("NOTREADY", "no-worker-yet", noWorker)}, seen{},
 			"warn|Starting|The node starts serving by itself, normally within seconds||"},
 		{"it cannot start", pageData{Own: refuses("NOTREADY", "zookeeper-unreachable", noWorker)}, seen{}, noTime},
+		{"it drains", pageData{Own: refuses("NOTREADY", "draining", well)}, seen{},
+			"warn|Draining|Open connections get IDs until the node stops||"},
 		{"a development node", pageData{Dev: true, Own: own(well)}, seen{}, "warn|Serving IDs|No time limit||"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
