@@ -62,10 +62,10 @@ func advise(err error) (advice string, about error) {
 		if e.By != "" {
 			return adviceOf(health.FrozenByOperator), e
 		}
-		return adviceOf(health.Frozen), e
+		return adviceOf(health.RegistrationFrozen), e
 	}
 	if _, ok := errors.AsType[*coordinator.StillFrozenError](err); ok {
-		return adviceOf(health.Frozen), err
+		return adviceOf(health.RegistrationFrozen), err
 	}
 	if e, ok := errors.AsType[*poll.SilentError](err); ok {
 		return silentAdvice(e.Err), e
@@ -111,7 +111,7 @@ func causeAdvice(reply *ids.ReplyError) string {
 	if !health.Known(reply.Reason()) {
 		return ""
 	}
-	p := health.ProblemOf(reply.Reason()).With("")
+	p := health.ProblemOf(reply.Reason())
 	return ". " + p.Text + adviceOf(p)
 }
 

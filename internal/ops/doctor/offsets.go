@@ -40,7 +40,7 @@ func judgeOffsets(p store.Probe, peers []timeguard.Offset) []Finding {
 	case len(peers) > 0 && !verdict.Wrong() && !verdict.Worst.Beyond(limits.WarnSkew):
 		zookeeper.Level, zookeeper.Advice = Warn, health.LeaderClock.Advice
 	default:
-		zookeeper.Level, zookeeper.Advice = Warn, health.ClockOff.Advice
+		zookeeper.Level, zookeeper.Advice = Warn, health.ClockFarOff.Advice
 	}
 	others := Finding{Check: "clock-peers", Level: OK}
 	switch {

@@ -9,8 +9,8 @@ import (
 // The words by which alerts and scripts know problems and refusals.
 func TestFrozenCauses(t *testing.T) {
 	var names []string
-	for _, p := range AllProblems {
-		names = append(names, string(p.Severity)+" "+p.Cause)
+	for _, r := range table {
+		names = append(names, string(r.severity)+" "+r.cause)
 	}
 	upgrade.Names(t, "causes", names)
 }

@@ -70,25 +70,25 @@ var sections = map[string]string{
 }
 
 // word returns the cause, with a link to the section that says more.
-func (p Problem) word() string {
-	if more[p.Cause] == "" {
-		return "`" + p.Cause + "`"
+func (r row) word() string {
+	if more[r.cause] == "" {
+		return "`" + r.cause + "`"
 	}
-	return "[`" + p.Cause + "`](" + more[p.Cause] + ")"
+	return "[`" + r.cause + "`](" + more[r.cause] + ")"
 }
 
 // do returns the cell that says what to do.
-func (p Problem) do() string {
-	if title := sections[p.Cause]; title != "" {
+func (r row) do() string {
+	if title := sections[r.cause]; title != "" {
 		return "[" + title + "](#" + strings.ReplaceAll(strings.ToLower(title), " ", "-") + ")"
 	}
 	// The guide begins with the first, and is the second.
-	advice := strings.Replace(p.Advice, " The node then serves by itself.", "", 1)
+	advice := strings.Replace(r.advice, " The node then serves by itself.", "", 1)
 	advice = strings.Replace(advice, ", and see docs/troubleshooting.md", "", 1)
-	if p.Later == "" {
+	if r.later == "" {
 		return advice
 	}
-	return advice + " **Later:** " + p.Later
+	return advice + " **Later:** " + r.later
 }
 
 var figure = regexp.MustCompile(`=-?\d+`)
@@ -96,15 +96,15 @@ var figure = regexp.MustCompile(`=-?\d+`)
 // refusalRows returns a row for each cause for which a node refuses.
 func refusalRows() (rows []string) {
 	for _, cause := range node.Causes() {
-		p, reply := ProblemOf(string(cause)).With(""), cause.Reply()
-		cell := "`" + figure.ReplaceAllString(reply.Error(), "=N") + "` (" + p.word() + ")"
+		r, reply := rowOf(string(cause)), cause.Reply()
+		cell := "`" + figure.ReplaceAllString(reply.Error(), "=N") + "` (" + r.word() + ")"
 		if strings.Contains(reply.Text, "reason=") { // else the reply says what it means
-			cell = "`reason=" + p.Cause + "`: " + p.Text
+			cell = "`reason=" + r.cause + "`: " + r.problem("").Text
 		}
-		if p.Clients != otherNodes {
-			cell += ". " + p.Clients
+		if r.clients != otherNodes {
+			cell += ". " + r.clients
 		}
-		rows = addRow(rows, cell, p.do())
+		rows = addRow(rows, cell, r.do())
 	}
 	return rows
 }
@@ -121,24 +121,24 @@ func addRow(rows []string, means, do string) []string {
 
 // causeRows returns a row for each other cause, below a row for what clients notice of several.
 func causeRows() (rows []string) {
-	alike := map[string][]Problem{}
-	for _, p := range AllProblems {
-		if !slices.Contains(node.Causes(), node.Cause(p.Cause)) {
-			alike[p.Clients] = append(alike[p.Clients], p)
+	alike := map[string][]row{}
+	for _, r := range table {
+		if !slices.Contains(node.Causes(), node.Cause(r.cause)) {
+			alike[r.clients] = append(alike[r.clients], r)
 		}
 	}
 	var single []string
-	for _, p := range AllProblems {
-		group := alike[p.Clients]
+	for _, r := range table {
+		group := alike[r.clients]
 		if len(group) == 1 {
-			single = addRow(single, p.word()+": "+p.With("").Text+". "+p.Clients, p.do())
+			single = addRow(single, r.word()+": "+r.problem("").Text+". "+r.clients, r.do())
 		} else if len(group) > 1 {
-			rows = append(rows, "| **"+strings.TrimSuffix(p.Clients, ".")+"** | |\n")
-			for _, p := range group {
-				rows = addRow(rows, p.word()+": "+p.With("").Text, p.do())
+			rows = append(rows, "| **"+strings.TrimSuffix(r.clients, ".")+"** | |\n")
+			for _, r := range group {
+				rows = addRow(rows, r.word()+": "+r.problem("").Text, r.do())
 			}
 		}
-		delete(alike, p.Clients)
+		delete(alike, r.clients)
 	}
 	return append(append(rows, "| **Other problems** | |\n"), single...)
 }

@@ -42,17 +42,17 @@ func (w OwnWorker) ClockOff() bool {
 // Problems returns the problems of the worker with their details, the refusal first. Report.problemsOf is for workers
 // of other nodes.
 func (w OwnWorker) Problems() (out []Problem) {
-	add := func(p Problem) { out = append(out, p.With(w.details(p.Cause))) }
+	add := func(r row) { out = append(out, r.problem(w.details(r.cause))) }
 	if !w.Ready {
-		add(ProblemOf(string(w.Cause)))
+		add(rowOf(string(w.Cause)))
 	}
 	switch {
 	case !w.CutOff(), w.Cause == node.CauseZooKeeperUnreachable, w.Cause == node.CauseLeaseExpired:
 	case w.FromCache && !w.HeartbeatLate() && w.ZooKeeper.Error == "":
-		add(fromCache)
+		add(rowFromCache)
 	case zooKeeperRefusesWrites(w.Degraded): // which is a problem of its own
 	default:
-		add(noZooKeeper)
+		add(rowNoZooKeeper)
 	}
 	for _, word := range w.Degraded {
 		switch {
@@ -61,7 +61,7 @@ func (w OwnWorker) Problems() (out []Problem) {
 		case word == node.TroubleFrozen, word == node.TroubleFromCache:
 		case word == node.TroubleOffset && (w.Clock.WorstMs == nil || w.Cause.OfClock()):
 		default:
-			add(ProblemOf(word))
+			add(rowOf(word))
 		}
 	}
 	return out

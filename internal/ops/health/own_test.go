@@ -31,10 +31,10 @@ func TestEveryCauseIsExplained(t *testing.T) {
 			t.Errorf("%s: %+v", trouble, found)
 		}
 	}
-	for i, p := range AllProblems {
-		if row(p.Cause) != i || strings.HasSuffix(p.Text, ".") || !strings.HasSuffix(p.Advice, ".") || i > 0 &&
-			p.Severity == Critical && AllProblems[i-1].Severity == Warning {
-			t.Errorf("row %d: %+v", i, p)
+	for i, r := range table {
+		if place(r.cause) != i || strings.Contains(r.problem("").Text, "%s") || strings.HasSuffix(r.text, ".") ||
+			!strings.HasSuffix(r.advice, ".") || i > 0 && r.severity == Critical && table[i-1].severity == Warning {
+			t.Errorf("row %d: %+v", i, r)
 		}
 	}
 }

@@ -12,27 +12,25 @@ import (
 type Severity string
 
 const (
-	// Critical: a node gives no IDs or no values of a sequence, soon will not, or cannot start. Two others are critical:
-	// IDs may repeat (Development), and ZooKeeper cannot show which nodes are connected (ZooKeeperLocal). A node that
-	// drains or stops is critical, too, although nobody needs to act.
+	// Critical: a node gives no IDs or no values of a sequence, soon will not, or cannot start. Two others are
+	// critical: IDs may repeat (Development), and ZooKeeper cannot show which nodes are connected (ZooKeeperLocal). A
+	// node that drains or stops is critical, too, although nobody needs to act.
 	Critical Severity = "critical"
 	// Warning: something else needs attention.
 	Warning Severity = "warning"
 )
 
-// Problem is a row of the table of causes, or such a row with its details filled in. status, doctor, the page, the
-// probes, the alerts and docs/troubleshooting.md take their words from the table. Scripts rely on the JSON.
+// Problem is something that needs attention. status, doctor, the page, the probes and the alerts show problems. Scripts
+// rely on the JSON.
 type Problem struct {
 	// Cause is a fixed word, the key of the table.
 	Cause    string   `json:"cause"`
 	Severity Severity `json:"severity"`
-	// Text says what is wrong, without a full stop. In the table, %s stands for details. Clients says in sentences what
-	// that means for clients, and Advice what to do.
+	// Text says what is wrong, without a full stop. Clients says in sentences what that means for clients, and Advice
+	// what to do.
 	Text    string `json:"text"`
 	Clients string `json:"clients"`
 	Advice  string `json:"advice"`
-	// Later says what to do when clients are served again. Only docs/troubleshooting.md has it.
-	Later string `json:"-"`
 }
 
 // String returns the sentences of a problem.
@@ -40,10 +38,35 @@ func (p Problem) String() string {
 	return p.Text + ". " + p.Clients + " " + p.Advice
 }
 
-// With returns the problem of a row, with these details.
-func (p Problem) With(details string) Problem {
-	p.Text = strings.Replace(p.Text, "%s", details, 1)
-	return p
+// row is a row of the table of causes: a problem whose details are not filled in. docs/troubleshooting.md has the
+// table.
+type row struct {
+	cause    string
+	severity Severity
+	// text, clients and advice are those of Problem. In text, %s stands for details. In advice, NAME stands for the
+	// first of the sequences that have the problem.
+	text, clients, advice string
+	// later says what to do when clients are served again. Only docs/troubleshooting.md has it.
+	later string
+}
+
+// problem returns the problem of a row, with these details.
+func (r row) problem(details string) Problem {
+	return Problem{r.cause, r.severity, strings.Replace(r.text, "%s", details, 1), r.clients, r.advice}
+}
+
+// table has all rows in the order in which this file declares them: the critical ones first.
+var table []row
+
+// declare adds a row to the table, and returns it.
+func declare(r row) row {
+	table = append(table, r)
+	return r
+}
+
+func declareAll(rows ...row) []row {
+	table = append(table, rows...)
+	return rows
 }
 
 const (
@@ -70,8 +93,14 @@ const (
 
 //go:generate go test . -run TestGuideHasTheTables -args -write
 
+var rowNoNodeServes = declare(row{cause: "no-node-serves", severity: Critical,
+	text:    "No node serves",
+	clients: noIDs,
+	advice:  "See the problems of the nodes. If there are none, start the nodes whose process is gone.",
+})
+
 // refusals are the rows of node.Causes: why a node is not ready.
-var refusals = []Problem{
+var refusals = declareAll(
 	refusal(node.CauseNoWorkerYet, "Starting: no worker acquired yet", "Wait. If this lasts, the node's log says why."),
 	refusal(node.CauseZooKeeperUnreachable, "ZooKeeper does not answer%s, and the node cannot start without it",
 		"Start ZooKeeper, or correct --zk or the network to it. flaked serve gives up after a minute."),
@@ -98,310 +127,317 @@ var refusals = []Problem{
 		"Wait. The node then serves by itself.").andLater("Read in the log why the node lost it."),
 	refusal(node.CauseTimeUsedUp, "The layout's time field is used up, or the machine's clock is far ahead",
 		"Check the clock. If it is right, create a cluster with another layout."),
-	{
-		Cause: string(node.CauseSequences), Severity: Critical,
-		Text:    "The node has just started and takes no values of named sequences yet",
-		Clients: "The node gives IDs. Values of sequences come from other nodes only.",
-		Advice:  "Wait for a heartbeat, or for the confirming time if the node is new.",
+	row{
+		cause: string(node.CauseSequences), severity: Critical,
+		text:    "The node has just started and takes no values of named sequences yet",
+		clients: "The node gives IDs. Values of sequences come from other nodes only.",
+		advice:  "Wait for a heartbeat, or for the confirming time if the node is new.",
 	},
 	refusal(node.CauseDraining, "The node drains: it still answers open connections, and stops soon", noAction),
 	refusal(node.CauseStopping, "The node is stopping", noAction),
-}
-
-func refusal(of node.Cause, text, advice string) Problem {
-	return Problem{Cause: string(of), Severity: Critical, Text: text, Clients: otherNodes, Advice: advice}
-}
-
-// andLater returns the problem with advice for the time when clients are served again.
-func (p Problem) andLater(advice string) Problem {
-	p.Later = advice
-	return p
-}
-
-// The problems of nodes that may serve, of workers, of the cluster and of its sequences. doctor, the page and the
-// commands use the exported rows, too.
-var (
-	noNodeServes = Problem{Cause: "no-node-serves", Severity: Critical,
-		Text:    "No node serves",
-		Clients: noIDs,
-		Advice:  "See the problems of the nodes. If there are none, start the nodes whose process is gone.",
-	}
-	refusing = Problem{Cause: "refusing", Severity: Critical,
-		Text:    "The node reported that it refuses to serve",
-		Clients: otherNodes,
-		Advice:  "Its READY reply and its log say why.",
-	}
-	pastLease = Problem{Cause: "past-lease", Severity: Critical,
-		Text:    "A connected node's lease has expired",
-		Clients: otherNodes,
-		Advice:  "The node's log says why it cannot renew the lease.",
-	}
-	down = Problem{Cause: "down", Severity: Critical,
-		Text:    "The node is not connected to ZooKeeper and does not answer%s",
-		Clients: otherNodes,
-		Advice:  "Start the node again, restart it if it hangs, or restore its network.",
-		Later:   "If the machine is gone for good, release its worker.",
-	}
-	nodeDisconnected = Problem{Cause: "disconnected", Severity: Critical,
-		Text:    "The node is not connected to ZooKeeper",
-		Clients: "Clients notice nothing until its lease expires, if it runs.",
-		Advice:  "Start the node again, or restore its connection to ZooKeeper.",
-	}
-	silent = Problem{Cause: "silent", Severity: Critical,
-		Text:    "The node does not answer%s",
-		Clients: otherNodes,
-		Advice:  "Check the process and the network to it.",
-	}
-	heartbeatsMissed = Problem{Cause: "heartbeats-missed", Severity: Critical,
-		Text:    "The node is connected, and has missed three heartbeats",
-		Clients: otherNodes,
-		Advice:  "Its log says why. If its process does not answer, restart it.",
-	}
-	Disk = Problem{Cause: node.TroubleDisk, Severity: Critical,
-		Text:    "The node cannot write to its state directory%s",
-		Clients: "Clients get errors from this node within seconds.",
-		Advice:  "Free space on its disk, make it writable again, or repair it at once.",
-		Later:   "Watch the space on that disk.",
-	}
-	noZooKeeper = Problem{Cause: node.TroubleZooKeeper, Severity: Critical,
-		Text:    "The node has had no answer from ZooKeeper%s",
-		Clients: untilLease,
-		Advice:  "Restore ZooKeeper, or the network to it, before the lease expires. A restart does not help.",
-	}
-	ZooKeeperQuota = Problem{Cause: node.TroubleQuota, Severity: Critical,
-		Text:    "ZooKeeper refuses writes, because a quota is reached",
-		Clients: untilLease,
-		Advice:  "Raise it: setquota -N COUNT or -B BYTES in zkCli.sh.",
-	}
-	ClusterDamaged = Problem{Cause: node.TroubleDamaged, Severity: Critical,
-		Text:    "ZooKeeper's record of the cluster is damaged",
-		Clients: untilLease,
-		Advice: "Remove /flaked/CLUSTER/cluster with ZooKeeper's own client: a running node puts it back, and freezes " +
-			"registration. If no node runs, restore its text from a backup.",
-	}
-	ZooKeeperLocal = Problem{Cause: node.TroubleLocalSession, Severity: Critical,
-		Text:    "ZooKeeper uses local sessions, so it cannot show which nodes are connected",
-		Clients: unnoticed,
-		Advice: "Set localSessionsUpgradingEnabled=true in zoo.cfg of all its servers, and restart them one by one. " +
-			"Release no worker until then.",
-	}
-	ZooKeeperDown = Problem{Cause: "zookeeper-down", Severity: Critical,
-		Text:    "ZooKeeper cannot be reached%s",
-		Clients: untilLease,
-		Advice:  "Check --zk (FLAKED_ZK), and that ZooKeeper runs and has a quorum.",
-	}
-	sequencesDamaged = Problem{Cause: "sequences-damaged", Severity: Critical,
-		Text:    "Damaged records of sequences%s",
-		Clients: noValues,
-		Advice: "If flaked does not know the mode, upgrade it, and do not touch the record. Restore or remove others with " +
-			"ZooKeeper's own client, below /flaked/CLUSTER.",
-	}
-	sequencesFrozen = Problem{Cause: "sequences-frozen", Severity: Critical,
-		Text:    "Frozen sequences, which issue no values%s",
-		Clients: noValues,
-		Advice:  "flaked seq show 'NAME' says why, and what to do.",
-	}
-	sequencesExhausted = Problem{Cause: "sequences-exhausted", Severity: Critical,
-		Text:    "Exhausted sequences, whose values are all taken%s",
-		Clients: "Clients get errors for these sequences when nodes have issued the values that they hold.",
-		Advice:  raiseMax,
-	}
-	sequencesUnserved = Problem{Cause: "sequences-unserved", Severity: Critical,
-		Text:    "Sequences of which a ready node gets no values%s",
-		Clients: "Clients get errors for these sequences from this node.",
-		Advice:  "If it is confirming, wait. Else let flaked doctor check whether ZooKeeper can be reached, and its latency.",
-	}
-	sequencesNoOwner = Problem{Cause: "sequences-no-owner", Severity: Critical,
-		Text:    "Ordered sequences whose owner a node cannot ask%s",
-		Clients: "Clients get errors for these sequences from this node.",
-		Advice: "If the owner has just stopped, wait for the lease, 3 s by default. Else let flaked doctor check whether " +
-			"nodes reach each other: see --advertise, the network and the tokens.",
-	}
-	sequencesCeiling = Problem{Cause: "sequences-ceiling", Severity: Warning,
-		Text:    "Sequences at their ceiling%s",
-		Clients: "Clients get fewer values than they ask for.",
-		Advice:  "Raise the ceiling (flaked seq set 'NAME' --ceiling N), or find the client that asks for so many.",
-	}
-	Development = Problem{Cause: "development", Severity: Critical,
-		Text:    "A development node (--dev) has no ZooKeeper and keeps nothing",
-		Clients: "Clients may get an ID twice.",
-		Advice:  "Do not keep its IDs. For unique IDs, start the node with --zk.",
-	}
-	NoCluster = Problem{Cause: "no-cluster", Severity: Critical,
-		Text:    "Cluster not found in ZooKeeper",
-		Clients: noNewNode,
-		Advice: "Check --zk and --cluster. If its nodes have served before, ZooKeeper has lost data: create nothing, and " +
-			"see docs/troubleshooting.md. Otherwise `flaked cluster init` creates it.",
-	}
-	ZooKeeperDenied = Problem{Cause: "zookeeper-denied", Severity: Critical,
-		Text:    "ZooKeeper denied access",
-		Clients: noNewNode,
-		Advice:  "Give --zk-auth-file with the user that created the records.",
-	}
-	OtherCluster = Problem{Cause: "other-cluster", Severity: Critical,
-		Text:    "The state directory belongs to another cluster",
-		Clients: otherNodes,
-		Advice:  "Give this cluster its own --state-dir, or correct --zk and --cluster.",
-	}
-
-	notFromHere = Problem{Cause: "zookeeper-elsewhere", Severity: Warning,
-		Text: "ZooKeeper cannot be reached from here, but a node can " +
-			"reach it",
-		Clients: unnoticed,
-		Advice:  "Check --zk (FLAKED_ZK) and the network.",
-	}
-	denied = Problem{Cause: "access-denied", Severity: Warning,
-		Text:    "The node denied access%s",
-		Clients: unnoticed,
-		Advice:  "Give --token-file or --tls, as its answer says.",
-	}
-	replaced = Problem{Cause: "replaced", Severity: Warning,
-		Text:    "The node is not connected, and another node answers at its address%s",
-		Clients: unnoticed,
-		Advice:  "Start the old node again, at another address. If it is gone for good, wait until its lease expires.",
-	}
-	notShown = Problem{Cause: "not-live-yet", Severity: Warning,
-		Text:    "ZooKeeper does not show the node as live yet, but the node reaches it",
-		Clients: unnoticed,
-		Advice:  "Wait for the next heartbeat. If this lasts, the log of the node says why.",
-	}
-	unanswered = Problem{Cause: "no-answer", Severity: Warning,
-		Text:    "The node is live in ZooKeeper, but does not answer at its address%s",
-		Clients: "Clients notice nothing, unless the process was killed or hangs.",
-		Advice:  "If its process does not run, start it. Else check its log, and the network to the address.",
-	}
-	anotherNode = Problem{Cause: "another-node", Severity: Warning,
-		Text:    "Another node answers at the address of the node%s",
-		Clients: unnoticed,
-		Advice:  "Give each node a --listen and --advertise address of its own.",
-	}
-	noRecord = Problem{Cause: "record-missing", Severity: Warning,
-		Text:    "ZooKeeper has no readable record of the worker",
-		Clients: unnoticed,
-		Advice:  "If its holder has stopped, start it with its state directory: a holder restores the record.",
-	}
-	fromCache = Problem{Cause: node.TroubleFromCache, Severity: Warning,
-		Text:    "The node runs only from its state directory: ZooKeeper has no record of this start yet",
-		Clients: untilLease,
-		Advice:  "Restore its connection to ZooKeeper.",
-	}
-	ClockOff = Problem{Cause: node.TroubleOffset, Severity: Warning,
-		Text:    "The clock is more than 500 ms off%s",
-		Clients: beyond5s,
-		Advice:  checkClock,
-	}
-	LeaderClock = Problem{Cause: "leader-clock", Severity: Warning,
-		Text:    "Most clocks are more than 500 ms off that of ZooKeeper's leader",
-		Clients: beyond5s,
-		Advice:  "Check the clock of ZooKeeper's leader first.",
-	}
-	clockLeap = Problem{Cause: node.TroubleLeap, Severity: Warning,
-		Text:    "The machine's clock leapt%s ahead, unconfirmed by ZooKeeper and peers. IDs do not follow the leap",
-		Clients: unnoticed,
-		Advice: "Check its time synchronisation (chronyc tracking). Up to 5 s, let it slew the clock back, else step it: " +
-			"IDs have not followed.",
-	}
-	coasting = Problem{Cause: node.TroubleCoasting, Severity: Warning,
-		Text:    "The machine's clock went back%s, and the node coasts: IDs continue from the monotonic clock",
-		Clients: unnoticed,
-		Advice:  checkClock,
-	}
-	suspectClock = Problem{Cause: "clock-suspect", Severity: Warning,
-		Text:    "The newest report is%s old by this machine's clock",
-		Clients: unnoticed,
-		Advice:  "Either this clock is ahead, or no live node reports. After an outage of ZooKeeper, wait for heartbeats.",
-	}
-	Unread = Problem{Cause: "unread", Severity: Warning,
-		Text:    "The cluster could not be read from ZooKeeper%s",
-		Clients: unnoticed,
-		Advice:  "Check whether ZooKeeper is slow or down.",
-	}
-	Frozen = Problem{Cause: node.TroubleFrozen, Severity: Warning,
-		Text:    "Registration is frozen%s, because ZooKeeper lost data",
-		Clients: noNewNode,
-		Advice: "Start the missing nodes again with their state directories, and wait. Ending the freeze early can repeat " +
-			"IDs: see flaked cluster thaw --help.",
-	}
-	FrozenByOperator = Problem{Cause: "frozen-by-operator", Severity: Warning,
-		Text:    "Registration is frozen%s",
-		Clients: noNewNode,
-		Advice:  "Wait, or ask the operator whether flaked cluster thaw may end it early.",
-	}
-	FewFree = Problem{Cause: "few-free", Severity: Warning,
-		Text:    "Fewer than 5 % of the workers are free%s",
-		Clients: "Clients notice nothing, but soon no new node can start.",
-		Advice:  "Wait for leases to expire, and give nodes that come and go --release-on-exit.",
-	}
-	sequencesNearlyUsed = Problem{Cause: "sequences-nearly-used", Severity: Warning,
-		Text:    "Sequences used to 80 % or more%s",
-		Clients: "Clients notice nothing until a sequence is exhausted.",
-		Advice:  raiseMax,
-	}
-	sequencesOwnerGone = Problem{Cause: "sequences-owner-gone", Severity: Warning,
-		Text:    "Ordered sequences whose owner has not renewed its lease%s",
-		Clients: "Requests for these wait until another node takes over: 3 s by default.",
-		Advice:  "Ask for a value (flaked seq next). If that fails, the error says why.",
-	}
-	sequencesUnread = Problem{Cause: "sequences-unread", Severity: Warning,
-		Text:    "The named sequences could not be read from ZooKeeper%s",
-		Clients: unnoticed,
-		Advice:  "Check ZooKeeper (flaked doctor), then see flaked seq list.",
-	}
-	TimeEnding = Problem{Cause: "time-field-ending", Severity: Warning,
-		Text:    "The layout's time field ends%s",
-		Clients: "Clients notice nothing until then. Then they get no IDs.",
-		Advice:  "Plan a cluster with another layout: flaked layout --help.",
-	}
 )
 
-// AllProblems is the table: all rows, the critical ones first.
-var AllProblems = slices.Concat([]Problem{noNodeServes}, refusals, []Problem{
-	refusing, pastLease, down, nodeDisconnected, silent, heartbeatsMissed, Disk, noZooKeeper, ZooKeeperQuota, ZooKeeperLocal,
-	ClusterDamaged, ZooKeeperDown, sequencesDamaged, sequencesFrozen, sequencesExhausted, sequencesNoOwner,
-	sequencesUnserved,
-	Development, NoCluster, ZooKeeperDenied, OtherCluster,
-	notFromHere, denied, replaced, notShown, unanswered, anotherNode, noRecord, fromCache, ClockOff,
-	LeaderClock, clockLeap, coasting, suspectClock, Unread, Frozen, FrozenByOperator, FewFree, sequencesCeiling,
-	sequencesOwnerGone, sequencesNearlyUsed, sequencesUnread, TimeEnding,
-})
+func refusal(of node.Cause, text, advice string) row {
+	return row{cause: string(of), severity: Critical, text: text, clients: otherNodes, advice: advice}
+}
 
-// ProblemOf returns the row of a word. A node of another release may refuse for a cause that is not in the table.
-func ProblemOf(word string) Problem {
-	if i := row(word); i >= 0 {
-		return AllProblems[i]
+// andLater returns the row with advice for the time when clients are served again.
+func (r row) andLater(advice string) row {
+	r.later = advice
+	return r
+}
+
+// The rows of nodes that may serve, of workers, of the cluster and of its sequences.
+var (
+	rowRefusing = declare(row{cause: "refusing", severity: Critical,
+		text:    "The node reported that it refuses to serve",
+		clients: otherNodes,
+		advice:  "Its READY reply and its log say why.",
+	})
+	rowPastLease = declare(row{cause: "past-lease", severity: Critical,
+		text:    "A connected node's lease has expired",
+		clients: otherNodes,
+		advice:  "The node's log says why it cannot renew the lease.",
+	})
+	rowDown = declare(row{cause: "down", severity: Critical,
+		text:    "The node is not connected to ZooKeeper and does not answer%s",
+		clients: otherNodes,
+		advice:  "Start the node again, restart it if it hangs, or restore its network.",
+		later:   "If the machine is gone for good, release its worker.",
+	})
+	rowDisconnected = declare(row{cause: "disconnected", severity: Critical,
+		text:    "The node is not connected to ZooKeeper",
+		clients: "Clients notice nothing until its lease expires, if it runs.",
+		advice:  "Start the node again, or restore its connection to ZooKeeper.",
+	})
+	rowSilent = declare(row{cause: "silent", severity: Critical,
+		text:    "The node does not answer%s",
+		clients: otherNodes,
+		advice:  "Check the process and the network to it.",
+	})
+	rowHeartbeatsMissed = declare(row{cause: "heartbeats-missed", severity: Critical,
+		text:    "The node is connected, and has missed three heartbeats",
+		clients: otherNodes,
+		advice:  "Its log says why. If its process does not answer, restart it.",
+	})
+	rowDisk = declare(row{cause: node.TroubleDisk, severity: Critical,
+		text:    "The node cannot write to its state directory%s",
+		clients: "Clients get errors from this node within seconds.",
+		advice:  "Free space on its disk, make it writable again, or repair it at once.",
+		later:   "Watch the space on that disk.",
+	})
+	rowNoZooKeeper = declare(row{cause: node.TroubleZooKeeper, severity: Critical,
+		text:    "The node has had no answer from ZooKeeper%s",
+		clients: untilLease,
+		advice:  "Restore ZooKeeper, or the network to it, before the lease expires. A restart does not help.",
+	})
+	rowQuota = declare(row{cause: node.TroubleQuota, severity: Critical,
+		text:    "ZooKeeper refuses writes, because a quota is reached",
+		clients: untilLease,
+		advice:  "Raise it: setquota -N COUNT or -B BYTES in zkCli.sh.",
+	})
+	rowLocalSessions = declare(row{cause: node.TroubleLocalSession, severity: Critical,
+		text:    "ZooKeeper uses local sessions, so it cannot show which nodes are connected",
+		clients: unnoticed,
+		advice: "Set localSessionsUpgradingEnabled=true in zoo.cfg of all its servers, and restart them one by one. " +
+			"Release no worker until then.",
+	})
+	rowClusterDamaged = declare(row{cause: node.TroubleDamaged, severity: Critical,
+		text:    "ZooKeeper's record of the cluster is damaged",
+		clients: untilLease,
+		advice: "Remove /flaked/CLUSTER/cluster with ZooKeeper's own client: a running node puts it back, and freezes " +
+			"registration. If no node runs, restore its text from a backup.",
+	})
+	rowZooKeeperDown = declare(row{cause: "zookeeper-down", severity: Critical,
+		text:    "ZooKeeper cannot be reached%s",
+		clients: untilLease,
+		advice:  "Check --zk (FLAKED_ZK), and that ZooKeeper runs and has a quorum.",
+	})
+	rowSequencesDamaged = declare(row{cause: "sequences-damaged", severity: Critical,
+		text:    "Damaged records of sequences%s",
+		clients: noValues,
+		advice: "If flaked does not know the mode, upgrade it, and do not touch the record. Restore or remove others with " +
+			"ZooKeeper's own client, below /flaked/CLUSTER.",
+	})
+	rowSequencesFrozen = declare(row{cause: "sequences-frozen", severity: Critical,
+		text:    "Frozen sequences, which issue no values%s",
+		clients: noValues,
+		advice:  "flaked seq show 'NAME' says why, and what to do.",
+	})
+	rowSequencesExhausted = declare(row{cause: "sequences-exhausted", severity: Critical,
+		text:    "Exhausted sequences, whose values are all taken%s",
+		clients: "Clients get errors for these sequences when nodes have issued the values that they hold.",
+		advice:  raiseMax,
+	})
+	rowSequencesNoOwner = declare(row{cause: "sequences-no-owner", severity: Critical,
+		text:    "Ordered sequences whose owner a node cannot ask%s",
+		clients: "Clients get errors for these sequences from this node.",
+		advice: "If the owner has just stopped, wait for the lease, 3 s by default. Else let flaked doctor check whether " +
+			"nodes reach each other: see --advertise, the network and the tokens.",
+	})
+	rowSequencesUnserved = declare(row{cause: "sequences-unserved", severity: Critical,
+		text:    "Sequences of which a ready node gets no values%s",
+		clients: "Clients get errors for these sequences from this node.",
+		advice:  "If it is confirming, wait. Else let flaked doctor check whether ZooKeeper can be reached, and its latency.",
+	})
+	rowDevelopment = declare(row{cause: "development", severity: Critical,
+		text:    "A development node (--dev) has no ZooKeeper and keeps nothing",
+		clients: "Clients may get an ID twice.",
+		advice:  "Do not keep its IDs. For unique IDs, start the node with --zk.",
+	})
+	rowNoCluster = declare(row{cause: "no-cluster", severity: Critical,
+		text:    "Cluster not found in ZooKeeper",
+		clients: noNewNode,
+		advice: "Check --zk and --cluster. If its nodes have served before, ZooKeeper has lost data: create nothing, and " +
+			"see docs/troubleshooting.md. Otherwise `flaked cluster init` creates it.",
+	})
+	rowZooKeeperDenied = declare(row{cause: "zookeeper-denied", severity: Critical,
+		text:    "ZooKeeper denied access",
+		clients: noNewNode,
+		advice:  "Give --zk-auth-file with the user that created the records.",
+	})
+	rowOtherCluster = declare(row{cause: "other-cluster", severity: Critical,
+		text:    "The state directory belongs to another cluster",
+		clients: otherNodes,
+		advice:  "Give this cluster its own --state-dir, or correct --zk and --cluster.",
+	})
+
+	rowNotFromHere = declare(row{cause: "zookeeper-elsewhere", severity: Warning,
+		text: "ZooKeeper cannot be reached from here, but a node can " +
+			"reach it",
+		clients: unnoticed,
+		advice:  "Check --zk (FLAKED_ZK) and the network.",
+	})
+	rowDenied = declare(row{cause: "access-denied", severity: Warning,
+		text:    "The node denied access%s",
+		clients: unnoticed,
+		advice:  "Give --token-file or --tls, as its answer says.",
+	})
+	rowReplaced = declare(row{cause: "replaced", severity: Warning,
+		text:    "The node is not connected, and another node answers at its address%s",
+		clients: unnoticed,
+		advice:  "Start the old node again, at another address. If it is gone for good, wait until its lease expires.",
+	})
+	rowNotShown = declare(row{cause: "not-live-yet", severity: Warning,
+		text:    "ZooKeeper does not show the node as live yet, but the node reaches it",
+		clients: unnoticed,
+		advice:  "Wait for the next heartbeat. If this lasts, the log of the node says why.",
+	})
+	rowNoAnswer = declare(row{cause: "no-answer", severity: Warning,
+		text:    "The node is live in ZooKeeper, but does not answer at its address%s",
+		clients: "Clients notice nothing, unless the process was killed or hangs.",
+		advice:  "If its process does not run, start it. Else check its log, and the network to the address.",
+	})
+	rowAnotherNode = declare(row{cause: "another-node", severity: Warning,
+		text:    "Another node answers at the address of the node%s",
+		clients: unnoticed,
+		advice:  "Give each node a --listen and --advertise address of its own.",
+	})
+	rowNoRecord = declare(row{cause: "record-missing", severity: Warning,
+		text:    "ZooKeeper has no readable record of the worker",
+		clients: unnoticed,
+		advice:  "If its holder has stopped, start it with its state directory: a holder restores the record.",
+	})
+	rowFromCache = declare(row{cause: node.TroubleFromCache, severity: Warning,
+		text:    "The node runs only from its state directory: ZooKeeper has no record of this start yet",
+		clients: untilLease,
+		advice:  "Restore its connection to ZooKeeper.",
+	})
+	rowClockOffset = declare(row{cause: node.TroubleOffset, severity: Warning,
+		text:    "The clock is more than 500 ms off%s",
+		clients: beyond5s,
+		advice:  checkClock,
+	})
+	rowLeaderClock = declare(row{cause: "leader-clock", severity: Warning,
+		text:    "Most clocks are more than 500 ms off that of ZooKeeper's leader",
+		clients: beyond5s,
+		advice:  "Check the clock of ZooKeeper's leader first.",
+	})
+	rowClockLeap = declare(row{cause: node.TroubleLeap, severity: Warning,
+		text:    "The machine's clock leapt%s ahead, unconfirmed by ZooKeeper and peers. IDs do not follow the leap",
+		clients: unnoticed,
+		advice: "Check its time synchronisation (chronyc tracking). Up to 5 s, let it slew the clock back, else step it: " +
+			"IDs have not followed.",
+	})
+	rowCoasting = declare(row{cause: node.TroubleCoasting, severity: Warning,
+		text:    "The machine's clock went back%s, and the node coasts: IDs continue from the monotonic clock",
+		clients: unnoticed,
+		advice:  checkClock,
+	})
+	rowClockSuspect = declare(row{cause: "clock-suspect", severity: Warning,
+		text:    "The newest report is%s old by this machine's clock",
+		clients: unnoticed,
+		advice:  "Either this clock is ahead, or no live node reports. After an outage of ZooKeeper, wait for heartbeats.",
+	})
+	rowUnread = declare(row{cause: "unread", severity: Warning,
+		text:    "The cluster could not be read from ZooKeeper%s",
+		clients: unnoticed,
+		advice:  "Check whether ZooKeeper is slow or down.",
+	})
+	rowRegistrationFrozen = declare(row{cause: node.TroubleFrozen, severity: Warning,
+		text:    "Registration is frozen%s, because ZooKeeper lost data",
+		clients: noNewNode,
+		advice: "Start the missing nodes again with their state directories, and wait. Ending the freeze early can repeat " +
+			"IDs: see flaked cluster thaw --help.",
+	})
+	rowFrozenByOperator = declare(row{cause: "frozen-by-operator", severity: Warning,
+		text:    "Registration is frozen%s",
+		clients: noNewNode,
+		advice:  "Wait, or ask the operator whether flaked cluster thaw may end it early.",
+	})
+	rowFewFree = declare(row{cause: "few-free", severity: Warning,
+		text:    "Fewer than 5 % of the workers are free%s",
+		clients: "Clients notice nothing, but soon no new node can start.",
+		advice:  "Wait for leases to expire, and give nodes that come and go --release-on-exit.",
+	})
+	rowSequencesCeiling = declare(row{cause: "sequences-ceiling", severity: Warning,
+		text:    "Sequences at their ceiling%s",
+		clients: "Clients get fewer values than they ask for.",
+		advice:  "Raise the ceiling (flaked seq set 'NAME' --ceiling N), or find the client that asks for so many.",
+	})
+	rowSequencesOwnerGone = declare(row{cause: "sequences-owner-gone", severity: Warning,
+		text:    "Ordered sequences whose owner has not renewed its lease%s",
+		clients: "Requests for these wait until another node takes over: 3 s by default.",
+		advice:  "Ask for a value (flaked seq next). If that fails, the error says why.",
+	})
+	rowSequencesNearlyUsed = declare(row{cause: "sequences-nearly-used", severity: Warning,
+		text:    "Sequences used to 80 % or more%s",
+		clients: "Clients notice nothing until a sequence is exhausted.",
+		advice:  raiseMax,
+	})
+	rowSequencesUnread = declare(row{cause: "sequences-unread", severity: Warning,
+		text:    "The named sequences could not be read from ZooKeeper%s",
+		clients: unnoticed,
+		advice:  "Check ZooKeeper (flaked doctor), then see flaked seq list.",
+	})
+	rowTimeEnding = declare(row{cause: "time-field-ending", severity: Warning,
+		text:    "The layout's time field ends%s",
+		clients: "Clients notice nothing until then. Then they get no IDs.",
+		advice:  "Plan a cluster with another layout: flaked layout --help.",
+	})
+)
+
+// The problems that doctor, the page and the commands name, without details.
+var (
+	Development        = rowDevelopment.problem("")
+	Disk               = rowDisk.problem("")
+	ZooKeeperDown      = rowZooKeeperDown.problem("")
+	ZooKeeperDenied    = rowZooKeeperDenied.problem("")
+	ZooKeeperQuota     = rowQuota.problem("")
+	ZooKeeperLocal     = rowLocalSessions.problem("")
+	NoCluster          = rowNoCluster.problem("")
+	ClusterDamaged     = rowClusterDamaged.problem("")
+	OtherCluster       = rowOtherCluster.problem("")
+	RegistrationFrozen = rowRegistrationFrozen.problem("")
+	FrozenByOperator   = rowFrozenByOperator.problem("")
+	ClockFarOff        = rowClockOffset.problem("")
+	LeaderClock        = rowLeaderClock.problem("")
+	FewFree            = rowFewFree.problem("")
+	TimeEnding         = rowTimeEnding.problem("")
+)
+
+// Unread returns the problem that the cluster could not be read. since is when it was read last, " since 10:31:36 UTC",
+// "" if it never was.
+func Unread(since string) Problem { return rowUnread.problem(since) }
+
+// ProblemOf returns the problem of a word, without details. A node of another release may refuse for a cause that is
+// not in the table.
+func ProblemOf(word string) Problem { return rowOf(word).problem("") }
+
+func rowOf(word string) row {
+	if Known(word) {
+		return table[place(word)]
 	}
-	return Problem{Cause: word, Severity: Critical,
-		Text:    "The reply to READY and the log say why",
-		Clients: otherNodes,
-		Advice:  "See docs/troubleshooting.md.",
+	return row{cause: word, severity: Critical,
+		text:    "The reply to READY and the log say why",
+		clients: otherNodes,
+		advice:  "See docs/troubleshooting.md.",
 	}
 }
 
 // Known reports whether the table has a row of the word.
-func Known(word string) bool { return row(word) >= 0 }
+func Known(word string) bool { return place(word) < len(table) }
 
-func row(word string) int {
-	return slices.IndexFunc(AllProblems, func(p Problem) bool { return p.Cause == word })
+// place returns the index of the row of a word. A word that is not in the table comes after all rows.
+func place(word string) int {
+	if i := slices.IndexFunc(table, func(r row) bool { return r.cause == word }); i >= 0 {
+		return i
+	}
+	return len(table)
 }
 
 // isRefusal reports whether a node with this problem is not ready: the problem is a row of refusals, or a cause of
 // another release.
 func (p Problem) isRefusal() bool {
-	return !Known(p.Cause) || slices.ContainsFunc(refusals, func(r Problem) bool { return r.Cause == p.Cause })
+	return !Known(p.Cause) || slices.ContainsFunc(refusals, func(r row) bool { return r.cause == p.Cause })
 }
 
-// WorstFirst sorts problems: the critical ones first, then by their rows in the table. A cause that is not in the table
-// comes behind the rows of its severity. WorstFirst never returns nil, so that JSON has a list.
+// WorstFirst sorts problems: the critical ones first, then by their rows in the table. It never returns nil, so that
+// JSON has a list.
 func WorstFirst(found []Problem) []Problem {
-	place := func(p Problem) int {
-		if i := row(p.Cause); i >= 0 {
-			return i
-		}
-		return len(AllProblems)
-	}
 	sorted := append([]Problem{}, found...)
-	slices.SortStableFunc(sorted, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Severity, b.Severity), place(a)-place(b)) // "critical" is before "warning"
+	slices.SortStableFunc(sorted, func(a, b Problem) int { // "critical" is before "warning"
+		return cmp.Or(cmp.Compare(a.Severity, b.Severity), place(a.Cause)-place(b.Cause))
 	})
 	return sorted
 }

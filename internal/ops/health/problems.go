@@ -27,7 +27,7 @@ func problems(r Report) []Problem {
 		found[i].Text = subject(p, who[p]) + p.Text
 	}
 	found = WorstFirst(slices.Concat(found, r.clusterProblems(), r.Sequences.Problems(r.Summary.NowMs)))
-	if slices.ContainsFunc(found, func(p Problem) bool { return p.Cause == noNodeServes.Cause }) {
+	if slices.ContainsFunc(found, func(p Problem) bool { return p.Cause == rowNoNodeServes.cause }) {
 		for i := range found {
 			found[i].Clients = strings.Replace(found[i].Clients, otherNodes, noIDs, 1)
 		}
@@ -56,9 +56,9 @@ func subject(p Problem, workers []WorkerReport) string {
 // its node says, if it was asked. Beside it, OwnWorker.Problems is for a node that looks at itself, and knows details.
 // problems names the workers together whose problem has the same text.
 func (r Report) problemsOf(w WorkerReport) (out []Problem) {
-	add := func(p Problem, is bool) {
+	add := func(r row, is bool) {
 		if is {
-			out = append(out, p.With(""))
+			out = append(out, r.problem(""))
 		}
 	}
 	if r.Source == SourceNodes && w.Says == nil {
@@ -68,30 +68,30 @@ func (r Report) problemsOf(w WorkerReport) (out []Problem) {
 	if w.Says != nil {
 		cause = w.Says.Cause
 	}
-	add(ProblemOf(cmp.Or(string(cause), refusing.Cause)), refusal)
+	add(rowOf(cmp.Or(string(cause), rowRefusing.cause)), refusal)
 	left, live := w.LeaseLeft(), w.State == Live
-	add(pastLease, live && left != nil && *left <= 0)
+	add(rowPastLease, live && left != nil && *left <= 0)
 	late := live && !w.zooKeeperRefuses() && w.ReportAgeMs != nil &&
 		*w.ReportAgeMs-r.suspectMs > ReportPatience(w.HeartbeatMs)
 	cutOff := late && w.Says != nil && !w.Says.ZooKeeperOK
-	add(noZooKeeper, cutOff)
-	add(heartbeatsMissed, late && !cutOff)
-	if live && w.unanswered() {
-		out = append(out, unanswered.With(" ("+cmp.Or(w.Why, w.Asked)+")"))
+	add(rowNoZooKeeper, cutOff)
+	add(rowHeartbeatsMissed, late && !cutOff)
+	if live && w.gaveNoAnswer() {
+		out = append(out, rowNoAnswer.problem(" ("+cmp.Or(w.Why, w.Asked)+")"))
 	}
 	if live && w.Asked == AnotherNode {
-		out = append(out, anotherNode.With(w.inBrackets()))
+		out = append(out, rowAnotherNode.problem(w.inBrackets()))
 	}
-	add(noRecord, w.State == RecordMissing)
+	add(rowNoRecord, w.State == RecordMissing)
 	if w.State == Disconnected {
 		out = append(out, r.whyDisconnected(w)...)
 	}
 	for _, word := range node.Troubles() {
-		add(ProblemOf(word), w.Says != nil && slices.Contains(w.Says.Degraded, word) && !r.covers(w, word))
+		add(rowOf(word), w.Says != nil && slices.Contains(w.Says.Degraded, word) && !r.covers(w, word))
 	}
-	add(Development, w.Says != nil && w.Says.Dev)
+	add(rowDevelopment, w.Says != nil && w.Says.Dev)
 	if w.ClockOff() && !(refusal && cause.OfClock()) {
-		out = append(out, ClockOff.With(", compared with that of ZooKeeper's leader"))
+		out = append(out, rowClockOffset.problem(", compared with that of ZooKeeper's leader"))
 	}
 	return out
 }
@@ -99,18 +99,18 @@ func (r Report) problemsOf(w WorkerReport) (out []Problem) {
 // whyDisconnected returns the problem of a worker whose node is not connected to ZooKeeper, if it has one.
 func (r Report) whyDisconnected(w WorkerReport) []Problem {
 	switch {
-	case w.unanswered():
-		return []Problem{down.With(w.inBrackets())}
+	case w.gaveNoAnswer():
+		return []Problem{rowDown.problem(w.inBrackets())}
 	case w.Asked == AnotherNode:
-		return []Problem{replaced.With(w.inBrackets())}
+		return []Problem{rowReplaced.problem(w.inBrackets())}
 	case w.Says == nil:
-		return []Problem{nodeDisconnected}
+		return []Problem{rowDisconnected.problem("")}
 	case w.zooKeeperRefuses(): // which is a problem of its own
 	case w.standing() == starts: // it connects
 	case !w.Says.ZooKeeperOK && (r.Source != SourceNodes || w.Says.Ready):
-		return []Problem{noZooKeeper.With("")}
+		return []Problem{rowNoZooKeeper.problem("")}
 	case w.Says.ZooKeeperOK:
-		return []Problem{notShown}
+		return []Problem{rowNotShown.problem("")}
 	}
 	return nil
 }
@@ -132,9 +132,9 @@ func (w WorkerReport) zooKeeperRefuses() bool {
 func (w WorkerReport) silence() Problem {
 	why := " at " + w.Address + " (" + cmp.Or(w.Why, w.Asked) + ")"
 	if w.Asked == AccessDenied {
-		return denied.With(why)
+		return rowDenied.problem(why)
 	}
-	return silent.With(why)
+	return rowSilent.problem(why)
 }
 
 // covers reports whether other problems of the report say what a trouble of a node means: its refusal, or what
@@ -160,18 +160,18 @@ func covered(trouble string, ready bool) bool {
 // clusterProblems returns the problems of the whole cluster, and of reading it.
 func (r Report) clusterProblems() (out []Problem) {
 	if r.Source != SourceNodes && len(r.Workers) > 0 && !slices.ContainsFunc(r.Workers, WorkerReport.mayServe) {
-		out = append(out, noNodeServes)
+		out = append(out, rowNoNodeServes.problem(""))
 	}
 	reachZooKeeper := func(w WorkerReport) bool { return w.Says != nil && w.Says.ZooKeeperOK }
 	isDev := func(w WorkerReport) bool { return w.Says != nil && w.Says.Dev }
 	switch left := r.Summary.ShortestLeaseMs; {
 	case r.ZooKeeperError == "", slices.ContainsFunc(r.Workers, isDev): // a development node has no ZooKeeper
 	case slices.ContainsFunc(r.Workers, reachZooKeeper):
-		out = append(out, notFromHere)
+		out = append(out, rowNotFromHere.problem(""))
 	case left != nil:
-		out = append(out, ZooKeeperDown.With(", and the next lease expires in "+words.Brief(*left)))
+		out = append(out, rowZooKeeperDown.problem(", and the next lease expires in "+words.Brief(*left)))
 	default:
-		out = append(out, ZooKeeperDown.With(""))
+		out = append(out, rowZooKeeperDown.problem(""))
 	}
 	if p, frozen := r.Cluster.FrozenProblem(); frozen {
 		out = append(out, p)
@@ -181,13 +181,13 @@ func (r Report) clusterProblems() (out []Problem) {
 		out = append(out, LeaderClock)
 	}
 	if r.suspectMs > 0 {
-		out = append(out, suspectClock.With(" "+words.Brief(r.suspectMs)))
+		out = append(out, rowClockSuspect.problem(" "+words.Brief(r.suspectMs)))
 	}
 	if r.SequencesError != "" {
-		out = append(out, sequencesUnread.With(": "+r.SequencesError))
+		out = append(out, rowSequencesUnread.problem(": "+r.SequencesError))
 	}
 	if s := r.Summary; r.Source != SourceNodes && s.FewFree() {
-		out = append(out, FewFree.With(fmt.Sprintf(": %d of %d", s.Free, s.Slots)))
+		out = append(out, rowFewFree.problem(fmt.Sprintf(": %d of %d", s.Free, s.Slots)))
 	}
 	return out
 }
@@ -196,14 +196,14 @@ func (r Report) clusterProblems() (out []Problem) {
 func (r ClusterReport) FrozenProblem() (p Problem, frozen bool) {
 	until := " until " + time.UnixMilli(r.FrozenUntilMs).UTC().Format(time.RFC3339)
 	if r.FrozenBy != "" {
-		return FrozenByOperator.With(until + ", by " + words.Clean(r.FrozenBy)), r.Frozen
+		return rowFrozenByOperator.problem(until + ", by " + words.Clean(r.FrozenBy)), r.Frozen
 	}
-	return Frozen.With(until), r.Frozen
+	return rowRegistrationFrozen.problem(until), r.Frozen
 }
 
-// unanswered reports whether the node was asked and did not answer. A node that denied
+// gaveNoAnswer reports whether the node was asked and did not answer. A node that denied
 // access, or has no address that can be reached from here, does not count.
-func (w WorkerReport) unanswered() bool { return w.Asked == NoAnswer || w.Asked == TimedOut }
+func (w WorkerReport) gaveNoAnswer() bool { return w.Asked == NoAnswer || w.Asked == TimedOut }
 
 // FewFree reports whether fewer than 5 % of the workers are free.
 func (s Summary) FewFree() bool { return s.Free*20 < s.Slots }

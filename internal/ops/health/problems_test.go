@@ -202,8 +202,8 @@ func TestStatusReportsEveryTrouble(t *testing.T) {
 	}
 }
 
-// Each problem has a cause, and the worst comes first. A cause of another release comes behind the critical ones that are
-// known.
+// Each problem has a cause, and the worst comes first. A cause of another release comes behind the critical ones that
+// are known.
 func TestCausesOfOtherReleasesComeBehindKnownOnes(t *testing.T) {
 	refusesUnheard := func(e *coordinator.Entry) { e.Slot.Phase = "refusing" }
 	r := Assess("prod", exampleCluster(), []coordinator.Entry{

@@ -24,8 +24,8 @@ type Report struct {
 	// Workers are those ever held, by number. If ZooKeeper was not read, they are those of the nodes that were asked.
 	Workers []WorkerReport `json:"workers"`
 	Summary Summary        `json:"summary"`
-	// Sequences is null if there are none. If they were not read, it has what nodes say, and SequencesError says why, ""
-	// if nobody tried.
+	// Sequences is null if there are none. If they were not read, it has what nodes say, and SequencesError says why,
+	// "" if nobody tried.
 	Sequences      *Sequences `json:"sequences"`
 	SequencesError string     `json:"sequences_error"`
 

@@ -73,7 +73,7 @@ func TestSectionsAreOneFamily(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	f = NodeReports([]mode.Use{use("msg:*0", 7, ""), use("msg:*1", 8, record.NoOwner)}, record.State{})[0]
-	if p, _ := f.Problem(); f.State != SeqFamily || p.Cause != sequencesNoOwner.Cause || p.Severity != Critical {
+	if p, _ := f.problem(); f.State != SeqFamily || p.cause != rowSequencesNoOwner.cause || p.severity != Critical {
 		t.Errorf("%+v", f)
 	}
 }

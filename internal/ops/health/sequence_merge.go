@@ -17,7 +17,7 @@ func merge(records *Sequences, read bool, nodes []WorkerReport) *Sequences {
 			continue
 		}
 		if w.Says.Ready && records != nil { // this node would say so if requests for them failed
-			delete(records.Wrong, sequencesOwnerGone.Cause)
+			delete(records.Wrong, rowSequencesOwnerGone.cause)
 		}
 		if w.Says.Sequences == nil {
 			continue
@@ -85,18 +85,18 @@ func (s *Sequences) addSaid(who, cause string, read bool, q WrongSequence) bool 
 
 // unserved reports whether a cause is that a node gets no values of a sequence.
 func unserved(cause string) bool {
-	return cause == sequencesUnserved.Cause || cause == sequencesNoOwner.Cause
+	return cause == rowSequencesUnserved.cause || cause == rowSequencesNoOwner.cause
 }
 
 // onlyNodesSay reports whether the records of sequences never show a problem.
-func onlyNodesSay(cause string) bool { return unserved(cause) || cause == sequencesCeiling.Cause }
+func onlyNodesSay(cause string) bool { return unserved(cause) || cause == rowSequencesCeiling.cause }
 
 // find returns the entry of a sequence that has this problem, else that with a problem that outweighs it, and which of
 // them it has. It returns nil for none.
 func (s *Sequences) find(name, cause string) (q *WrongSequence, as string) {
 	causes := []string{cause}
-	for _, p := range AllProblems[:max(0, row(cause))] {
-		causes = append(causes, p.Cause)
+	for _, r := range table[:place(cause)] {
+		causes = append(causes, r.cause)
 	}
 	for _, cause := range causes {
 		first := s.Wrong[cause].First

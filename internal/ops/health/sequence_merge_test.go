@@ -65,7 +65,7 @@ func TestSequencesThatNodesReportAreSortedAndBounded(t *testing.T) {
 	r.Workers[0].Says, r.Workers[1].Says = says(15, 30), says(0, 15)
 	r.SequencesError = "timed out"
 	r.Complete()
-	frozen := r.Sequences.Wrong[sequencesFrozen.Cause]
+	frozen := r.Sequences.Wrong[rowSequencesFrozen.cause]
 	if frozen.Count != 30 || len(frozen.First) != firstSequences || frozen.First[0].Name != "order-00" ||
 		frozen.First[firstSequences-1].Name != "order-19" {
 		t.Errorf("%+v", frozen)
@@ -79,13 +79,13 @@ func TestRatesCountForTheProblemThatNodesReport(t *testing.T) {
 	fast.PerSecond = 0.5
 	for range 20 {
 		s := &Sequences{Wrong: map[string]SomeSequences{
-			sequencesNearlyUsed.Cause: {1, []WrongSequence{near}},
-			sequencesUnserved.Cause:   {1, []WrongSequence{near}},
+			rowSequencesNearlyUsed.cause: {1, []WrongSequence{near}},
+			rowSequencesUnserved.cause:   {1, []WrongSequence{near}},
 		}}
 		merge(s, true, []WorkerReport{{Says: &Answer{Ready: true, Sequences: &Sequences{
-			Wrong: map[string]SomeSequences{sequencesNearlyUsed.Cause: {1, []WrongSequence{fast}}},
+			Wrong: map[string]SomeSequences{rowSequencesNearlyUsed.cause: {1, []WrongSequence{fast}}},
 		}}}})
-		if got := s.Wrong[sequencesNearlyUsed.Cause].First[0].PerSecond; got != 0.5 {
+		if got := s.Wrong[rowSequencesNearlyUsed.cause].First[0].PerSecond; got != 0.5 {
 			t.Fatalf("%v/s, want 0.5/s", got)
 		}
 	}
@@ -107,8 +107,8 @@ func TestSequencesThatNodesDoNotNameCount(t *testing.T) {
 	}
 	count := func(records *Sequences, read bool, nodes ...WorkerReport) string {
 		s := merge(records, read, nodes)
-		return fmt.Sprintf("%d: %d frozen, %d unserved", s.Count, s.Wrong[sequencesFrozen.Cause].Count,
-			s.Wrong[sequencesUnserved.Cause].Count)
+		return fmt.Sprintf("%d: %d frozen, %d unserved", s.Count, s.Wrong[rowSequencesFrozen.cause].Count,
+			s.Wrong[rowSequencesUnserved.cause].Count)
 	}
 	frozen := says(true, SeqFrozen, 0, 300)
 	for name, row := range map[string]struct{ got, want string }{

@@ -44,30 +44,36 @@ func SequenceState(r record.Record, st record.State) string {
 	return SeqInUse
 }
 
-// Problem returns the row of the sequence's problem, and false if it has none.
-func (r *SequenceReport) Problem() (p Problem, is bool) {
+// HasProblem reports whether the sequence needs attention.
+func (r *SequenceReport) HasProblem() bool {
+	_, is := r.problem()
+	return is
+}
+
+// problem returns the row of the sequence's problem, and false if it has none.
+func (r *SequenceReport) problem() (p row, is bool) {
 	switch r.State {
 	case SeqDamaged:
-		return sequencesDamaged, true
+		return rowSequencesDamaged, true
 	case SeqFrozen:
-		return sequencesFrozen, true
+		return rowSequencesFrozen, true
 	case SeqExhausted:
-		return sequencesExhausted, true
+		return rowSequencesExhausted, true
 	case SeqDeleted:
 		return p, false
 	}
 	switch r.atNode().Refusal {
 	case record.CeilingReached:
-		return sequencesCeiling, true
+		return rowSequencesCeiling, true
 	case record.NoOwner:
-		return sequencesNoOwner, true
+		return rowSequencesNoOwner, true
 	case record.NoBlock, record.Confirming, record.Unknown:
-		return sequencesUnserved, true
+		return rowSequencesUnserved, true
 	}
 	if r.ownersGone() > 0 {
-		return sequencesOwnerGone, true
+		return rowSequencesOwnerGone, true
 	}
-	return sequencesNearlyUsed, r.Used() >= nearlyUsed
+	return rowSequencesNearlyUsed, r.Used() >= nearlyUsed
 }
 
 // atNode returns what a node knows, and nothing for a record in ZooKeeper.
@@ -162,8 +168,8 @@ func CountSequences(all []SequenceReport) *Sequences {
 		default:
 			s.Count++
 		}
-		if p, is := q.Problem(); is {
-			s.add(p.Cause, q.wrong())
+		if p, is := q.problem(); is {
+			s.add(p.cause, q.wrong())
 		}
 	}
 	s.shorten()
@@ -187,10 +193,10 @@ func (r *SequenceReport) wrong() WrongSequence {
 		return w // nothing else is known
 	}
 	w.Taken, w.Positions = r.usage()
-	switch p, _ := r.Problem(); p.Cause {
-	case sequencesUnserved.Cause, sequencesNoOwner.Cause:
+	switch p, _ := r.problem(); p.cause {
+	case rowSequencesUnserved.cause, rowSequencesNoOwner.cause:
 		w.Why = string(r.Refusal)
-	case sequencesOwnerGone.Cause:
+	case rowSequencesOwnerGone.cause:
 		if w.Why = words.Clean(r.Record.Address); r.KnownSections > 0 {
 			w.Why = words.OfSections(r.ownersGone(), r.KnownSections)
 		}
@@ -208,17 +214,18 @@ func (s *Sequences) Problems(now int64) (out []Problem) {
 	if s == nil {
 		return nil
 	}
-	for _, p := range AllProblems {
-		some, is := s.Wrong[p.Cause]
+	for _, r := range table {
+		some, is := s.Wrong[r.cause]
 		if !is || some.Count == 0 || len(some.First) == 0 {
 			continue
 		}
 		var names []string
 		for _, q := range some.First {
-			names = append(names, q.text(p.Cause, now))
+			names = append(names, q.text(r.cause, now))
 		}
+		p := r.problem(": " + words.Listed(names, some.Count))
 		p.Advice = strings.Replace(p.Advice, "NAME", some.First[0].Name, 1)
-		out = append(out, p.With(": "+words.Listed(names, some.Count)))
+		out = append(out, p)
 	}
 	return out
 }

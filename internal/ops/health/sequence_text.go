@@ -26,9 +26,9 @@ func (q WrongSequence) usedUp(now int64) string {
 func (q WrongSequence) text(cause string, now int64) string {
 	why := q.Why
 	switch {
-	case cause == sequencesNearlyUsed.Cause:
+	case cause == rowSequencesNearlyUsed.cause:
 		why = partText(q.Taken, q.Positions)
-	case cause == sequencesExhausted.Cause && q.Held > 0:
+	case cause == rowSequencesExhausted.cause && q.Held > 0:
 		why = "nodes hold " + words.Thousands(fmt.Sprint(q.Held))
 	}
 	if when := q.usedUp(now); why != q.Why && when != "" {

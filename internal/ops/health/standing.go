@@ -35,7 +35,7 @@ func (w WorkerReport) recordedStanding() standing {
 	switch {
 	case w.State == Live && node.Phase(w.Phase) == node.Refusing:
 		return refuses
-	case w.State == Live && w.unanswered(), w.State == Disconnected && !w.unanswered(), w.State == RecordMissing:
+	case w.State == Live && w.gaveNoAnswer(), w.State == Disconnected && !w.gaveNoAnswer(), w.State == RecordMissing:
 		return unheard
 	case w.State == Live && node.Phase(w.Phase) == node.Serving:
 		return serves

@@ -52,8 +52,7 @@ func bad(d *health.SequenceReport) bool { return rank(d) < 2 }
 
 // trouble reports whether an operator should look at a sequence.
 func trouble(d *health.SequenceReport) bool {
-	_, is := d.Problem()
-	return is
+	return d.HasProblem()
 }
 
 // waits returns why the node gets no values at present, although the state allows that. It is empty
