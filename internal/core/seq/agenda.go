@@ -95,12 +95,12 @@ func (rw roundWorker) nextAlarm(s *series, now int64) {
 	switch {
 	case s.DueAt != 0 && s.owned() != nil:
 		next.at = max(s.DueAt, s.PausedUntil, now+1) // a slow write may have left no time until the next one
-		next.from = next.at - int64(s.known.Hold()/6)
+		next.from = next.at - int64(s.Known.Hold()/6)
 	case s.PausedUntil > now:
 		next.from, next.at = s.PausedUntil, s.PausedUntil
 	}
 	slowAt := int64(0)
-	if m, ok := s.mode.(*ordered.Section); ok { // nextBatch has set this alarm, but an earlier one may have replaced it
+	if m, ok := s.Issuing.(*ordered.Section); ok { // nextBatch has set this alarm, but an earlier one may have replaced it
 		slowAt = m.SlowAt()
 	}
 	s.Mu.Unlock()
@@ -170,7 +170,7 @@ func (rs *Rounds) popDue(read bool) (due []*series) {
 		var used int64
 		for _, s := range all {
 			s.Mu.Lock()
-			if s.mode != nil && s.mode.TakesAhead() {
+			if s.Issuing != nil && s.Issuing.TakesAhead() {
 				used++
 			}
 			s.Mu.Unlock()

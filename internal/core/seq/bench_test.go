@@ -24,9 +24,9 @@ func benchmarkTake(b *testing.B, m sequence.Map) {
 	now := i.issuer.now()
 	s := i.issuer.series.named("order")
 	s.setRecord(record.Record{Map: m, Settings: record.Settings{HoldMs: 1e9}})
-	s.segment().accept(mode.Write{Write: record.Write{Record: *s.known, Block: positions.Block{First: 0, End: 1 << 40}}}, now)
+	s.segment().accept(mode.Write{Write: record.Write{Record: *s.Known, Block: positions.Block{First: 0, End: 1 << 40}}}, now)
 	s.mapKey = &mapKey{key: sequence.NewKey()}
-	s.values = s.mapKey.valuesOf(*s.known)
+	s.Values = s.mapKey.valuesOf(*s.Known)
 	i.issuer.progress.Store(&progress{knewAllAt: now})
 	name := []byte("order")
 	var runs []worker.Run

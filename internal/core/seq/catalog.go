@@ -150,7 +150,7 @@ func (c *catalog) useWithoutReading() {
 func (c *catalog) flaps(now int64) bool {
 	for _, s := range c.list() {
 		s.Mu.Lock()
-		m, ok := s.mode.(*ordered.Section)
+		m, ok := s.Issuing.(*ordered.Section)
 		flaps := ok && m.Flaps(now)
 		s.Mu.Unlock()
 		if flaps {

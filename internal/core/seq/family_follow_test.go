@@ -19,7 +19,7 @@ func TestNodesFollowTheSectionsOfAFamily(t *testing.T) {
 		for k := range 3 {
 			kind := record.None
 			if one := a.is.issuer.series.find(record.SectionName("msg:*", k)); one != nil {
-				kind = one.known.Kind()
+				kind = one.Known.Kind()
 			}
 			all = append(all, kind)
 		}

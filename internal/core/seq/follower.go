@@ -191,7 +191,7 @@ func (fo *follower) toPutBack() (n int) {
 	}
 	for _, s := range fo.issuer.series.list() {
 		s.Mu.Lock()
-		if s.Stale && (s.known != nil || s.journaled != nil) && s.incarnation < fo.losses.incarnation {
+		if s.Stale && (s.Known != nil || s.journaled != nil) && s.incarnation < fo.losses.incarnation {
 			n++
 		}
 		s.Mu.Unlock()

@@ -55,7 +55,7 @@ func FuzzFiles(f *testing.F) {
 		i.Recall()
 		i.issuer.series.named("order").setRecord(goodRecord(plain()))
 		i.resume(ClusterInfo{Self: "me", Resumed: true})
-		m, ok := i.issuer.series.named("order").mode.(*segment)
+		m, ok := i.issuer.series.named("order").Issuing.(*segment)
 		if !ok {
 			t.Fatal("not a segment")
 		}

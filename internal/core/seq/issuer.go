@@ -166,10 +166,10 @@ func (i *Issuer) Take(
 		now, low := i.quick(), false
 		r := mode.Request{Wait: w, N: int64(n), Whole: whole, Wake: wake, Name: name, Lane: lane}
 		s.Mu.Lock()
-		if err = s.rejects(r, now); err == nil && s.known == nil {
+		if err = s.rejects(r, now); err == nil && s.Known == nil {
 			to, low, err = s.WaitOrRefuse(r, now, to)
 		} else if err == nil {
-			to, low, err = s.mode.Serve(r, now, i.progress.Load().knewAllAt, to)
+			to, low, err = s.Issuing.Serve(r, now, i.progress.Load().knewAllAt, to)
 		}
 		s.Mu.Unlock()
 		if err == errForgotten {

@@ -168,7 +168,7 @@ func (i *Issuer) saveJournal() (again bool) {
 			p.bound = math.MaxInt64
 		}
 		p.s.change(func() {
-			if p.s.mode == p.m { // else the name has another life
+			if p.s.Issuing == p.m { // else the name has another life
 				p.m.traceBound(p.bound)
 				p.m.stock.SetBound(p.bound)
 			}
@@ -284,7 +284,7 @@ func (h *held) entry() any {
 
 // held returns what the journal must have if this bound counts.
 func (s *segment) held(bound int64) *held {
-	return &held{s.known.ID, s.lastIncarnation, s.lastBlock, s.stock.From(bound)}
+	return &held{s.Known.ID, s.lastIncarnation, s.lastBlock, s.stock.From(bound)}
 }
 
 // words returns blocks as one word.

@@ -25,7 +25,7 @@ func (s *series) putAboveJournal(v view, nonce, by string) (step, error) {
 	if h == nil || v.Record.Kind() != record.Sequence || v.Record.ID != h.ID || v.Record.Next >= h.Last.End {
 		return step{}, nil
 	}
-	//mutant:s35-older-witness by TestJournalRaisesTheRecord -> if s.known == nil && v.Incarnation() <= h.Incarnation {
+	//mutant:s35-older-witness by TestJournalRaisesTheRecord -> if s.Known == nil && v.Incarnation() <= h.Incarnation {
 	if v.Incarnation() <= max(h.Incarnation, s.incarnation) {
 		return step{}, &lostError{reason: "the record of sequence " + s.Name + " is older than the journal"}
 	}
@@ -74,7 +74,7 @@ func (fo *follower) putAllAboveJournal(ctx context.Context, v view, most time.Du
 func (s *series) comparesJournal(incarnation int64) bool {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	return s.journaled != nil && s.known == nil && s.incarnation < incarnation
+	return s.journaled != nil && s.Known == nil && s.incarnation < incarnation
 }
 
 func (rw roundWorker) putOneAboveJournal(ctx context.Context, s *series) error {

@@ -91,7 +91,7 @@ func (rs *Rounds) adoptJournal(cluster ClusterInfo) (dropped bool) {
 // resume notes what an earlier process held of the sequence. It counts when the record is known.
 func (s *series) resume(h held) {
 	s.kept, s.journaled, s.Stale = &h, &h, true
-	if s.known != nil {
+	if s.Known != nil {
 		s.restock()
 	}
 }
@@ -105,7 +105,7 @@ func (s *series) restock() {
 	s.kept = nil
 	s.journal.wake(s, false)
 	//mutant:s32-another-life by TestJournalGoesOn -> if m := s.stocked(); m != nil {
-	if m := s.stocked(); m != nil && s.known.ID == h.ID {
+	if m := s.stocked(); m != nil && s.Known.ID == h.ID {
 		m.restock(*h)
 		s.highest = max(s.highest, h.Last.End)
 	}
@@ -117,5 +117,5 @@ func (s *segment) restock(h held) {
 	for _, b := range h.Blocks {
 		s.stock.Add(b)
 	}
-	s.stock.SkipTo(s.known.RaisedTo) // the state directory may know what an operator has raised since
+	s.stock.SkipTo(s.Known.RaisedTo) // the state directory may know what an operator has raised since
 }

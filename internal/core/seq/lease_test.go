@@ -159,8 +159,8 @@ func loseTakeOver(t *testing.T, lease time.Duration) (s *stage, a, b *actor) {
 	a.store.Partition()
 	copied := s.Mem.Snapshot()
 	s.contest("ticks").run(lease+lease/2+time.Second, b)
-	if v := b.ask("ticks", 100, true).first(); v <= m.Host.Known().Next {
-		t.Fatalf("the other node gives %d, and the owner holds the values up to %d", v, m.Host.Known().Next)
+	if v := b.ask("ticks", 100, true).first(); v <= m.Known.Next {
+		t.Fatalf("the other node gives %d, and the owner holds the values up to %d", v, m.Known.Next)
 	}
 	s.Mem.Restore(copied)
 	s.Mem.SetEpoch(9)
@@ -222,15 +222,15 @@ func TestOwnerRenewsBeforeItMayTake(t *testing.T) {
 	a.store.Expire()
 	a.hold = func() Slot { return Slot{Path: a.slot, Version: store.AnyVersion, Wait: stageConfirm} }
 	s.pass(10 * time.Second)
-	end, next := m.Host.Known().Next, s.view("ticks").Record.Next
+	end, next := m.Known.Next, s.view("ticks").Record.Next
 	if c := a.ask("ticks", 1, true); !c.done || c.err != nil {
 		t.Fatalf("the owner has lost the sequence: %v", c.err)
 	}
 	if r := a.ask("ticks", int(end), true).reason(); r != record.Confirming {
 		t.Error(r)
 	}
-	if r := s.view("ticks").Record; m.Host.Known().Next != end || r.Next != next {
-		t.Errorf("the owner has taken positions up to %d, the record has %d", m.Host.Known().Next, r.Next)
+	if r := s.view("ticks").Record; m.Known.Next != end || r.Next != next {
+		t.Errorf("the owner has taken positions up to %d, the record has %d", m.Known.Next, r.Next)
 	}
 }
 

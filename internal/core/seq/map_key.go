@@ -23,14 +23,14 @@ func (k *mapKey) valuesOf(r record.Record) sequence.Values {
 
 // mapKeyDue reports whether the node must look for the map key of r in ZooKeeper. Mu is held.
 func (s *series) mapKeyDue(r record.Record, now int64) bool {
-	learned := s.known != nil && s.known.ID == r.ID && s.mapKey != nil
+	learned := s.Known != nil && s.Known.ID == r.ID && s.mapKey != nil
 	return !learned || s.Stale || now-s.mapKey.checkedAt >= int64(minRenewAge)
 }
 
 // putBackMapKey returns the operation that puts back the map key of r, if ZooKeeper has lost it and the node knows
 // it. Mu is held.
 func (s *series) putBackMapKey(v view, r record.Record) []store.Op {
-	if v.MapKey == nil || s.mapKey == nil || s.known.ID != r.ID {
+	if v.MapKey == nil || s.mapKey == nil || s.Known.ID != r.ID {
 		return nil
 	}
 	if _, ok := r.MapKeyIn(*v.MapKey); ok {
@@ -48,8 +48,8 @@ func (s *series) learnMapKey(v view, sent int64) {
 	if v.MapKey == nil {
 		return
 	}
-	if k, ok := s.known.MapKeyIn(*v.MapKey); ok {
+	if k, ok := s.Known.MapKeyIn(*v.MapKey); ok {
 		s.mapKey = &mapKey{k, sent}
-		s.values = s.mapKey.valuesOf(*s.known)
+		s.Values = s.mapKey.valuesOf(*s.Known)
 	}
 }

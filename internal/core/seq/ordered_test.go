@@ -111,7 +111,7 @@ func (c *contest) ask(a *actor) {
 
 // sentAt returns when the owner's last renewal was sent, ns of AtMost.
 func sentAt(m *ordered.Section) int64 {
-	d := m.Host.Known().Hold()
+	d := m.Known.Hold()
 	return m.Until() - int64(d-d/10)
 }
 
@@ -126,7 +126,7 @@ func lapses(m *ordered.Section) int64 {
 func (a *actor) owner(name string) *ordered.Section {
 	a.t.Helper()
 	a.ask(name, 1, true).first()
-	m := a.is.issuer.series.find(name).mode.(*ordered.Section)
+	m := a.is.issuer.series.find(name).Issuing.(*ordered.Section)
 	if !m.Leased() {
 		a.t.Fatal("the node does not own the sequence")
 	}

@@ -14,7 +14,7 @@ import (
 // putsBack reports whether the record was read first in a later incarnation than before, so that the node puts back
 // what it knows better. Mu is held.
 func (s *series) putsBack(v view) bool {
-	return v.Incarnation() > s.incarnation && s.known != nil && (v.Record != nil || !s.known.IsPurged(v.State.Purged))
+	return v.Incarnation() > s.incarnation && s.Known != nil && (v.Record != nil || !s.Known.IsPurged(v.State.Purged))
 }
 
 // putBack returns the step that puts back the record, its map key or its request keys, if ZooKeeper has lost them
@@ -23,7 +23,7 @@ func (s *series) putsBack(v view) bool {
 func (s *series) putBack(v view, sit mode.Situation) step {
 	r, ops := v.Record, []store.Op(nil)
 	if s.putsBack(v) {
-		switch next, due := record.PutBack(v.Record, *s.known, s.highest); {
+		switch next, due := record.PutBack(v.Record, *s.Known, s.highest); {
 		case !due:
 			ops = s.putBackRequestKeys(v)
 		case v.Record == nil:
@@ -48,7 +48,7 @@ func (s *series) putBack(v view, sit mode.Situation) step {
 	}
 	st.done = func(log hclog.Logger) {
 		if r != v.Record {
-			s.change(func() { s.known, s.Stale = r, true })
+			s.change(func() { s.Known, s.Stale = r, true })
 		}
 		if len(key) > 0 {
 			log.Warn("ZooKeeper has lost the key of a sequence. This node puts it back", "sequence", s.Name)
@@ -60,7 +60,7 @@ func (s *series) putBack(v view, sit mode.Situation) step {
 // putBackRequestKeys returns the operations that put back the request keys that ZooKeeper has lost. The strict sequence
 // itself goes on only when an operator says where.
 func (s *series) putBackRequestKeys(v view) []store.Op {
-	if v.RequestKeys == nil || s.known.ID != v.Record.ID || v.Record.Kind() == record.Tombstone {
+	if v.RequestKeys == nil || s.Known.ID != v.Record.ID || v.Record.Kind() == record.Tombstone {
 		return nil
 	}
 	if merged, due := v.RequestKeys.Merged(s.requestKeys); due {

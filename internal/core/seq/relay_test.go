@@ -79,7 +79,7 @@ func TestUnknownOutcomeIsNotRepeated(t *testing.T) {
 func TestRequestIsPassedOnOnce(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
-	c := b.askWith(sequence.Wait{Passed: &sequence.Ownership{ID: b.is.issuer.series.find("ticks").known.ID}}, "ticks")
+	c := b.askWith(sequence.Wait{Passed: &sequence.Ownership{ID: b.is.issuer.series.find("ticks").Known.ID}}, "ticks")
 	if c.done {
 		t.Fatalf("%v, %v", c.runs, c.err)
 	}
@@ -240,7 +240,7 @@ func TestSilentOwnerIsDoubtedInTime(t *testing.T) {
 			s.pass(10 * time.Millisecond)
 		}
 		began, doubted := s.now, false
-		m := b.is.issuer.series.find("ticks").mode.(*ordered.Section)
+		m := b.is.issuer.series.find("ticks").Issuing.(*ordered.Section)
 		b.is.issuer.ordered.Forward = func(context.Context, ordered.Ask) (ordered.Answer, error) {
 			for s.now < began+1000 && !doubted {
 				s.pass(10 * time.Millisecond)

@@ -43,11 +43,11 @@ func (i *Issuer) Report() Report {
 	for _, s := range all {
 		s.Mu.Lock()
 		sum.Add(s.Totals)
-		switch s.known.Kind() {
+		switch s.Known.Kind() {
 		case record.Sequence:
 			r.Sequences = append(r.Sequences, s.use(now))
 		case record.Template:
-			if s.known.Incarnation < r.State.Incarnation {
+			if s.Known.Incarnation < r.State.Incarnation {
 				r.FrozenTemplates++
 			}
 		}
@@ -82,7 +82,7 @@ func (i *Issuer) Use(name string) (u mode.Use, ok bool) {
 	}
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	if s.known.Kind() != record.Sequence {
+	if s.Known.Kind() != record.Sequence {
 		return u, false
 	}
 	return s.use(i.now()), true
@@ -90,8 +90,8 @@ func (i *Issuer) Use(name string) (u mode.Use, ok bool) {
 
 // use returns what is known of the series. Mu is held.
 func (s *series) use(now int64) mode.Use {
-	u := mode.Use{Name: s.Name, Record: *s.known, PerSecond: s.window.rate(s.Issued, now)}
-	s.mode.Report(&u)
+	u := mode.Use{Name: s.Name, Record: *s.Known, PerSecond: s.window.rate(s.Issued, now)}
+	s.Issuing.Report(&u)
 	if !s.MayTry(now) || len(s.Waiting) > 0 {
 		u.Refusal = s.Refusal().Why()
 	}
@@ -127,9 +127,9 @@ func (s *series) show(r mode.Request, now int64) (line string, err error) {
 	switch {
 	case s.forgotten.Load():
 		return "", errForgotten
-	case s.known.Kind() == record.Sequence:
+	case s.Known.Kind() == record.Sequence:
 		return s.describe(string(r.Name)), nil
-	case s.known != nil, s.absent(now):
+	case s.Known != nil, s.absent(now):
 		return "", noSequence(s.Name)
 	}
 	_, _, err = s.WaitOrRefuse(r, now, nil)
@@ -143,7 +143,7 @@ func (i *Issuer) List(prefix []byte, rights *sequence.Rights) (lines []string) {
 			continue
 		}
 		s.Mu.Lock()
-		if s.known.Kind() == record.Sequence && strings.HasPrefix(s.Name, string(prefix)) {
+		if s.Known.Kind() == record.Sequence && strings.HasPrefix(s.Name, string(prefix)) {
 			lines = append(lines, s.describe(s.Name))
 		}
 		s.Mu.Unlock()
@@ -154,8 +154,8 @@ func (i *Issuer) List(prefix []byte, rights *sequence.Rights) (lines []string) {
 
 // describe returns the line of SEQ. Mu is held.
 func (s *series) describe(name string) string {
-	r := s.known
+	r := s.Known
 	return fmt.Sprintf("name=%s mode=%s start=%d increment=%d max=%d used_percent=%.1f taken=%d salt=%d scatter=%d %s",
 		name, r.Mode, r.Start, r.Increment, r.Max, 100*r.Used(r.Next), max(r.Next, s.highest), r.Salt,
-		r.Scatter, s.mode.Report(new(mode.Use)))
+		r.Scatter, s.Issuing.Report(new(mode.Use)))
 }

@@ -25,7 +25,7 @@ func (s *stage) readBefore(copied *memzk.Snapshot, name string, a, b *actor) {
 		if !read && c.Op == "multi" && c.Touches(record.Path(name)) {
 			b.is.issuer.series.named(name).mark(true) // a request asks for it
 			_ = b.round()
-			read = b.is.issuer.series.named(name).known != nil
+			read = b.is.issuer.series.named(name).Known != nil
 		}
 		return memzk.NoFault
 	}
@@ -84,13 +84,13 @@ func TestNodeReadsWhatOthersPutBack(t *testing.T) {
 		s.readBefore(copied, name, a, b)
 		s.run(2 * stageConfirm)
 		for _, one := range a.is.issuer.series.list() {
-			s.knows(b, title, one.Name, *one.known)
+			s.knows(b, title, one.Name, *one.Known)
 		}
 		s.Mem.Wipe()
 		s.Mem.SetEpoch(10)
 		s.run(2 * stageConfirm)
 		for _, one := range a.is.issuer.series.list() {
-			if r := s.view(one.Name).Record; r == nil || r.ID != one.known.ID || r.Kind() != one.known.Kind() {
+			if r := s.view(one.Name).Record; r == nil || r.ID != one.Known.ID || r.Kind() != one.Known.Kind() {
 				t.Errorf("%s: put back %+v of %s", title, r, one.Name)
 			}
 		}
@@ -101,7 +101,7 @@ func TestNodeReadsWhatOthersPutBack(t *testing.T) {
 func (s *stage) knows(a *actor, title, name string, r record.Record) {
 	s.t.Helper()
 	one := a.is.issuer.series.find(name)
-	if one == nil || one.known == nil || one.known.ID != r.ID || one.known.Kind() != r.Kind() {
+	if one == nil || one.Known == nil || one.Known.ID != r.ID || one.Known.Kind() != r.Kind() {
 		s.t.Errorf("%s: the node knows %+v of %s, not %+v", title, one, name, r)
 	}
 }
@@ -140,12 +140,12 @@ func TestNodesHearOfALatePutBack(t *testing.T) {
 	for k := range 5 { // so the changes that a has followed are no more than those that ZooKeeper has
 		s.set("other", operator.Change{Settings: func(set *record.Settings) { set.SupplyMs += int64(1 + k) }})
 	}
-	if one := b.is.issuer.series.find("order"); one == nil || one.known.Kind() != record.Sequence {
+	if one := b.is.issuer.series.find("order"); one == nil || one.Known.Kind() != record.Sequence {
 		t.Fatalf("the node knows %+v", one)
 	}
 	a.store.Heal()
 	s.run(10 * time.Second)
-	s.knows(b, "put back late", "order", *a.is.issuer.series.find("order").known)
+	s.knows(b, "put back late", "order", *a.is.issuer.series.find("order").Known)
 	if k := s.view("order").Record.Kind(); k != record.Tombstone {
 		t.Error("a has put back nothing")
 	}

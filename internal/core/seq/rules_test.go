@@ -128,7 +128,7 @@ func TestLossInTheMiddleOfARound(t *testing.T) {
 	a.ask("order", 40, false).first()
 	s.run(5 * stageConfirm)
 	c, known := s.Mem.Snapshot(), a.is.issuer.series.named("order")
-	for gen := known.known.WriteCount; known.known.WriteCount == gen; s.now += 100 {
+	for gen := known.Known.WriteCount; known.Known.WriteCount == gen; s.now += 100 {
 		a.ask("order", 40, false).first()
 	}
 	armed := true

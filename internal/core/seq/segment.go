@@ -78,7 +78,7 @@ func (s *segment) Serve(r mode.Request, now, knewAllAt int64, to []worker.Run) (
 		return s.await(r, now, to)
 	}
 	for _, b := range blocks {
-		to = b.AppendRuns(to, &s.values)
+		to = b.AppendRuns(to, &s.Values)
 	}
 	s.Issued += r.N
 	s.AskedAt = now
@@ -86,7 +86,7 @@ func (s *segment) Serve(r mode.Request, now, knewAllAt int64, to []worker.Run) (
 }
 
 // mustRead reports whether the node must read the record before it issues what it holds.
-func (s *segment) mustRead() bool { return s.unread || s.known.HasMapKey() && s.mapKey == nil }
+func (s *segment) mustRead() bool { return s.unread || s.Known.HasMapKey() && s.mapKey == nil }
 
 // await makes a request wait that the node cannot answer now. If the stock has its positions, the request waits for the
 // disk, so that a refusal of ZooKeeper does not concern it. It needs a round only if its positions lie below the bound:
@@ -102,7 +102,7 @@ func (s *segment) await(r mode.Request, now int64, to []worker.Run) ([]worker.Ru
 
 // isRecent reports whether the node may issue by what it knew at that time (S5).
 func (s *segment) isRecent(knewAt, now int64) bool {
-	return s.known.Endless() || now-knewAt < int64(s.known.Hold())
+	return s.Known.Endless() || now-knewAt < int64(s.Known.Hold())
 }
 
 // has reports whether the stock has the positions of a request, also if some are above its bound.
@@ -123,7 +123,7 @@ func (s *segment) Urgency(sit mode.Situation) mode.Urgency {
 		return mode.Idle
 	case s.short(), s.wantsMore(sit.SeqTime):
 		return mode.Needed
-	case sit.SeqTime-s.known.CreditAt >= s.renewAfter(sit).Milliseconds():
+	case sit.SeqTime-s.Known.CreditAt >= s.renewAfter(sit).Milliseconds():
 		return mode.Renew
 	}
 	return mode.Idle
@@ -170,14 +170,14 @@ func (s *segment) accept(w mode.Write, ackedAt int64) {
 func (s *segment) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 	want := s.needs()
 	if want.lacking || s.TakesAhead() && (s.short() || s.wantsMore(sit.SeqTime)) {
-		c, refusal := s.known.Plan(v.Incarnation(), s.noteDemand(sit, want.all).Size(), want.least, sit.SeqTime)
+		c, refusal := s.Known.Plan(v.Incarnation(), s.noteDemand(sit, want.all).Size(), want.least, sit.SeqTime)
 		if refusal != nil {
 			s.Refuse(refusal, sit.AtMost)
 			return nil
 		}
 		return &mode.Write{Write: c}
 	}
-	if r, due := s.known.Renewal(v.Incarnation(), sit.SeqTime, s.renewAfter(sit)); due {
+	if r, due := s.Known.Renewal(v.Incarnation(), sit.SeqTime, s.renewAfter(sit)); due {
 		return &mode.Write{Write: record.Write{Record: r}}
 	}
 	return nil
@@ -186,11 +186,11 @@ func (s *segment) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 // noteDemand returns what the size of the next block depends on. It sets target, and begins the next window if that is
 // due.
 func (s *segment) noteDemand(sit mode.Situation, need int64) positions.Demand {
-	budget := s.known.CeilingInForce().At(s.known.Budget(), sit.SeqTime)
+	budget := s.Known.CeilingInForce().At(s.Known.Budget(), sit.SeqTime)
 	d := positions.Demand{
 		Rate: s.window.rate(s.Issued, sit.AtMost), Need: need,
-		Supply:   max(sit.Supply(s.known), sit.Spread), // else the node would write more often than spread allows
-		Smallest: s.known.Block, Last: s.lastBlock.Len(), Credit: budget.Credit,
+		Supply:   max(sit.Supply(s.Known), sit.Spread), // else the node would write more often than spread allows
+		Smallest: s.Known.Block, Last: s.lastBlock.Len(), Credit: budget.Credit,
 	}
 	s.window.roll(s.Issued, sit.AtMost)
 	s.target = int64(min(d.Rate*d.Supply.Seconds(), positions.MaxBlock))
@@ -236,8 +236,8 @@ func (s *segment) short() bool { return s.stock.Left() < nineTenths(s.lastBlock.
 // smaller than that, because it is a quarter of the credit at most. It takes another one only if half of the burst
 // may be taken, so that other nodes find some. now is a sequence time.
 func (s *segment) wantsMore(now int64) bool {
-	c := s.known.CeilingInForce()
-	return s.stock.Left() < nineTenths(s.target) && c.At(s.known.Budget(), now).Credit >= c.Burst()/2
+	c := s.Known.CeilingInForce()
+	return s.stock.Left() < nineTenths(s.target) && c.At(s.Known.Budget(), now).Credit >= c.Burst()/2
 }
 
 func nineTenths(n int64) int64 { return n - n/10 }
@@ -272,10 +272,10 @@ func (s *segment) takeRest() (rest record.Remainder, ok bool) {
 	s.journal.wake(s.series, false)
 	ok = len(s.attempts) == 0 && s.TakesAhead() && tail.Len() > 0 && tail.End == s.lastBlock.End
 	s.lastBlock, s.attempts, s.unread = positions.Block{}, nil, false
-	return record.Remainder{ID: s.known.ID, Incarnation: s.lastIncarnation, Block: tail}, ok
+	return record.Remainder{ID: s.Known.ID, Incarnation: s.lastIncarnation, Block: tail}, ok
 }
 
 func (s *segment) Report(u *mode.Use) string {
 	u.Held, u.Block = s.stock.Left(), s.lastBlock
-	return fmt.Sprintf("held=%d ceiling=%d", u.Held, s.known.CeilingInForce())
+	return fmt.Sprintf("held=%d ceiling=%d", u.Held, s.Known.CeilingInForce())
 }

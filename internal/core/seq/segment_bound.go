@@ -41,5 +41,5 @@ func (s *segment) waitsForDisk() bool { return len(s.Waiting) > 0 && !s.needs().
 
 // traceBound traces that positions below bound may be issued from now on (S30). Mu is held.
 func (s *segment) traceBound(bound int64) {
-	s.Trace.Step("journal", "name", s.Name, "id", s.known.ID, "bound", bound)
+	s.Trace.Step("journal", "name", s.Name, "id", s.Known.ID, "bound", bound)
 }

@@ -26,14 +26,11 @@ type series struct {
 	rung     bool
 	workedIn int64
 
-	// known, values and mode are the results of the methods of mode.Host with these names. Mu guards them, and all
-	// that follows.
-	known  *record.Record
-	values sequence.Values
-	mode   mode.Issuing
+	// Mu guards all that follows.
+
 	// highest is the highest next position that a record with this ID had.
 	highest int64
-	mapKey  *mapKey // of known. nil: the node does not know it, or there is none
+	mapKey  *mapKey // of Known. nil: the node does not know it, or there is none
 	// requestKeys are those of a strict sequence, as the node last read or wrote them.
 	requestKeys []record.KeyEntry
 	// foundAbsentAt is the time at which the node found that the sequence does not exist, or that no template creates
@@ -43,7 +40,7 @@ type series struct {
 	// Totals it counts all lives of the name.
 	unanswered int64
 	window     window // measures how many positions the node issues in a second
-	// incarnation was that of /cluster when known was compared with ZooKeeper last. In a later incarnation, an older
+	// incarnation was that of /cluster when Known was compared with ZooKeeper last. In a later incarnation, an older
 	// record in ZooKeeper belongs to the loss for which the incarnation was raised, and the node puts its own back. In
 	// the same one it shows a loss.
 	incarnation int64
@@ -62,9 +59,9 @@ func (s *series) rejects(r mode.Request, now int64) error {
 		return errForgotten
 	case r.Wait.Passed != nil && (s.absent(now) || !s.concerns(r.Wait.Passed)):
 		return ordered.NotOwner(s.Name)
-	case s.absent(now), s.known != nil && s.known.Kind() != record.Sequence:
+	case s.absent(now), s.Known != nil && s.Known.Kind() != record.Sequence:
 		return noSequence(s.Name)
-	case r.Whole && s.known != nil && s.known.Keyed():
+	case r.Whole && s.Known != nil && s.Known.Keyed():
 		return noRange(s.Name)
 	}
 	return nil
@@ -79,7 +76,7 @@ func (s *series) expire(now int64) bool {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	findingOld := now-s.foundAbsentAt >= int64(absentFor)
-	gone := s.known == nil && findingOld && !s.Stale && len(s.Waiting) == 0
+	gone := s.Known == nil && findingOld && !s.Stale && len(s.Waiting) == 0
 	s.forgotten.Store(gone)
 	return gone
 }
@@ -88,7 +85,7 @@ func (s *series) expire(now int64) bool {
 func (s *series) mark(told bool) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	s.Stale = s.Stale || told || s.known != nil
+	s.Stale = s.Stale || told || s.Known != nil
 }
 
 func (s *series) isStale() bool {
@@ -111,7 +108,7 @@ func (s *series) wakeWaiting() { s.change(func() {}) }
 
 // absent reports whether the node has looked a short time ago, and found no sequence.
 func (s *series) absent(now int64) bool {
-	return s.known == nil && now-s.foundAbsentAt < int64(absentFor)
+	return s.Known == nil && now-s.foundAbsentAt < int64(absentFor)
 }
 
 // absentFor is the time for which a node believes that a sequence does not exist.
@@ -120,8 +117,8 @@ const absentFor = 2 * time.Second
 // drop drops the positions that the node holds, if any. Mu is held.
 func (s *series) drop() {
 	s.Last = nil
-	if s.mode != nil {
-		s.mode.Drop()
+	if s.Issuing != nil {
+		s.Issuing.Drop()
 	}
 }
 
@@ -137,25 +134,25 @@ func (s *series) freeze(r *record.Refusal, at int64) (news bool) {
 
 // clearRecord notes that the sequence does not exist. Mu is held.
 func (s *series) clearRecord(at int64) {
-	if s.known != nil || s.kept != nil { // not for each name that somebody asks for
+	if s.Known != nil || s.kept != nil { // not for each name that somebody asks for
 		//mutant:s30-keeps-what-was-forgotten by TestWhatIsGivenUpLeavesTheJournal ->
 		s.journal.wake(s, false)
 	}
-	s.known, s.mapKey, s.requestKeys, s.mode, s.kept, s.journaled = nil, nil, nil, nil, nil, nil
+	s.Known, s.mapKey, s.requestKeys, s.Issuing, s.kept, s.journaled = nil, nil, nil, nil, nil, nil
 	s.Last, s.foundAbsentAt = nil, at
 	s.families.update(s.Name, nil)
 }
 
 // setRecord sets the record that the node knows. Another node may have written it, or an operator. Mu is held.
 func (s *series) setRecord(r record.Record) {
-	if s.known == nil || s.known.ID != r.ID { // its positions have nothing to do with the old ones
-		s.highest, s.mapKey, s.requestKeys, s.mode = 0, nil, nil, s.newMode(r.Mode)
+	if s.Known == nil || s.Known.ID != r.ID { // its positions have nothing to do with the old ones
+		s.highest, s.mapKey, s.requestKeys, s.Issuing = 0, nil, nil, s.newMode(r.Mode)
 		//mutant:s30-keeps-another-life by TestWhatIsGivenUpLeavesTheJournal ->
 		s.journal.wake(s, false)
 	}
 	s.Last = nil
-	s.values = s.mapKey.valuesOf(r)
-	s.known, s.highest = &r, max(s.highest, r.Next)
+	s.Values = s.mapKey.valuesOf(r)
+	s.Known, s.highest = &r, max(s.highest, r.Next)
 	s.families.update(s.Name, &r)
 	s.restock()
 }
@@ -171,15 +168,6 @@ func (s *series) KnowWritten(w mode.Write, ackedAt int64) {
 		s.Blocks++
 	}
 }
-
-// Known returns the record that the node knows, nil for none.
-func (s *series) Known() *record.Record { return s.known }
-
-// Values returns the map of the record.
-func (s *series) Values() *sequence.Values { return &s.values }
-
-// Mode returns what issues the sequence.
-func (s *series) Mode() mode.Issuing { return s.mode }
 
 // WakeAt makes a round look at the series at this time.
 func (s *series) WakeAt(at int64) { s.alarms.wakeAt(s, at) }
@@ -197,13 +185,13 @@ func (s *series) newMode(m record.Mode) mode.Issuing {
 
 // stocked returns the mode if it holds positions in memory, which the journal keeps. nil: it has another one.
 func (s *series) stocked() *segment {
-	m, _ := s.mode.(*segment)
+	m, _ := s.Issuing.(*segment)
 	return m
 }
 
 // owned returns the mode if this node is the owner of the sequence, else nil.
 func (s *series) owned() *ordered.Section {
-	if m, ok := s.mode.(*ordered.Section); ok && m.Leased() {
+	if m, ok := s.Issuing.(*ordered.Section); ok && m.Leased() {
 		return m
 	}
 	return nil
@@ -212,7 +200,7 @@ func (s *series) owned() *ordered.Section {
 // concerns reports whether a request that was forwarded is about this life of the name.
 func (s *series) concerns(of *sequence.Ownership) bool {
 	//mutant:o10-any-life by TestPassedRequestNamesTheLifeOfTheName -> return true
-	return s.known == nil || s.known.Kind() == record.Sequence && s.known.ID == of.ID && s.known.Mode == record.Ordered
+	return s.Known == nil || s.Known.Kind() == record.Sequence && s.Known.ID == of.ID && s.Known.Mode == record.Ordered
 }
 
 // traceBlock traces a block that is the node's from now on. Mu is held.

@@ -53,7 +53,7 @@ func TestTake(t *testing.T) {
 			want: string(record.NoSequence)},
 		"it was absent long ago": {change: func(s *series) { s.clearRecord(second) }, n: 1, now: 4 * second,
 			want: "waits"},
-		"it is deleted": {change: func(s *series) { s.known.DeletedAt = 1 }, n: 1,
+		"it is deleted": {change: func(s *series) { s.Known.DeletedAt = 1 }, n: 1,
 			now: second, want: string(record.NoSequence)},
 		"others wait":                    {change: wait(1, false), n: 1, now: second, want: "waits"},
 		"others wait, and it has waited": {change: wait(1, false), since: 1, n: 1, now: second},
@@ -207,13 +207,13 @@ type decideCase struct {
 
 func (c decideCase) run(t *testing.T) {
 	s := c.series()
-	v := view{before: s.known}
+	v := view{before: s.Known}
 	v.Snapshot = record.Snapshot{Cluster: &record.Cluster{Incarnation: 1}, State: &record.State{Incarnation: 1}, Record: c.found,
 		Stat: store.Stat{Version: 3}}
 	taken, err := s.decide(v, c.e)
 	var lost *lostError
 	var left int64
-	if s.mode != nil {
+	if s.Issuing != nil {
 		left = s.segment().stock.Left()
 	}
 	if errors.As(err, &lost) != c.lost || left != c.left {

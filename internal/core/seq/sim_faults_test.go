@@ -178,7 +178,7 @@ func (h *history) checkLives() {
 		for _, s := range n.is.issuer.series.list() {
 			data, _, _ := h.Mem.Peek(record.Path(s.Name))
 			r, err := record.Parse(data)
-			if known := s.known; err == nil && known == nil && strings.HasPrefix(s.Name, "t:") {
+			if known := s.Known; err == nil && known == nil && strings.HasPrefix(s.Name, "t:") {
 				continue
 			} else if err == nil && (known == nil || known.ID != r.ID || known.Kind() != r.Kind()) {
 				h.violated("life", "node %d has followed, and knows %+v of %s, which is %+v", n.id, known, s.Name, r)

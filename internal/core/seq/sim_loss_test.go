@@ -130,7 +130,7 @@ func (h *history) loseRaise() {
 	x := h.nodes[1]
 	h.ask(h.nodes[0], name, 10, false)
 	s := x.is.issuer.series.byName[name]
-	if !slices.Contains(h.able(c.at), x) || s == nil || s.known == nil || s.known.RaisedTo != r.Next+1_000_000 {
+	if !slices.Contains(h.able(c.at), x) || s == nil || s.Known == nil || s.Known.RaisedTo != r.Next+1_000_000 {
 		return
 	}
 	h.putBack(c, x)

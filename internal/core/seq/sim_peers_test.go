@@ -155,7 +155,7 @@ func (h *history) loseSecond() {
 		h.ask(x, name, 1+h.rng.IntN(300), false)
 	}
 	h.now += h.rng.Int64N(500)
-	if s.known == nil || s.known.WriteCount <= r.WriteCount || !slices.Contains(h.able(c.at-2*h.heartbeat.Milliseconds()-1), x) {
+	if s.Known == nil || s.Known.WriteCount <= r.WriteCount || !slices.Contains(h.able(c.at-2*h.heartbeat.Milliseconds()-1), x) {
 		return
 	}
 	confirm := h.confirm.Milliseconds()

@@ -139,14 +139,14 @@ func (h *history) loseYoung() {
 		n.beat()
 	}
 	s := x.is.issuer.series.byName[name]
-	if s == nil || s.known == nil || s.known.DeletedAt != 0 {
+	if s == nil || s.Known == nil || s.Known.DeletedAt != 0 {
 		return
 	}
-	c, gen := simCopy{h.now, h.Mem.Snapshot()}, s.known.WriteCount
+	c, gen := simCopy{h.now, h.Mem.Snapshot()}, s.Known.WriteCount
 	for range 30 {
 		h.ask(x, name, 1+h.rng.IntN(300), false)
 	}
-	if s.known.WriteCount == gen || !slices.Contains(h.able(c.at-2*h.heartbeat.Milliseconds()-1), x) {
+	if s.Known.WriteCount == gen || !slices.Contains(h.able(c.at-2*h.heartbeat.Milliseconds()-1), x) {
 		return
 	}
 	h.putBack(c, x)

@@ -244,7 +244,7 @@ func (a *actor) gone() {
 	}
 }
 
-func (s *series) segment() *segment { return s.mode.(*segment) }
+func (s *series) segment() *segment { return s.Issuing.(*segment) }
 
 // unknown returns a series of which nothing is known.
 func blank() *series {

@@ -76,11 +76,11 @@ func (s *series) wants(v view, now int64) (w extraReads) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	r, lost := v.Record, s.putsBack(v)
-	if lost && (r == nil || s.known.Newer(*r)) {
-		r = s.known // it is put back
+	if lost && (r == nil || s.Known.Newer(*r)) {
+		r = s.Known // it is put back
 	}
 	if r == nil {
-		if len(s.Waiting) > 0 && s.known == nil {
+		if len(s.Waiting) > 0 && s.Known == nil {
 			w.templates = positions.Patterns(s.Name)
 		}
 		return w
@@ -106,10 +106,10 @@ func (s *series) urgency(sit mode.Situation) mode.Urgency {
 		return mode.Awaited
 	case s.Stale, s.unsure():
 		return mode.Needed
-	case s.known.Kind() != record.Sequence, !s.MayTry(sit.AtMost) && s.owned() == nil:
+	case s.Known.Kind() != record.Sequence, !s.MayTry(sit.AtMost) && s.owned() == nil:
 		return mode.Idle
 	}
-	return s.mode.Urgency(sit)
+	return s.Issuing.Urgency(sit)
 }
 
 // unsure reports whether the outcome of a write is not known, but can be found out by a read.
@@ -133,14 +133,14 @@ func (s *series) decide(v view, sit mode.Situation) (st step, err error) {
 	s.change(func() {
 		s.applyRead(v, sit, refusal)
 		switch {
-		case s.known.Kind() != record.Sequence:
+		case s.Known.Kind() != record.Sequence:
 		//mutant:s21-no-key by TestNobodyKnowsTheKey -> case false:
-		case s.known.HasMapKey() && s.mapKey == nil: // under another key, positions would get values that others had (S21)
+		case s.Known.HasMapKey() && s.mapKey == nil: // under another key, positions would get values that others had (S21)
 			s.Refuse(lostKey(s.Name), sit.AtMost)
 		case sit.Unconfirmed > 0 && s.owned() == nil:
 			s.waitUnconfirmed(sit)
 		default:
-			if t := s.mode.NextWrite(v.View, sit); t != nil {
+			if t := s.Issuing.NextWrite(v.View, sit); t != nil {
 				st = stepOf(*t, s.Name, v.View, sit.Nonce, sit.By)
 			}
 		}
@@ -152,7 +152,7 @@ func (s *series) decide(v view, sit mode.Situation) (st step, err error) {
 // any: until then, no round could do anything for it.
 func (s *series) waitUnconfirmed(sit mode.Situation) {
 	var refusal *record.Refusal
-	if s.mode.Lacks() {
+	if s.Issuing.Lacks() {
 		refusal = mode.Confirming(sit.Unconfirmed)
 	}
 	s.RefuseUntil(refusal, sit.AtMost, sit.AtMost+int64(min(sit.Unconfirmed, time.Second)))
@@ -173,7 +173,7 @@ func (e *lostError) Error() string { return e.reason }
 // owed returns the step that comes before all others, if any: it puts back what ZooKeeper has lost, or creates the
 // sequence. If there is a template that must not create it now, owed returns the refusal.
 //
-// v.Record is the record in ZooKeeper, s.known the one that the node knows now, and v.before the one that it knew when
+// v.Record is the record in ZooKeeper, s.Known the one that the node knows now, and v.before the one that it knew when
 // the read was sent. A record that is older than known shows a loss only if it is older than before, too. Otherwise the
 // node has learned known since, from a write of this round.
 func (s *series) owed(v view, sit mode.Situation) (st step, refusal *record.Refusal, err error) {
@@ -183,12 +183,12 @@ func (s *series) owed(v view, sit mode.Situation) (st step, refusal *record.Refu
 	if st, err := s.putAboveJournal(v, sit.Nonce, sit.By); err != nil || st.kind != noStep {
 		return st, nil, err
 	}
-	if record.Compare(v.Record, s.known, v.State.Purged) == record.Lost {
+	if record.Compare(v.Record, s.Known, v.State.Purged) == record.Lost {
 		if record.Compare(v.Record, v.before, v.State.Purged) != record.Lost {
 			return step{}, nil, errReadBefore
 		}
 		//mutant:s12-keeps-a-rivals-block by TestBlockThatARivalHasTakenIsDropped -> if false {
-		if v.Record != nil && s.known.Rivals(*v.Record) { // another node may have taken the same positions
+		if v.Record != nil && s.Known.Rivals(*v.Record) { // another node may have taken the same positions
 			s.drop()
 		}
 		return step{}, nil, &lostError{reason: "the record of sequence " + s.Name + " is missing, or older than before"}
@@ -202,7 +202,7 @@ func (s *series) owed(v view, sit mode.Situation) (st step, refusal *record.Refu
 // applyRead applies what was read. refusal is the reason why a template does not create the sequence.
 func (s *series) applyRead(v view, sit mode.Situation, refusal *record.Refusal) {
 	s.Stale, s.journaled, s.incarnation, s.recordReadAt = false, nil, v.Incarnation(), max(s.recordReadAt, v.SentAt)
-	if record.Compare(v.Record, s.known, v.State.Purged) == record.Absent {
+	if record.Compare(v.Record, s.Known, v.State.Purged) == record.Absent {
 		s.clearRecord(sit.AtMost)
 		if refusal != nil {
 			s.foundAbsentAt = longAgoNs
@@ -211,11 +211,11 @@ func (s *series) applyRead(v view, sit mode.Situation, refusal *record.Refusal) 
 		return
 	}
 	s.foundAbsentAt = longAgoNs
-	before := s.known
+	before := s.Known
 	s.setRecord(*v.Record)
-	s.mode.Saw(v.View, before, sit)
+	s.Issuing.Saw(v.View, before, sit)
 	s.learnMapKey(v, sit.AtMost)
-	if s.known.Kind() == record.Tombstone {
+	if s.Known.Kind() == record.Tombstone {
 		s.drop()
 	}
 }

@@ -82,7 +82,7 @@ func (s *strict) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 	}
 	all, rest := s.share(v, sit)
 	// Without requests to share a write, a plan for one position shows whether the sequence is frozen or exhausted.
-	taken, refusal := s.known.PlanStrict(v.Incarnation(), max(all.n, 1), sit.SeqTime)
+	taken, refusal := s.Known.PlanStrict(v.Incarnation(), max(all.n, 1), sit.SeqTime)
 	if refusal != nil {
 		s.Refuse(refusal, sit.AtMost)
 		return nil
@@ -102,17 +102,17 @@ func (s *strict) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 // share divides the requests that wait: those that share the next write, and the rest, which look at the series again.
 // It answers those that get no part of any write: they have a key with a value, or want more than is left.
 func (s *strict) share(v mode.View, sit mode.Situation) (all batch, rest []mode.Request) {
-	waiting, noLoss := s.Waiting, s.known.Incarnation == v.Incarnation()
+	waiting, noLoss := s.Waiting, s.Known.Incarnation == v.Incarnation()
 	if noLoss { // else the keys may be older than those that were lost
 		waiting, rest = s.repeat(v)
 	}
-	left := s.known.Positions() - s.known.Next
+	left := s.Known.Positions() - s.Known.Next
 	full := false
 	for _, r := range waiting {
 		late := sit.AtMost-r.Wait.Since >= int64(mode.Patience)
 		switch {
 		case r.N > left && left > 0 && noLoss: // others may get what is left
-			r.Wait.Result = &mode.Result{Err: s.known.Exhausted()}
+			r.Wait.Result = &mode.Result{Err: s.Known.Exhausted()}
 			rest = append(rest, r)
 		case late, r.N == 0: // SEQ asks for no value
 			rest = append(rest, r)
@@ -201,7 +201,7 @@ func (s *strict) Wrote(w mode.Write, v mode.View, sent, now int64, err error) (w
 	case err == nil: // no value is answered before: it must be higher than all that any node has answered (S26)
 		s.KnowWritten(w, now)
 		s.unanswered += w.Block.Len()
-		answerWithValues(w, s.values)
+		answerWithValues(w, s.Values)
 		if w.RequestKeys != nil {
 			s.requestKeys = w.RequestKeys.Entries
 		}
@@ -215,7 +215,7 @@ func (s *strict) Wrote(w mode.Write, v mode.View, sent, now int64, err error) (w
 		return nil, 0
 	default: // the positions are given up, because a later write may follow this one (S27)
 		s.unanswered += w.Block.Len()
-		//mutant:s27-unknown-outcome by seqsim -> answerWithValues(w, s.values)
+		//mutant:s27-unknown-outcome by seqsim -> answerWithValues(w, s.Values)
 		answerUnknown(w, s.Name)
 	}
 	return w.Requests, leaveUpTo
@@ -245,7 +245,7 @@ func (s *strict) repeat(v mode.View) (fresh, rest []mode.Request) {
 		}
 		switch {
 		case found:
-			r.Wait.Result = &mode.Result{Values: s.values, Block: positions.Block{First: p, End: p + 1}, Again: true}
+			r.Wait.Result = &mode.Result{Values: s.Values, Block: positions.Block{First: p, End: p + 1}, Again: true}
 			rest = append(rest, r)
 		case seen[key], v.RequestKeys == nil: // asked twice at once, or it came after the keys were read
 			rest = append(rest, r)

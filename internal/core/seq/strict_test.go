@@ -20,7 +20,7 @@ func strictly(left int64, waiting ...int64) (*strict, mode.View, mode.Situation)
 		wait(n, false)(s)
 	}
 	v := mode.View{Snapshot: record.Snapshot{Cluster: &record.Cluster{Incarnation: 1}}}
-	return s.mode.(*strict), v, mode.Situation{AtMost: 1000, SeqTime: 1000, Nonce: "mine"}
+	return s.Issuing.(*strict), v, mode.Situation{AtMost: 1000, SeqTime: 1000, Nonce: "mine"}
 }
 
 func TestStrictBatch(t *testing.T) {

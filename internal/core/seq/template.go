@@ -21,7 +21,7 @@ type template struct {
 // create returns the step that creates the sequence name, or the refusal if the template must not.
 func (t *template) create(name string, v view, sit mode.Situation) (step, *record.Refusal, error) {
 	t.series.Mu.Lock()
-	older := record.Compare(&t.record, t.series.known, v.State.Purged) == record.Lost
+	older := record.Compare(&t.record, t.series.Known, v.State.Purged) == record.Lost
 	lost := v.Incarnation() > t.series.incarnation // the node is about to put its own template back
 	t.series.Mu.Unlock()
 	switch {
@@ -58,7 +58,7 @@ func (rw roundWorker) readTemplates(ctx context.Context, v *view, names []string
 		paths[k] = record.Path(name)
 		if t := rw.issuer.series.find(name); t != nil {
 			t.Mu.Lock()
-			before[k] = t.known
+			before[k] = t.Known
 			t.Mu.Unlock()
 		}
 	}

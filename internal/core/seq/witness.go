@@ -60,10 +60,10 @@ func (rs *Rounds) witness() (w Witness, ok bool) {
 	ok = true
 	for _, s := range rs.issuer.series.list() {
 		s.Mu.Lock()
-		if s.known != nil {
-			w.Records[s.Name] = s.known
-			if s.highest > s.known.Next {
-				w.Records[s.Name] = new(s.known.Raised(s.highest))
+		if s.Known != nil {
+			w.Records[s.Name] = s.Known
+			if s.highest > s.Known.Next {
+				w.Records[s.Name] = new(s.Known.Raised(s.highest))
 			}
 			ok = ok && !(s.Stale && s.incarnation < k.seq().state.Incarnation)
 			if len(s.requestKeys) > 0 {

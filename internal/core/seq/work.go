@@ -75,8 +75,8 @@ func (rw roundWorker) situation(sent timeguard.Moment) mode.Situation {
 func (rw roundWorker) pauseSeries(s *series) {
 	s.Mu.Lock()
 	most := mode.Backoff(s.FailedRounds)
-	if s.mode != nil {
-		most = s.mode.Pause(rw.issuer.now())
+	if s.Issuing != nil {
+		most = s.Issuing.Pause(rw.issuer.now())
 	}
 	s.FailedRounds++
 	s.Mu.Unlock()

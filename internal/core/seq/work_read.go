@@ -50,7 +50,7 @@ func (rw roundWorker) look(ctx context.Context, s *series, synced bool) (view, e
 	}
 	if s != nil {
 		s.Mu.Lock()
-		known, paths = s.known, append(paths, record.Path(s.Name))
+		known, paths = s.Known, append(paths, record.Path(s.Name))
 		synced = synced || s.unsure() || s.journaled != nil || rw.losses.incarnation > s.incarnation
 		s.Mu.Unlock()
 	}

@@ -62,8 +62,8 @@ func (rw roundWorker) wrote(s *series, v mode.View, w mode.Write, sent int64, er
 		err = mode.ErrNotSent // it was not made. overQuota refuses the requests
 	}
 	s.Mu.Lock()
-	//mutant:s26-before-zookeeper by seqsim -> woken, leaveUpTo := s.mode.Wrote(w, v, sent, now, nil)
-	woken, leaveUpTo := s.mode.Wrote(w, v, sent, now, err)
+	//mutant:s26-before-zookeeper by seqsim -> woken, leaveUpTo := s.Issuing.Wrote(w, v, sent, now, nil)
+	woken, leaveUpTo := s.Issuing.Wrote(w, v, sent, now, err)
 	s.Mu.Unlock()
 	rw.nextAlarm(s, now)
 	//mutant:strict-makes-no-pause by TestStrictSequenceIsLeftToOthersAfterAWrite -> if leaveUpTo < 0 {
@@ -89,7 +89,7 @@ func (rw roundWorker) traceWrite(s *series, v mode.View, w mode.Write, slot Slot
 		"positions", was.Positions(), "was_owner", was.Owner, "hold_ms", was.HoldMs,
 	}
 	s.Mu.Lock()
-	if m, ok := s.mode.(*ordered.Section); ok {
+	if m, ok := s.Issuing.(*ordered.Section); ok {
 		about = append(about, m.Traced()...)
 	}
 	s.Mu.Unlock()

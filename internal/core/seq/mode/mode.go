@@ -55,15 +55,9 @@ type Issuing interface {
 	Report(u *Use) string
 }
 
-// Host is the sequence that a mode issues, as rounds keep it. It owns what the node knows of the record, which a mode
-// only reads. Mu of the Series is held when a method is called. Only WakeAt needs no mutex.
+// Host is the sequence that a mode issues, as rounds keep it. Mu of the Series is held when KnowWritten is called. WakeAt
+// needs no mutex.
 type Host interface {
-	// Known returns the latest record that the node has read or written, nil for none.
-	Known() *record.Record
-	// Values returns the map of Known. If the map needs a key, its values are wrong until the node knows that.
-	Values() *sequence.Values
-	// Mode returns the mode that issues Known, nil if no record is known.
-	Mode() Issuing
 	// KnowWritten makes the record of w the known one: ZooKeeper has it. ackedAt is the time of the acknowledgement, ns
 	// of AtMost. It is 0 if there was none, and a later read has shown the record.
 	KnowWritten(w Write, ackedAt int64)
@@ -79,7 +73,13 @@ type Series struct {
 	Trace coordinator.Trace
 	Host  Host
 
-	Mu sync.Mutex // guards all that follows, and what the Host knows
+	Mu sync.Mutex // guards all that follows
+	// Only the Host writes these three. Known is the latest record that the node has read or written, nil for none.
+	// Values is the map of Known. If the map needs a key, Values is wrong until the node knows that. Issuing is the mode
+	// that issues Known, nil if no record is known.
+	Known   *record.Record
+	Values  sequence.Values
+	Issuing Issuing
 	Queue
 	Schedule
 	Counts

@@ -24,7 +24,7 @@ type Queue struct {
 // that failed or for Patience, or if it is new and no try may follow yet. The bool is true if the request waits, so
 // that a round must come.
 func (s *Series) WaitOrRefuse(r Request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
-	if m := s.Host.Mode(); m != nil {
+	if m := s.Issuing; m != nil {
 		if refusal := m.Oversized(r.N); refusal != nil {
 			return to, false, refusal
 		}
@@ -39,7 +39,7 @@ func (s *Series) WaitOrRefuse(r Request, now int64, to []worker.Run) ([]worker.R
 
 // Oversized is Issuing.Oversized of all modes but strict: no block is larger than the burst.
 func (s *Series) Oversized(n int64) *record.Refusal {
-	if most := s.Host.Known().CeilingInForce().Burst(); n > most {
+	if most := s.Known.CeilingInForce().Burst(); n > most {
 		return TooMany(most, ", or raise its ceiling")
 	}
 	return nil

@@ -40,12 +40,12 @@ func (a Ask) answeredBy(owner string) bool {
 // owner, it is any later one.
 func (s *Section) isAskedFor(of *sequence.Ownership) bool {
 	//mutant:o10-any-owner by internal/core/seq:TestPassedRequestNamesTheOwner -> return true
-	return of.Owner == s.lease.owner || of.Owner == "" && of.Term < s.Host.Known().Term
+	return of.Owner == s.lease.owner || of.Owner == "" && of.Term < s.Known.Term
 }
 
 // mayBecome reports whether this node, which owns nothing, may become the owner for a request that was forwarded.
 func (s *Section) mayBecome(of *sequence.Ownership) bool {
-	return of.Owner == "" && of.ID == s.Host.Known().ID && of.Term <= s.Host.Known().Term
+	return of.Owner == "" && of.ID == s.Known.ID && of.Term <= s.Known.Term
 }
 
 // ErrNothingIssued: another node has certainly issued nothing for a request. It could not be reached, or has refused

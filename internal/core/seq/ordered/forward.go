@@ -116,22 +116,22 @@ func (s *Section) doubt(f *flight, why error, reread bool) {
 
 // ownedByAnother reports whether the last known owner is another node, or an earlier process of this one.
 func (s *Section) ownedByAnother() bool {
-	return s.Host.Known().Owner != "" && s.Host.Known().Owner != s.lease.owner && s.Host.Known().Owner != s.lastEnded
+	return s.Known.Owner != "" && s.Known.Owner != s.lease.owner && s.Known.Owner != s.lastEnded
 }
 
 // target returns the address of the node that should answer requests. It is "" if this node should, or if it can ask
 // none: the owner is suspect or has no address, or this node has not joined a cluster.
 func (s *Section) target(now int64) string {
-	p, address := &s.forwarding, s.Host.Known().Address
+	p, address := &s.forwarding, s.Known.Address
 	switch {
 	case s.shared.Forward == nil, s.shared.cluster.Load() == nil:
 		return ""
-	case s.Host.Known().Owner == "":
+	case s.Known.Owner == "":
 		address = s.shared.preferredOwner(s.Name)
 		if p.avoids(address, now) {
 			return ""
 		}
-	case !s.ownedByAnother(), s.Host.Known().Owner == p.suspect:
+	case !s.ownedByAnother(), s.Known.Owner == p.suspect:
 		return ""
 	}
 	if address == s.shared.own {
@@ -210,7 +210,7 @@ func (s *Section) note(f *flight, some []mode.Request, n int64, got Answer, err 
 	defer mode.WakeAll(some)
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	p, ok := s.Host.Values().Position(got.First)
+	p, ok := s.Values.Position(got.First)
 	switch {
 	case err != nil:
 	case !f.ask.answeredBy(got.Owner):
@@ -235,7 +235,7 @@ func (s *Section) noteAnswer(f *flight, some []mode.Request, p int64) {
 	}
 	s.forwarding.answered = f.address
 	for _, r := range some {
-		r.Wait.Result = &mode.Result{Values: *s.Host.Values(), Block: positions.Block{First: p, End: p + r.N}}
+		r.Wait.Result = &mode.Result{Values: s.Values, Block: positions.Block{First: p, End: p + r.N}}
 		p += r.N
 	}
 }
@@ -306,7 +306,7 @@ func (s *Section) nextBatch() (batch []mode.Request, f *flight) {
 	p, now := &s.forwarding, s.shared.Now()
 	batch, p.queue, p.flight = p.queue, nil, nil
 	address := ""
-	if s.Host.Mode() == mode.Issuing(s) && s.Host.Known().Kind() == record.Sequence { // else the name has another life, or was deleted
+	if s.Issuing == mode.Issuing(s) && s.Known.Kind() == record.Sequence { // else the name has another life, or was deleted
 		address = s.target(now)
 	}
 	if len(batch) == 0 || address == "" || s.Stale {
@@ -315,12 +315,12 @@ func (s *Section) nextBatch() (batch []mode.Request, f *flight) {
 	}
 	ctx, cancel := context.WithTimeout(s.shared.senders.ctx, mode.Patience)
 	slow := slowAfter
-	if s.Host.Known().Owner == "" {
+	if s.Known.Owner == "" {
 		slow = slowTaker
 	}
-	p.flight = &flight{Context: ctx, cancel: cancel, owner: s.Host.Known().Owner, address: address, slowAt: now + int64(slow)}
+	p.flight = &flight{Context: ctx, cancel: cancel, owner: s.Known.Owner, address: address, slowAt: now + int64(slow)}
 	p.flight.ask = Ask{Address: address, Cluster: *s.shared.cluster.Load(),
-		Of: sequence.Ownership{ID: s.Host.Known().ID, Owner: s.Host.Known().Owner, Term: s.Host.Known().Term}}
+		Of: sequence.Ownership{ID: s.Known.ID, Owner: s.Known.Owner, Term: s.Known.Term}}
 	s.Host.WakeAt(p.flight.slowAt)
 	return batch, p.flight
 }

@@ -19,7 +19,7 @@ func (s *Section) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 	if s.slow(sit.AtMost) {
 		s.forwarding.cancelFlight()
 	}
-	d := s.Host.Known().Hold()
+	d := s.Known.Hold()
 	s.DueAt = renewAt(s.lease.sent, d)
 	if sit.Unconfirmed == 0 && (s.lease.ending || s.endsNow(sit)) {
 		s.lease.ending, s.DueAt = true, 0
@@ -30,7 +30,7 @@ func (s *Section) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 		return s.renewal(*w, sit)
 	}
 	if due {
-		return s.renewal(record.Write{Record: s.Host.Known().Renewed(sit.SeqTime)}, sit)
+		return s.renewal(record.Write{Record: s.Known.Renewed(sit.SeqTime)}, sit)
 	}
 	return nil
 }
@@ -43,9 +43,9 @@ func (s *Section) extension(v mode.View, sit mode.Situation, due bool) *record.W
 	refusal := mode.Confirming(sit.Unconfirmed)
 	//mutant:o7-takes-unconfirmed by internal/core/seq:TestOwnerRenewsBeforeItMayTake -> if true {
 	if sit.Unconfirmed == 0 {
-		want, need := s.counters.want(s.Host.Known().Next, time.Duration(sit.AtMost-s.lease.sent), s.Host.Known().Block, s.Waiting)
+		want, need := s.counters.want(s.Known.Next, time.Duration(sit.AtMost-s.lease.sent), s.Known.Block, s.Waiting)
 		var w record.Write
-		w, refusal = s.Host.Known().Plan(v.Incarnation(), want, need, sit.SeqTime)
+		w, refusal = s.Known.Plan(v.Incarnation(), want, need, sit.SeqTime)
 		if refusal == nil {
 			return &w
 		}
@@ -78,7 +78,7 @@ const idleAfter = time.Minute
 // giveBack returns the write that leaves the section without an owner (O6). It returns the positions that no lane has
 // issued, so that the next owner goes on without a gap.
 func (s *Section) giveBack(v mode.View, sit mode.Situation) *mode.Write {
-	r := s.Host.Known().Renewed(sit.SeqTime)
+	r := s.Known.Renewed(sit.SeqTime)
 	//mutant:o6-next-too-low by internal/core/seq:TestStoppedOwnerLeavesNoGap -> rest := record.Remainder{ID: r.ID, Incarnation: r.Incarnation, Block: s.counters.rest()}; rest.Block.First = s.counters.first
 	rest := record.Remainder{ID: r.ID, Incarnation: r.Incarnation, Block: s.counters.rest()}
 	if lower, possible := r.ReturnOf(rest, v.Incarnation()); possible {
@@ -98,7 +98,7 @@ func (s *Section) giveBack(v mode.View, sit mode.Situation) *mode.Write {
 func (s *Section) take(v mode.View, sit mode.Situation) *mode.Write {
 	if s.slow(sit.AtMost) {
 		s.doubt(s.forwarding.flight, errSilent, false)
-		s.forwarding.leaveBehind(s.Host.Known())
+		s.forwarding.leaveBehind(s.Known)
 	}
 	s.refuseMisdirected()
 	if len(s.Waiting) == 0 && !s.forwarding.doubted() || !s.hasForwarded() && s.target(sit.AtMost) != "" {
@@ -117,7 +117,7 @@ func (s *Section) take(v mode.View, sit mode.Situation) *mode.Write {
 	if len(s.Waiting) == 0 {
 		need = 1
 	}
-	w, refusal := s.Host.Known().Plan(v.Incarnation(), max(all, s.Host.Known().Block), need, sit.SeqTime)
+	w, refusal := s.Known.Plan(v.Incarnation(), max(all, s.Known.Block), need, sit.SeqTime)
 	if refusal != nil {
 		s.Refuse(refusal, sit.AtMost)
 		return nil
@@ -131,7 +131,7 @@ func (s *Section) take(v mode.View, sit mode.Situation) *mode.Write {
 // for them.
 func (s *Section) refuseMisdirected() {
 	s.refuseForwarded(func(r mode.Request) bool { return !s.mayBecome(r.Wait.Passed) })
-	if s.Host.Known().Owner == "" && s.shared.preferredOwner(s.Name) != s.shared.own {
+	if s.Known.Owner == "" && s.shared.preferredOwner(s.Name) != s.shared.own {
 		s.refuseForwarded(nil) // another node is asked next
 	}
 }
@@ -139,11 +139,11 @@ func (s *Section) refuseMisdirected() {
 // waitForLease makes rounds pause until this node may take the section, but for a second at most. wait is the time
 // until the last owner's lease has ended.
 func (s *Section) waitForLease(wait time.Duration, now int64) {
-	if s.Host.Known().Address != s.shared.own || s.shared.leaves() { // else the last process of this node was the owner
+	if s.Known.Address != s.shared.own || s.shared.leaves() { // else the last process of this node was the owner
 		s.refuseForwarded(nil)
 	}
 	// Requests that come until then are only queued, so it is a second away at most, however long the lease is.
-	s.DueAt = now + int64(min(max(wait, lookAgain), s.Host.Known().Hold()/6, time.Second))
+	s.DueAt = now + int64(min(max(wait, lookAgain), s.Known.Hold()/6, time.Second))
 	s.PausedUntil = s.DueAt
 }
 
@@ -201,7 +201,7 @@ func (s *Section) accept(w mode.Write, v mode.View, sent, now int64) {
 	s.lease, s.Last = newLease(w, sent), new(v.After(w))
 	s.traceOwner(sent, now)
 	s.counters.wrote()
-	s.FailedRounds, s.DueAt = 0, renewAt(sent, s.Host.Known().Hold())
+	s.FailedRounds, s.DueAt = 0, renewAt(sent, s.Known.Hold())
 	s.forwarding.suspect = ""
 	if s.forwarding.doubted() {
 		s.forwarding.cancelFlight()
@@ -217,5 +217,5 @@ func (s *Section) traceOwner(sent, now int64) {
 	at := s.shared.elapsed.Now()
 	boot := func(most int64) int64 { return at.Boot - (at.Most - most) }
 	s.Trace.Step("owns", "name", s.Name, "owner", s.lease.owner, "sent", boot(sent), "now", boot(now),
-		"until", boot(s.lease.until), "hold_ms", s.Host.Known().HoldMs)
+		"until", boot(s.lease.until), "hold_ms", s.Known.HoldMs)
 }

@@ -79,7 +79,7 @@ func (s *Section) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker
 	}
 	switch {
 	case r.Wait.Since != 0 && now-r.Wait.Since >= int64(mode.Patience) && s.ownedByAnother():
-		return to, false, noOwner(s.Name, s.Host.Known().Address, s.Host.Known().Address == s.shared.own, s.forwarding.doubtedFor)
+		return to, false, noOwner(s.Name, s.Known.Address, s.Known.Address == s.shared.own, s.forwarding.doubtedFor)
 	//mutant:o10-passed-on-twice by internal/core/seq:TestRequestIsPassedOnOnce -> case !s.Stale && s.target(now) != "":
 	case !s.Stale && r.Wait.Passed == nil && s.target(now) != "": // a request is forwarded once (O10)
 		return s.forward(r, now, to)
@@ -96,7 +96,7 @@ func (s *Section) issue(r mode.Request, now int64, to []worker.Run) (_ []worker.
 	s.Issued += r.N
 	r.Wait.Owner = s.lease.owner
 	block := positions.Block{First: p, End: p + r.N}
-	return block.AppendRuns(to, s.Host.Values()), s.counters.low() && s.MayTry(now), nil
+	return block.AppendRuns(to, &s.Values), s.counters.low() && s.MayTry(now), nil
 }
 
 // Lapse ends an ownership whose lease has ended. What it held is dropped (O5): another node may have issued later
@@ -161,7 +161,7 @@ func (s *Section) Urgency(sit mode.Situation) mode.Urgency {
 
 // renewalDue reports whether the owner must write the record, or give the section back.
 func (s *Section) renewalDue(now int64) bool {
-	return s.lease.ending || s.shared.leaves() || s.counters.low() || s.lease.mayRenew(now, s.Host.Known().Hold())
+	return s.lease.ending || s.shared.leaves() || s.counters.low() || s.lease.mayRenew(now, s.Known.Hold())
 }
 
 // Saw is that of mode.Issuing. It ends the ownership if the lease has ended, or if the record does not show that
@@ -195,11 +195,11 @@ func (s *Section) Report(u *mode.Use) string {
 	if u.Owns {
 		u.Held = s.counters.end - s.counters.high
 	}
-	address := s.Host.Known().Address
-	if !s.Host.Known().HasOwner() { // as far as this node knows: it need not read the record as long as its place answers
+	address := s.Known.Address
+	if !s.Known.HasOwner() { // as far as this node knows: it need not read the record as long as its place answers
 		address = s.forwarding.answered
 	}
-	return fmt.Sprintf("owner=%s term=%d lease_ms=%d passed=%d", cmp.Or(address, "-"), s.Host.Known().Term, s.Host.Known().HoldMs,
+	return fmt.Sprintf("owner=%s term=%d lease_ms=%d passed=%d", cmp.Or(address, "-"), s.Known.Term, s.Known.HoldMs,
 		u.FromOthers)
 }
 

@@ -10,20 +10,17 @@ import (
 )
 
 // quiet is a sequence that does nothing.
-type quiet struct{ known record.Record }
+type quiet struct{}
 
-func (q *quiet) Known() *record.Record       { return &q.known }
-func (*quiet) Mode() mode.Issuing            { return nil }
-func (*quiet) KnowWritten(mode.Write, int64) {}
-func (*quiet) WakeAt(int64)                  {}
-
-func (*quiet) Values() *sequence.Values {
-	return new(sequence.NewValues(sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}, sequence.Key{}))
-}
+func (quiet) KnowWritten(mode.Write, int64) {}
+func (quiet) WakeAt(int64)                  {}
 
 // A node that has not read who the owner is tells clients which node answers.
 func TestClientsLearnWhichNodeAnswers(t *testing.T) {
-	m := NewSection(&mode.Series{Name: "ticks", Host: &quiet{record.Record{Mode: record.Ordered}}}, new(Shared))
+	m := NewSection(&mode.Series{
+		Name: "ticks", Host: quiet{}, Known: &record.Record{Mode: record.Ordered},
+		Values: sequence.NewValues(sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}, sequence.Key{}),
+	}, new(Shared))
 	if line := m.Report(new(mode.Use)); !strings.HasPrefix(line, "owner=- ") {
 		t.Error(line)
 	}
@@ -31,7 +28,7 @@ func TestClientsLearnWhichNodeAnswers(t *testing.T) {
 	if line := m.Report(new(mode.Use)); !strings.HasPrefix(line, "owner=b:7609 ") {
 		t.Error(line)
 	}
-	m.Host.Known().Owner, m.Host.Known().Address = "nonce", "c:7609"
+	m.Known.Owner, m.Known.Address = "nonce", "c:7609"
 	if line := m.Report(new(mode.Use)); !strings.HasPrefix(line, "owner=c:7609 ") {
 		t.Error(line)
 	}
