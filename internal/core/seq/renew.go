@@ -86,12 +86,13 @@ func (rw roundWorker) commitTogether(ctx context.Context, checks []store.Op, all
 	return err
 }
 
-// planRenewals returns the writes that are due.
+// planRenewals returns the writes that are due. It sets the alarms of the sections that need none yet.
 func (rs *Rounds) planRenewals(rw roundWorker, some []*series) (all []part) {
 	sit := rw.situation(rs.issuer.cfg.Elapsed.Now())
 	seen := rs.follower.seen
 	sit.SeqTime = max(sit.SeqTime, seen.State.Time)
 	for _, s := range some {
+		idle := false
 		s.Mu.Lock()
 		if m := s.owned(); m != nil && sit.AtMost >= m.Until() {
 			m.Lapse(sit.AtMost)
@@ -103,9 +104,14 @@ func (rs *Rounds) planRenewals(rw roundWorker, some []*series) (all []part) {
 			v.Cluster, v.ClusterVersion, v.State, v.StateVersion = seen.Cluster, seen.ClusterVersion, seen.State, seen.StateVersion
 			if w := m.NextWrite(v, sit); w != nil {
 				all = append(all, part{s, v, stepOf(*w, s.Name, v, sit.Nonce, sit.By)})
+			} else {
+				idle = true
 			}
 		}
 		s.Mu.Unlock()
+		if idle { // its lease must still be renewed before the next heartbeat
+			rw.nextAlarm(s, sit.AtMost)
+		}
 	}
 	return all
 }

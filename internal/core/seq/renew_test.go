@@ -153,6 +153,23 @@ func TestLeaseEndsAlthoughNobodyAsks(t *testing.T) {
 	}
 }
 
+// The ceiling is reached when the owner wants more positions, although no request waits for them yet.
+func TestLeaseIsRenewedAtTheCeiling(t *testing.T) {
+	s, nodes := newTicks(t, record.DefaultLease, 1)
+	a := nodes[0]
+	m := a.owner("ticks")
+	s.pass(time.Duration(3000-s.now%3000) * time.Millisecond) // the next heartbeat comes after the end of the lease
+	for s.view("ticks").Record.Credit >= 100 {
+		a.ask("ticks", 100, true).first()
+	}
+	var u mode.Use
+	m.Report(&u)
+	a.ask("ticks", int(u.Held-1), true).first()
+	if s.pass(2900 * time.Millisecond); lapses(m) > 0 || !m.Leased() || s.now*1e6 >= m.Until() {
+		t.Errorf("the lease has ended: %d lapses", lapses(m))
+	}
+}
+
 // The node reads the records of many other sequences, because its session is a new one.
 func TestLeaseIsRenewedWhileTheNodeIsBusy(t *testing.T) {
 	names := 4000
