@@ -17,7 +17,7 @@ import (
 
 // What a loss of data is to a node, in the order of time:
 //
-//  1. A read shows that /cluster, /seq or a record is missing, or older than before: see Compare. The node reports it,
+//  1. A read shows that /cluster, /seq or a record is missing, or older than before: see record.Compare. The node reports it,
 //     and package coordinator raises the incarnation (S7).
 //  2. The node reads the later incarnation, and is behind: see lossState. When a heartbeat has followed, it fixes the
 //     sequence time that it puts back, by what has passed since its last read, and since the last one that it was sure

@@ -185,7 +185,8 @@ func (i *Issuer) Take(
 	}
 }
 
-// Followed returns how far this node has read in its present session. Heartbeats carry it.
+// Followed returns up to which change the node's witness file is complete in this session, and whether the node has
+// compared its records. Heartbeats carry it.
 func (i *Issuer) Followed() coordinator.Followed {
 	session, p := i.cfg.Store.SessionID(), i.progress.Load()
 	f := coordinator.Followed{Last: new(p.followed(session)), Takes: i.cfg.Tenure.Slot(session).mayTake()}
@@ -193,7 +194,8 @@ func (i *Issuer) Followed() coordinator.Followed {
 	return f
 }
 
-// InUse reports whether the cluster has named sequences, as far as this node knows.
+// InUse reports whether the cluster has, or has had, named sequences. Before the node has compared its records, any
+// name that was asked for counts.
 func (i *Issuer) InUse() bool {
 	if f := i.progress.Load().compared; f != nil {
 		return f.state.Changes > 0

@@ -136,8 +136,8 @@ type planned struct {
 	bound int64
 }
 
-// saveJournal writes the journal if what it must have has changed, and then moves the bounds. again: saveJournal should
-// be called again in a second. Only one goroutine may call it.
+// saveJournal lowers bounds in memory, writes the journal if it lacks something, and then raises bounds. again:
+// saveJournal should be called again in a second. Only one goroutine may call it.
 func (i *Issuer) saveJournal() (again bool) {
 	j := i.journal
 	knewAllAt := i.progress.Load().knewAllAt // first: a later change may drop what the plan has

@@ -80,8 +80,7 @@ func (p *progress) follow(f *following, sent int64) {
 }
 
 // saveEvery is the age at which the witness file, and knewAllAt in the journal, are written again although nothing has
-// changed. The skip
-// after a loss of data covers the blocks that it lacks.
+// changed. The skip after a loss of data covers the blocks that the witness file lacks.
 const saveEvery = time.Minute
 
 // saveDue reports whether the witness file must be written now: it lacks f, to which follow has come, or it is old.

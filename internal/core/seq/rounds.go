@@ -260,8 +260,9 @@ func (rs *Rounds) tellAndSettle(ctx context.Context, v view) (told bool, err err
 // StartsIn is the shortest time after its start at which a node may have a confirmed worker.
 const StartsIn = 100 * time.Millisecond
 
-// noteFollowed notes that the node knows all changes that /seq had when it was read. That read was sent at sent, ns of
-// AtMost. No sync came before, so the server may have lagged behind.
+// noteFollowed notes that the node has compared all records that /seq told of when it was read and, if it has settled,
+// that it knows all changes. That read was sent at sent, ns of AtMost. No sync came before, so the server may have
+// lagged behind.
 func (rs *Rounds) noteFollowed(sent int64) {
 	f := rs.follower.following()
 	//mutant:s36-follows-before by TestFollowedCountsForOneSession -> settled := true

@@ -74,8 +74,8 @@ func (s *strict) Report(u *mode.Use) string {
 	return fmt.Sprintf("unanswered=%d", u.Unanswered)
 }
 
-// NextWrite is that of mode.Issuing. It takes the requests that share the write out of Waiting. nil: none wait, or they
-// must be refused.
+// NextWrite is that of mode.Issuing. It takes the requests that share the write out of Waiting. nil: none
+// wait, they must be refused, or all of them were answered by share.
 func (s *strict) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 	if len(s.Waiting) == 0 {
 		return nil

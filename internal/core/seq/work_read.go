@@ -40,8 +40,10 @@ func (rw roundWorker) gather(ctx context.Context, s *series, reuse bool) (v view
 }
 
 // look reads /cluster, /seq and the record of a series. If s is nil it reads the node's slot instead, which shows when
-// ZooKeeper's leader has stamped the last heartbeat. look reads again after a sync if the first look seems to show a
-// loss of data, or if an outcome must be known: a server may lag behind.
+// ZooKeeper's leader has stamped the last heartbeat.
+//
+// A server may lag behind. So look syncs first if the outcome of a write is open, or if the record must be compared in a
+// new incarnation or with the journal. It reads again after a sync if the first read seems to show a loss.
 func (rw roundWorker) look(ctx context.Context, s *series, synced bool) (view, error) {
 	var known *record.Record
 	paths, slots := []string{record.ClusterPath, record.StatePath}, 0
