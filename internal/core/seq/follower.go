@@ -17,11 +17,11 @@ import (
 
 // What a loss of data is to a node, in the order of time:
 //
-//  1. A read shows that /cluster, /seq or a record is missing, or older than before: see record.Compare. The node reports it,
-//     and package coordinator raises the incarnation (S7).
+//  1. A read shows that /cluster, /seq or a record is missing, or older than before: see record.Compare. The node
+//     reports it, and package coordinator raises the incarnation (S7).
 //  2. The node reads the later incarnation, and is behind: see lossState. When a heartbeat has followed, it fixes the
-//     sequence time that it puts back, by what has passed since its last read, and since the last one that it was sure
-//     of (S24).
+//     sequence time that it puts back, by what has passed since its last read, and since the last one that it
+//     trusted (S24).
 //  3. The first node puts /seq back (State.PutIn), and so does each later one that knows it better. Its time has
 //     jumped: State.Jumped. Waits for deleted lives begin anew (S18).
 //  4. Each node compares the records that it knows, and puts back what it knows better (S8). While that lasts, it tells
@@ -50,8 +50,9 @@ type follower struct {
 	// unmarked are the buckets of records whose names are not marked for reading yet: see settle.
 	unmarked []string
 	spread   time.Duration // see the function spread
-	// restored has the records that this node has put back, and that the others have not heard of yet: see tellInTime.
-	restored restored
+	// putBackNames has the records that this node has put back, and that the others have not heard of yet: see
+	// tellInTime.
+	putBackNames putBackNames
 }
 
 // noteConnection notes the cluster, and a new connection: ZooKeeper may have lost the last writes (S12).
@@ -203,38 +204,38 @@ func (fo *follower) toPutBack() (n int) {
 // lossState.tells. Nobody takes positions before the confirming time has passed since the last time: with many records
 // it takes longer than that to put them back, and the node may be the only one that knows a raised next value.
 func (fo *follower) tellInTime(ctx context.Context, v view, lost int) (told bool, err error) {
-	names := fo.restored.all()
+	names := fo.putBackNames.all()
 	next, due := fo.losses.tells(lost, names, fo.issuer.cfg.Elapsed.Now(), fo.issuer.cfg.Follow)
 	if !due {
 		return false, nil
 	}
 	err = fo.writeTimes(ctx, v, next, false)
 	if fo.losses.seq().state.Changes == next.Changes { // else the next round tells it
-		fo.restored.drop(len(names))
+		fo.putBackNames.drop(len(names))
 	}
 	return true, err
 }
 
-// restored are the names of records that the node has put back.
-type restored struct {
+// putBackNames are the names of records that the node has put back.
+type putBackNames struct {
 	mu    sync.Mutex
 	names []string
 }
 
-func (r *restored) add(name string) {
+func (r *putBackNames) add(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.names = append(r.names, name)
 }
 
-func (r *restored) all() []string {
+func (r *putBackNames) all() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.names[:len(r.names):len(r.names)]
 }
 
 // drop drops the first n names.
-func (r *restored) drop(n int) {
+func (r *putBackNames) drop(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.names = slices.Clone(r.names[n:]) // a loss may have left a million names
@@ -260,7 +261,7 @@ func (fo *follower) forgetCluster() {
 		return true
 	})
 	fo.losses, fo.unmarked, fo.current, fo.seen = knowsNothing(), nil, false, record.Snapshot{}
-	fo.restored.drop(len(fo.restored.all()))
+	fo.putBackNames.drop(len(fo.putBackNames.all()))
 	fo.issuer.publish((*progress).leaveCluster)
 }
 
@@ -276,14 +277,14 @@ func (fo *follower) raiseTime(ctx context.Context, v view) error {
 }
 
 // writeTimes writes a state that is as it was read, but for times and for the records that this node has put back: they
-// count as changes. If another write was faster, the next round sees it. sure: see seqRead.
-func (fo *follower) writeTimes(ctx context.Context, v view, next record.State, sure bool, checks ...store.Op) error {
+// count as changes. If another write was faster, the next round sees it. trusted: see seqRead.
+func (fo *follower) writeTimes(ctx context.Context, v view, next record.State, trusted bool, checks ...store.Op) error {
 	sent := fo.issuer.cfg.Elapsed.Now()
 	ops := append(append(v.SetStateOps(next), v.CheckClusterOp()), checks...)
 	err := fo.issuer.cfg.Store.Multi(store.OnSession(ctx, fo.session), ops...)
 	if err == nil {
 		read := reading{next.Time, sent, v.leader}
-		fo.losses.learn(next, read, fo.issuer.cfg.Elapsed.Now(), sure)
+		fo.losses.learn(next, read, fo.issuer.cfg.Elapsed.Now(), trusted)
 	}
 	if store.Outpaced(err) {
 		return nil

@@ -48,7 +48,7 @@ func FuzzFiles(f *testing.F) {
 				t.Fatalf("%+v became %+v", w, again)
 			}
 			_, i := New(Config{Elapsed: elapsedOf(new(int64))})
-			i.restoreWitness(w)
+			i.recallWitness(w)
 			return
 		}
 		_, i := New(Config{Elapsed: elapsedOf(new(int64)), Boot: "b", Dir: dir})

@@ -21,7 +21,7 @@ func (a *actor) again(resumed bool) {
 	a.openJournal(a.dir)
 	a.cluster.Resumed, a.cluster.Journal = resumed, count
 	if known {
-		a.is.restoreWitness(w)
+		a.is.recallWitness(w)
 	}
 }
 
@@ -300,7 +300,7 @@ func TestJournalAfterASyncThatFailedAndAPowerCut(t *testing.T) {
 		a.is.findJournal()
 		a.cluster.Resumed, a.cluster.Journal = true, count
 		if known {
-			a.is.restoreWitness(w)
+			a.is.recallWitness(w)
 		}
 		_ = a.round()
 	}

@@ -48,7 +48,7 @@ func TestJournalRaisesTheRecord(t *testing.T) {
 			a.openJournal(dir)
 			a.cluster.Resumed, a.cluster.Journal = true, count
 			if !row.forgets {
-				a.is.restoreWitness(w)
+				a.is.recallWitness(w)
 			}
 			reports := len(a.reports)
 			a.gone()

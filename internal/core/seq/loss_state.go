@@ -10,23 +10,24 @@ import (
 // lossState has what a node knows about /cluster and /seq, and so about losses of data. It does no I/O: observe says
 // what the node does about what it has read. It is always in one phase:
 //
-//	unread            The node knows no /seq. It uses that of others, or creates one when the confirming time has
+//	stateUnknown      The node knows no /seq. It uses that of others, or creates one when the confirming time has
 //	                  passed since entered: until then others may know more.
-//	behind            The node knows /seq, and has entered a later incarnation: a loss. It waits for a heartbeat, because
-//	                  only the leader's stamp may show how long a pause was (S24).
-//	restoringState    The sequence time to put back is fixed. The node writes /seq, if it knows it better than what it
+//	behind            The node knows /seq, and has entered a later incarnation: a loss. It waits for a heartbeat,
+//	                  because only the leader's stamp may show how long a pause was (S24).
+//	puttingBackState  The sequence time to put back is fixed. The node writes /seq, if it knows it better than what it
 //	                  reads.
-//	restoringRecords  /seq is compared. The node puts records back (S8), and so may others: nobody takes positions until
-//	                  the confirming time has passed since entered and since heard (S9).
+//	unsettled         /seq is compared, but the node has not begun to read all records again. After a loss it and
+//	                  others put records back meanwhile (S8). Nobody takes positions until the confirming time has
+//	                  passed since entered and since heard (S9).
 //	settled           The node has begun to read all records again since then (S36). It may take positions.
 //
-//	unread, restoringState ── learn ──► restoringRecords ── settle ──► settled
-//	settled ── reopen, or learn that another one still puts back ──► restoringRecords
-//	all but unread ── enter ──► behind ── fixTime ──► restoringState
+//	stateUnknown, puttingBackState ── learn ──► unsettled ── settle ──► settled
+//	settled ── reopen, or learn that another one still puts back ──► unsettled
+//	all but stateUnknown ── enter ──► behind ── fixTime ──► puttingBackState
 //
-// The invariant: what is known of /seq is of the present incarnation, but in behind and restoringState, where it is of
-// an earlier one. So a node counts and settles by data that no loss known to it has touched, and positions are taken in
-// settled alone.
+// The invariant: what is known of /seq is of the present incarnation, but in behind and puttingBackState, where it is
+// of an earlier one. So a node settles by data that no loss known to it has touched, and positions are taken in settled
+// alone.
 type lossState struct {
 	// incarnation is the highest one of /cluster that the node has seen, never before.
 	incarnation int64
@@ -46,48 +47,48 @@ var longAgo = timeguard.Moment{Least: longAgoNs, Most: longAgoNs}
 
 const longAgoNs = -1 << 62
 
-// phase is unread, behind, restoringState, restoringRecords or settled.
+// phase is stateUnknown, behind, puttingBackState, unsettled or settled.
 type phase interface {
-	// seq returns what the node knows of /seq, nil in unread.
+	// seq returns what the node knows of /seq, nil in stateUnknown.
 	seq() *seqRead
 }
 
 type (
-	unread         struct{}
-	behind         struct{ *seqRead }
-	restoringState struct {
+	stateUnknown     struct{}
+	behind           struct{ *seqRead }
+	puttingBackState struct {
 		*seqRead
 		least int64 // the sequence time that the node puts back, or a higher one
 	}
-	restoringRecords struct{ *seqRead }
-	settled          struct{ *seqRead }
+	unsettled struct{ *seqRead }
+	settled   struct{ *seqRead }
 )
 
 // seqRead has the facts that a node knows about /seq. It does not change: learn makes a new one.
 type seqRead struct {
-	// state is /seq as it was last read or written. In behind and restoringState it is from an earlier incarnation.
+	// state is /seq as it was last read or written. In behind and puttingBackState it is from an earlier incarnation.
 	state record.State
 	// first is the time at which the node had first read the present State.Time, in ns of AtLeast.
 	first int64
-	// sure is the last read that was sent while the node might take positions: its heartbeats had shown no loss until
-	// then. A read after a restart may be of older data. last is the last read, sure or not: in one incarnation several
-	// nodes may put the time back, the later ones further.
-	sure, last reading
+	// trusted is the last read that was sent while the node might take positions: its heartbeats had shown no loss
+	// until then. A read after a restart may be of older data. last is the last read, trusted or not: in one
+	// incarnation several nodes may put the time back, the later ones further.
+	trusted, last reading
 }
 
-func (unread) seq() *seqRead { return nil }
+func (stateUnknown) seq() *seqRead { return nil }
 
 func (s *seqRead) seq() *seqRead { return s }
 
 // knowsNothing returns the state of a node that has read nothing of its cluster.
 func knowsNothing() lossState {
-	return lossState{incarnation: never, phase: unread{}, entered: longAgo, heard: longAgo}
+	return lossState{incarnation: never, phase: stateUnknown{}, entered: longAgo, heard: longAgo}
 }
 
 // recalled returns what an earlier process of this node had known. It had settled, or it would have saved nothing.
 func recalled(w Witness, atLeast int64) lossState {
 	k := knowsNothing()
-	k.incarnation, k.phase = w.Incarnation, settled{&seqRead{w.State, atLeast, w.Sure, w.Last}}
+	k.incarnation, k.phase = w.Incarnation, settled{&seqRead{w.State, atLeast, w.Trusted, w.Last}}
 	if w.Entered != nil {
 		k.entered = *w.Entered
 	}
@@ -97,7 +98,7 @@ func recalled(w Witness, atLeast int64) lossState {
 // owes reports whether the node knows /seq of an earlier incarnation, and has not compared it in this one.
 func (k lossState) owes() bool {
 	switch k.phase.(type) {
-	case behind, restoringState:
+	case behind, puttingBackState:
 		return true
 	}
 	return false
@@ -120,12 +121,12 @@ func (k lossState) putBackLeft(now timeguard.Moment, confirm time.Duration) (lef
 	return left
 }
 
-// maySettle reports whether the node must begin to read all records again now, and so settles: it restores records, and
-// the time is over in which others put back what they know better (S36). A record that this node has put back itself
+// maySettle reports whether the node must begin to read all records again now, and so settles: it is unsettled, and the
+// time is over in which others put back what they know better (S36). A record that this node has put back itself
 // may be another one by now.
 func (k lossState) maySettle(now timeguard.Moment, confirm time.Duration) bool {
-	_, counts := k.phase.(restoringRecords)
-	return counts && k.putBackLeft(now, confirm) == 0
+	_, ok := k.phase.(unsettled)
+	return ok && k.putBackLeft(now, confirm) == 0
 }
 
 // finding says what /cluster and /seq show of a loss of data. Without a sync only record.Good counts: the server may
@@ -187,7 +188,7 @@ func (k *lossState) observe(v view, sent, now timeguard.Moment, slot Slot, c Clu
 		return r
 	}
 	switch at := k.phase.(type) {
-	case unread:
+	case stateUnknown:
 		if v.State != nil && v.State.PutIn >= v.Incarnation() {
 			break
 		}
@@ -195,12 +196,12 @@ func (k *lossState) observe(v view, sent, now timeguard.Moment, slot Slot, c Clu
 			r.kind, r.write = writesState, putBackUnknown(v, c.UUID)
 		}
 		return r
-	case restoringState:
+	case puttingBackState:
 		if next, due := record.PutBackState(v.State, at.state, v.Incarnation(), at.least); due {
 			r.kind, r.write = writesState, next
 			return r
 		}
-	case restoringRecords, settled: // follow the changes of operators (S28)
+	case unsettled, settled: // follow the changes of operators (S28)
 		//mutant:s28-no-follow by TestNameCreatedAgainWithAHigherStart -> names, all := []string(nil), false
 		names, all := v.State.Since(k.seq().state.Changes)
 		if r.changed = names; all {
@@ -234,20 +235,20 @@ func (k *lossState) fixTime(now timeguard.Moment, leader int64, slot Slot) bool 
 	}
 	known := k.seq()
 	//mutant:s24-time-as-read by TestTimeIsPutBackByThreeClocks -> least := known.state.Time
-	least := max(known.sure.atMost(now, leader), known.last.atMost(now, leader))
-	k.phase = restoringState{known, least}
+	least := max(known.trusted.atMost(now, leader), known.last.atMost(now, leader))
+	k.phase = puttingBackState{known, least}
 	return true
 }
 
-// learn applies a state, from a read that was answered at this time, or from a write. sure: see seqRead. A node that
-// had settled counts again if another one still puts records back (S36).
-func (k *lossState) learn(st record.State, read reading, answered timeguard.Moment, sure bool) {
+// learn applies a state, from a read that was answered at this time, or from a write. trusted: see seqRead. A node
+// that had settled is unsettled again if another one still puts records back (S36).
+func (k *lossState) learn(st record.State, read reading, answered timeguard.Moment, trusted bool) {
 	next, before := &seqRead{st, answered.Least, read, read}, k.seq()
 	if before != nil && before.state.Time == st.Time {
 		next.first = before.first
 	}
-	if before != nil && !sure && !k.owes() {
-		next.sure = before.sure
+	if before != nil && !trusted && !k.owes() {
+		next.trusted = before.trusted
 	}
 	late := before.hearsOfPutBack(st)
 	if late {
@@ -259,7 +260,7 @@ func (k *lossState) learn(st record.State, read reading, answered timeguard.Mome
 		return
 	}
 	//mutant:s36-read-before by TestFollowedCountsForOneSession -> k.phase = settled{next}
-	k.phase = restoringRecords{next}
+	k.phase = unsettled{next}
 }
 
 // hearsOfPutBack reports whether a node that knew before learns from st that another one still puts records back.
@@ -275,7 +276,7 @@ func (before *seqRead) hearsOfPutBack(st record.State) bool {
 const putsBackFor = time.Minute
 
 // reopen makes the node read all records again: there were more changes than /seq has names of (S28).
-func (k *lossState) reopen() { k.phase = restoringRecords{k.seq()} }
+func (k *lossState) reopen() { k.phase = unsettled{k.seq()} }
 
 // settle notes that the node begins to read all records again (S36).
 func (k *lossState) settle() { k.phase = settled{k.seq()} }

@@ -27,10 +27,10 @@ func kind(p phase) phase {
 	switch p.(type) {
 	case behind:
 		return behind{}
-	case restoringState:
-		return restoringState{}
-	case restoringRecords:
-		return restoringRecords{}
+	case puttingBackState:
+		return puttingBackState{}
+	case unsettled:
+		return unsettled{}
 	case settled:
 		return settled{}
 	}
@@ -47,51 +47,51 @@ func TestPhases(t *testing.T) {
 		st.PutAt = &putAt
 		return &st
 	}
-	usual := look{state: first, want: follows, phase: restoringRecords{}, due: true}
-	unread, behind, counting, settled := unread{}, behind{}, restoringRecords{}, settled{}
+	usual := look{state: first, want: follows, phase: unsettled{}, due: true}
+	stateUnknown, behind, unsettled, settled := stateUnknown{}, behind{}, unsettled{}, settled{}
 	for title, looks := range map[string][]look{
 		"the first node of a cluster creates /seq when its worker is confirmed": {
-			{unconfirmed: true, want: waits, phase: unread},
-			{after: 9 * s, want: writesState, phase: unread},
+			{unconfirmed: true, want: waits, phase: stateUnknown},
+			{after: 9 * s, want: writesState, phase: stateUnknown},
 			usual,
 			{after: 3 * s, state: first, want: follows, phase: settled},
 		},
 		"a node that knows nothing waits for others after a loss": {
-			{incarnation: 1, beat: 1, want: waits, phase: unread},
-			{incarnation: 1, beat: 1, after: 9 * s, want: waits, phase: unread},
-			{incarnation: 1, beat: 1, after: 9 * s, state: first, want: writesState, phase: unread},
-			{incarnation: 1, beat: 1, state: lost, want: follows, phase: counting, due: true},
+			{incarnation: 1, beat: 1, want: waits, phase: stateUnknown},
+			{incarnation: 1, beat: 1, after: 9 * s, want: waits, phase: stateUnknown},
+			{incarnation: 1, beat: 1, after: 9 * s, state: first, want: writesState, phase: stateUnknown},
+			{incarnation: 1, beat: 1, state: lost, want: follows, phase: unsettled, due: true},
 		},
 		"another node has put /seq back": {
-			{incarnation: 1, beat: 1, state: lost, want: follows, phase: counting},
-			{incarnation: 1, beat: 1, after: 9 * s, state: lost, want: follows, phase: counting},
-			{incarnation: 1, beat: 1, after: s, state: lost, want: follows, phase: counting, due: true},
+			{incarnation: 1, beat: 1, state: lost, want: follows, phase: unsettled},
+			{incarnation: 1, beat: 1, after: 9 * s, state: lost, want: follows, phase: unsettled},
+			{incarnation: 1, beat: 1, after: s, state: lost, want: follows, phase: unsettled, due: true},
 			{incarnation: 1, beat: 1, after: s, state: lost, want: follows, phase: settled},
 		},
 		"a new node hears of one that puts back a short time ago": {
-			{state: told(900_000 - 59_999), want: follows, phase: counting},
-			{after: 10 * s, state: told(900_000 - 59_999), want: follows, phase: counting, due: true},
+			{state: told(900_000 - 59_999), want: follows, phase: unsettled},
+			{after: 10 * s, state: told(900_000 - 59_999), want: follows, phase: unsettled, due: true},
 		},
 		"a new node hears of one that has put back long ago": {
-			{state: told(900_000 - 60_000), want: follows, phase: counting, due: true},
+			{state: told(900_000 - 60_000), want: follows, phase: unsettled, due: true},
 		},
 		"a loss": {
 			usual,
 			{after: s, incarnation: 1, state: nil, want: waits, phase: behind},
-			{after: s, incarnation: 1, beat: 1, state: nil, want: writesState, phase: restoringState{}},
-			{incarnation: 1, beat: 1, state: lost, want: follows, phase: counting},
-			{after: 7 * s, incarnation: 1, beat: 1, state: told(5), want: follows, phase: counting}, // another tells
-			{after: 9 * s, incarnation: 1, beat: 1, state: told(5), want: follows, phase: counting},
-			{after: 1 * s, incarnation: 1, beat: 1, state: told(5), want: follows, phase: counting, due: true},
-			{after: 9 * s, incarnation: 1, beat: 1, state: told(7), want: follows, phase: counting}, // late
-			{after: 10 * s, incarnation: 1, beat: 1, state: told(7), want: follows, phase: counting, due: true},
+			{after: s, incarnation: 1, beat: 1, state: nil, want: writesState, phase: puttingBackState{}},
+			{incarnation: 1, beat: 1, state: lost, want: follows, phase: unsettled},
+			{after: 7 * s, incarnation: 1, beat: 1, state: told(5), want: follows, phase: unsettled}, // another tells
+			{after: 9 * s, incarnation: 1, beat: 1, state: told(5), want: follows, phase: unsettled},
+			{after: 1 * s, incarnation: 1, beat: 1, state: told(5), want: follows, phase: unsettled, due: true},
+			{after: 9 * s, incarnation: 1, beat: 1, state: told(7), want: follows, phase: unsettled}, // late
+			{after: 10 * s, incarnation: 1, beat: 1, state: told(7), want: follows, phase: unsettled, due: true},
 			{after: 10 * s, incarnation: 1, beat: 1, state: told(7), want: follows, phase: settled},
 		},
 		"a loss, and a second one before a heartbeat": {
 			usual,
 			{incarnation: 1, state: first, want: waits, phase: behind},
 			{incarnation: 2, beat: 1, state: first, want: waits, phase: behind},
-			{incarnation: 2, beat: 2, state: first, want: writesState, phase: restoringState{}},
+			{incarnation: 2, beat: 2, state: first, want: writesState, phase: puttingBackState{}},
 			{incarnation: 3, beat: 2, state: first, want: waits, phase: behind},
 		},
 		"ZooKeeper has lost what nobody has noticed": {
@@ -103,7 +103,7 @@ func TestPhases(t *testing.T) {
 		"more changes than /seq has names of": {
 			usual,
 			{state: &record.State{Time: 1000, Changes: 1, Changed: []string{"a"}}, want: follows, phase: settled},
-			{state: &record.State{Time: 1000, Changes: 3, Changed: []string{"a"}}, want: follows, phase: counting, due: true},
+			{state: &record.State{Time: 1000, Changes: 3, Changed: []string{"a"}}, want: follows, phase: unsettled, due: true},
 		},
 	} {
 		k, ns := knowsNothing(), int64(0)
@@ -158,7 +158,7 @@ func TestTells(t *testing.T) {
 		"both":                     {lost: 65, names: []string{"a"}, due: true, putAt: 7000, changes: 1},
 	} {
 		k := knowsNothing()
-		k.entered, k.phase = timeguard.Moment{}, restoringRecords{&seqRead{state: record.State{Time: 7000}}}
+		k.entered, k.phase = timeguard.Moment{}, unsettled{&seqRead{state: record.State{Time: 7000}}}
 		next, due := k.tells(row.lost, row.names, timeguard.Moment{Least: int64(row.since), Most: int64(row.since)}, follow)
 		if due != row.due || next.ToldPutBack() != row.putAt || next.Changes != row.changes {
 			t.Errorf("%s: %v, %+v", name, due, next)
@@ -285,19 +285,19 @@ func TestJudgeState(t *testing.T) {
 }
 
 // A node has put the time back, and another one has put it back further since. The first node may not take positions
-// yet, so its read of that is not sure, and shows older data at worst. It counts all the same: the next loss must not
+// yet, so its read of that is not trusted, and shows older data at worst. It counts all the same: the next loss must not
 // be skipped by what the first node knew.
 func TestTimeOfASecondPutBack(t *testing.T) {
 	at := func(ns int64) timeguard.Moment { return timeguard.Moment{Boot: ns, Wall: ns, Least: ns, Most: ns} }
 	k := knowsNothing()
 	k.learn(record.State{Time: 1000}, reading{Time: 1000, Sent: at(5e9)}, at(5e9), true)
 	k.learn(record.State{Time: 70_000}, reading{Time: 70_000, Sent: at(6e9)}, at(6e9), false)
-	if sure := k.seq().sure.Time; sure != 1000 {
-		t.Errorf("counts from %d, perhaps a read of older data", sure)
+	if time := k.seq().trusted.Time; time != 1000 {
+		t.Errorf("counts from %d, perhaps a read of older data", time)
 	}
 	k.enter(1, at(66e9))
 	k.fixTime(at(66e9), 0, Slot{Incarnation: 1})
-	if least := k.phase.(restoringState).least; least < 160_000 {
+	if least := k.phase.(puttingBackState).least; least < 160_000 {
 		t.Errorf("puts back %d", least)
 	}
 }
@@ -332,7 +332,7 @@ func TestTimeIsPutBackByThreeClocks(t *testing.T) {
 			hold.Incarnation = 1
 		}
 		fixed := k.fixTime(e.Now(), leader+row.leader.Milliseconds(), hold)
-		want := restoringState{k.seq(), 1000 + (row.want + 2*record.MostRaise).Milliseconds()}
+		want := puttingBackState{k.seq(), 1000 + (row.want + 2*record.MostRaise).Milliseconds()}
 		if fixed == row.lacksHeartbeat || fixed && k.phase != want {
 			t.Errorf("%s: puts back %+v: %v, want %d", name, k.phase, fixed, want.least)
 		}

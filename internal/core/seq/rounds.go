@@ -52,7 +52,7 @@ func (rs *Rounds) Recall() (cluster string, met []coordinator.Peer) {
 	rs.findJournal()
 	w, ok := rs.saver.file.load()
 	if ok {
-		rs.restoreWitness(w)
+		rs.recallWitness(w)
 	}
 	return w.State.Cluster, w.Met
 }

@@ -145,7 +145,7 @@ func (n *simNode) start(resumes bool) {
 		}
 	}
 	if n.disk.witness != nil {
-		n.is.restoreWitness(*n.disk.witness)
+		n.is.recallWitness(*n.disk.witness)
 	}
 }
 

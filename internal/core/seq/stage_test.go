@@ -163,7 +163,7 @@ func (a *actor) restartWith(w Witness) {
 		a.t.Fatal("the witness cannot be read")
 	}
 	a.restart()
-	a.is.restoreWitness(w)
+	a.is.recallWitness(w)
 }
 
 type memDir = memdir.Dir

@@ -104,7 +104,7 @@ func (s *series) urgency(sit mode.Situation) mode.Urgency {
 		return mode.Idle
 	case len(s.Waiting) > 0, s.Stale && s.owned() != nil: // the lease must not end
 		return mode.Awaited
-	case s.Stale, s.unsure():
+	case s.Stale, s.hasOpenWrites():
 		return mode.Needed
 	case s.Known.Kind() != record.Sequence, !s.MayTry(sit.AtMost) && s.owned() == nil:
 		return mode.Idle
@@ -112,8 +112,8 @@ func (s *series) urgency(sit mode.Situation) mode.Urgency {
 	return s.Issuing.Urgency(sit)
 }
 
-// unsure reports whether the outcome of a write is not known, but can be found out by a read.
-func (s *series) unsure() bool {
+// hasOpenWrites reports whether the outcome of a write is not known, but can be found out by a read.
+func (s *series) hasOpenWrites() bool {
 	m := s.stocked() // the other modes give such writes up (S27, O3)
 	return m != nil && len(m.attempts) > 0
 }

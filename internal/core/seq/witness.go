@@ -28,11 +28,11 @@ type Witness struct {
 	RequestKeys map[string][]byte `json:"-"`
 	// Met are the other nodes that this one has met.
 	Met []coordinator.Peer `json:"met,omitempty"`
-	// Sure and Last are the reads of /seq of these names: see seqRead. Boot is the boot of the machine in which they
+	// Trusted and Last are the reads of /seq of these names: see seqRead. Boot is the boot of the machine in which they
 	// were made.
-	Boot string  `json:"boot"`
-	Sure reading `json:"sure"`
-	Last reading `json:"last"`
+	Boot    string  `json:"boot"`
+	Trusted reading `json:"sure"`
+	Last    reading `json:"last"`
 }
 
 // witnessName is the name of the witness file in the state directory.
@@ -48,7 +48,7 @@ func (rs *Rounds) witness() (w Witness, ok bool) {
 	}
 	w = Witness{
 		Incarnation: k.seq().state.Incarnation, State: k.seq().state,
-		Boot: rs.issuer.cfg.Boot, Sure: k.seq().sure, Last: k.seq().last,
+		Boot: rs.issuer.cfg.Boot, Trusted: k.seq().trusted, Last: k.seq().last,
 		Records: make(map[string]*record.Record), RequestKeys: make(map[string][]byte),
 	}
 	if k.entered != longAgo {
@@ -138,11 +138,11 @@ func (rs *Rounds) saveLast() {
 	}
 }
 
-// restoreWitness applies what an earlier process of this node has saved. It must be called before Round.
-func (rs *Rounds) restoreWitness(w Witness) {
+// recallWitness applies what an earlier process of this node has saved. It must be called before Round.
+func (rs *Rounds) recallWitness(w Witness) {
 	sameBoot := w.Boot != "" && w.Boot == rs.issuer.cfg.Boot
 	since := func(m timeguard.Moment) timeguard.Moment { return rs.issuer.cfg.Elapsed.Rebase(m, sameBoot) }
-	w.State.Incarnation, w.Sure.Sent, w.Last.Sent = w.Incarnation, since(w.Sure.Sent), since(w.Last.Sent)
+	w.State.Incarnation, w.Trusted.Sent, w.Last.Sent = w.Incarnation, since(w.Trusted.Sent), since(w.Last.Sent)
 	if w.Entered != nil {
 		w.Entered = new(since(*w.Entered))
 	}

@@ -12,19 +12,19 @@ import (
 // The I/O of a round for one series. work_read.go reads what a decision needs, and work_write.go writes the step.
 
 // roundWorker has the facts that the goroutines of a round go by. It is a copy, so it does not change while they run.
-// They also reach restored and, through worklist, the agenda.
+// They also reach putBackNames and, through worklist, the agenda.
 type roundWorker struct {
-	issuer   *Issuer
-	cluster  ClusterInfo
-	losses   lossState
-	session  int64
-	spread   time.Duration // see the function spread
-	restored *restored     // to which the goroutines add
+	issuer       *Issuer
+	cluster      ClusterInfo
+	losses       lossState
+	session      int64
+	spread       time.Duration // see the function spread
+	putBackNames *putBackNames // to which the goroutines add
 }
 
 // roundWorker returns what the goroutine of Rounds knows now.
 func (fo *follower) roundWorker() roundWorker {
-	return roundWorker{fo.issuer, fo.cluster, fo.losses, fo.session, fo.spread, &fo.restored}
+	return roundWorker{fo.issuer, fo.cluster, fo.losses, fo.session, fo.spread, &fo.putBackNames}
 }
 
 // maxTries is the number of tries in one round. Usually a try fails because another node is faster. One that ends

@@ -53,7 +53,7 @@ func (rw roundWorker) look(ctx context.Context, s *series, synced bool) (view, e
 	if s != nil {
 		s.Mu.Lock()
 		known, paths = s.Known, append(paths, record.Path(s.Name))
-		synced = synced || s.unsure() || s.journaled != nil || rw.losses.incarnation > s.incarnation
+		synced = synced || s.hasOpenWrites() || s.journaled != nil || rw.losses.incarnation > s.incarnation
 		s.Mu.Unlock()
 	}
 	for reads := 1; ; reads++ {

@@ -30,7 +30,7 @@ func (rw roundWorker) commit(ctx context.Context, s *series, v view, st step) (a
 	sent := err == nil
 	if sent {
 		if st.kind == putBackStep { // also if the outcome is not known
-			rw.restored.add(s.Name)
+			rw.putBackNames.add(s.Name)
 		}
 		if st.kind == modeStep {
 			rw.traceWrite(s, v.View, st.Write, slot)

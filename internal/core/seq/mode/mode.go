@@ -92,7 +92,8 @@ type Series struct {
 
 // Schedule says when rounds work on a sequence. Its times are ns of AtMost. Rounds and the modes set it.
 type Schedule struct {
-	// FailedRounds counts the rounds that used up all tries since the node last took a block or, as an owner, last wrote.
+	// FailedRounds counts the rounds that used up all tries since the node last took a block or, as an owner, last
+	// wrote.
 	FailedRounds int
 	// PausedUntil is the time before which no round works on the sequence, whatever waits.
 	PausedUntil int64
