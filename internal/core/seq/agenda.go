@@ -89,7 +89,7 @@ func (a *alarms) arm(now int64, most time.Duration) time.Duration {
 }
 
 // nextAlarm makes Round look at a series when it must. now is the present time, ns of AtMost.
-func (rw roundWorker) nextAlarm(s *series, now int64) {
+func (rw roundIO) nextAlarm(s *series, now int64) {
 	s.Mu.Lock()
 	next := alarm{s.DueAt, s.DueAt}
 	switch {
@@ -118,9 +118,9 @@ type agenda struct {
 	unfinished bool
 	// rung are the series whose alarms have rung since a round last looked for work.
 	rung []*series
-	// round counts the rounds. woken: the present one has taken a wake, and hands it to the next one.
-	round int64
-	woken bool
+	// round counts the rounds. tookWake: the present one has taken a wake, and hands it to the next one.
+	round    int64
+	tookWake bool
 	// roundTime is the time after which a round begins no more work. Each read of /seq sets it.
 	roundTime time.Duration
 }
@@ -177,7 +177,7 @@ func (rs *Rounds) popDue(read bool) (due []*series) {
 		}
 		rs.follower.spread = spread(used, nodes)
 	}
-	rw := rs.follower.roundWorker()
+	rw := rs.follower.roundIO()
 	sit := rw.situation(rs.issuer.cfg.Elapsed.Now())
 	var by [mode.Awaited + 1][]*series
 	for _, s := range all {

@@ -22,7 +22,7 @@ func benchmarkTake(b *testing.B, m sequence.Map) {
 	b.ReportAllocs()
 	_, i := New(Config{Elapsed: timeguard.NewElapsed(timeguard.System())})
 	now := i.issuer.now()
-	s := i.issuer.series.named("order")
+	s := i.issuer.series.findOrAdd("order")
 	s.setRecord(record.Record{Map: m, Settings: record.Settings{HoldMs: 1e9}})
 	s.segment().accept(mode.Write{Write: record.Write{Record: *s.Known, Block: positions.Block{First: 0, End: 1 << 40}}}, now)
 	s.mapKey = &mapKey{key: sequence.NewKey()}
@@ -49,7 +49,7 @@ func BenchmarkJournalOfAThousandSequences(b *testing.B) {
 	i.issuer.journal.node = "node"
 	var all []*segment
 	for k := range 1000 {
-		s := i.issuer.series.named(fmt.Sprint("sequence-", k))
+		s := i.issuer.series.findOrAdd(fmt.Sprint("sequence-", k))
 		s.setRecord(record.Record{ID: "0123456789abcdef", Map: sequence.Map{Start: 1, Increment: 1, Max: 1 << 50}})
 		m := s.stocked()
 		m.lastBlock = positions.Block{First: 0, End: 1 << 40}

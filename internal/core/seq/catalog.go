@@ -55,7 +55,7 @@ func (c *catalog) serving(name []byte) (s *series, lane int, err error) {
 	if !c.lookups.allow(c.now()) {
 		return nil, 0, tooManyNames()
 	}
-	return c.named(string(name)), 0, nil
+	return c.findOrAdd(string(name)), 0, nil
 }
 
 // find returns the series of a name, nil if the node does not know it.
@@ -65,8 +65,8 @@ func (c *catalog) find(name string) *series {
 	return c.byName[name]
 }
 
-// named returns the series of a name. It makes one if there is none.
-func (c *catalog) named(name string) *series {
+// findOrAdd returns the series of a name. It makes one if there is none.
+func (c *catalog) findOrAdd(name string) *series {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := c.byName[name]
@@ -120,18 +120,18 @@ func (c *catalog) remove(dies func(*series) bool) {
 	c.all = slices.DeleteFunc(slices.Clone(c.all), func(s *series) bool { return dead[s] })
 }
 
-// mark notes that the records of these names must be read. It makes a series for each, so that the node knows the
+// markStale notes that the records of these names must be read. It makes a series for each, so that the node knows the
 // record if ZooKeeper loses it.
-func (c *catalog) mark(names []string) {
+func (c *catalog) markStale(names []string) {
 	for _, name := range names {
-		c.named(name).mark(true)
+		c.findOrAdd(name).markStale(true)
 	}
 }
 
-// markAll notes that all records that the node knows must be read.
-func (c *catalog) markAll() {
+// markAllStale notes that all records that the node knows must be read.
+func (c *catalog) markAllStale() {
 	for _, s := range c.list() {
-		s.mark(false)
+		s.markStale(false)
 	}
 }
 
@@ -187,7 +187,7 @@ func (c *catalog) section(f *family, name []byte) (s *series, lane int) {
 	if s = f.series(k); s != nil && !s.forgotten.Load() {
 		return s, lane
 	}
-	s = c.named(f.section(k))
+	s = c.findOrAdd(f.section(k))
 	f.setSeries(k, s)
 	return s, lane
 }

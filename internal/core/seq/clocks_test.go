@@ -21,7 +21,7 @@ func TestFastBootClock(t *testing.T) {
 	}
 	a.noteLoss()
 	s.run(4 * time.Second)
-	left := a.is.follower.roundWorker().unconfirmed()
+	left := a.is.follower.roundIO().unconfirmed()
 	if want := stageConfirm - 4*time.Second; left < want {
 		t.Errorf("the confirming time is over in %s, want %s at least", left, want)
 	}

@@ -60,7 +60,7 @@ func (fo *follower) noteConnection() {
 	if session := fo.issuer.cfg.Store.SessionID(); session != fo.session {
 		fo.session, fo.current = session, false
 		//mutant:s12-new-session by TestNewSessionReadsAllRecordsAgain ->
-		fo.issuer.series.markAll()
+		fo.issuer.series.markAllStale()
 	}
 	fo.cluster, fo.joined = fo.issuer.cfg.Tenure.Cluster()
 }
@@ -88,7 +88,7 @@ func (fo *follower) follow(ctx context.Context) (v view, followed bool, err erro
 	}
 	for range maxTries {
 		slot, sent := fo.issuer.cfg.Tenure.Slot(fo.session), fo.issuer.cfg.Elapsed.Now()
-		if v, err = fo.roundWorker().look(ctx, nil, false); err != nil {
+		if v, err = fo.roundIO().look(ctx, nil, false); err != nil {
 			return view{}, false, err
 		}
 		if err := v.CheckUUID(fo.cluster.UUID); err != nil {
@@ -111,7 +111,7 @@ func (fo *follower) compare(
 	r := fo.losses.observe(v, sent, now, slot, fo.cluster)
 	if r.entered {
 		fo.issuer.trace.Step("enters", "inc", fo.losses.incarnation, "at", fo.losses.entered.Boot)
-		fo.issuer.series.markAll()
+		fo.issuer.series.markAllStale()
 	}
 	switch r.kind {
 	case reportsLoss:
@@ -122,7 +122,7 @@ func (fo *follower) compare(
 	case writesState:
 		return false, true, fo.writeState(ctx, v, r.write)
 	case follows:
-		fo.issuer.series.mark(r.changed)
+		fo.issuer.series.markStale(r.changed)
 		fo.seen = v.Snapshot
 		fo.issuer.publish((*progress).knowState)
 		fo.current, fo.stateReadAt = true, now.Most
@@ -149,7 +149,7 @@ func (fo *follower) settle(ctx context.Context) (err error) {
 	if err != nil && !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
-	fo.issuer.series.markAll()
+	fo.issuer.series.markAllStale()
 	fo.losses.settle()
 	return nil
 }
@@ -169,7 +169,7 @@ func (fo *follower) markBuckets(ctx context.Context, most time.Duration) (all bo
 				for k := range names {
 					names[k] = record.NameOf(names[k])
 				}
-				fo.issuer.series.mark(names)
+				fo.issuer.series.markStale(names)
 				return err
 			})
 		}
@@ -209,8 +209,8 @@ func (fo *follower) tellInTime(ctx context.Context, v view, lost int) (told bool
 	if !due {
 		return false, nil
 	}
-	err = fo.writeTimes(ctx, v, next, false)
-	if fo.losses.seq().state.Changes == next.Changes { // else the next round tells it
+	made, err := fo.amendState(ctx, v, next, false)
+	if made { // else the next round tells it
 		fo.putBackNames.drop(len(names))
 	}
 	return true, err
@@ -270,24 +270,27 @@ func (fo *follower) forgetCluster() {
 func (fo *follower) raiseTime(ctx context.Context, v view) error {
 	next, due := fo.losses.raisedTime(fo.issuer.cfg.Elapsed.Now())
 	slot := fo.issuer.cfg.Tenure.Slot(fo.session)
-	if !due || !slot.mayTake() || fo.roundWorker().putBackLeft() > 0 {
+	if !due || !slot.mayTake() || fo.roundIO().putBackLeft() > 0 {
 		return nil
 	}
-	return fo.writeTimes(ctx, v, next, true, slot.check())
+	_, err := fo.amendState(ctx, v, next, true, slot.check())
+	return err
 }
 
-// writeTimes writes a state that is as it was read, but for times and for the records that this node has put back: they
-// count as changes. If another write was faster, the next round sees it. trusted: see seqRead.
-func (fo *follower) writeTimes(ctx context.Context, v view, next record.State, trusted bool, checks ...store.Op) error {
+// amendState writes a state that is as it was read, but for times and for the records that this node has put back: they
+// count as changes. It is not made if another write was faster: the next round sees that. trusted: see seqRead.
+func (fo *follower) amendState(
+	ctx context.Context, v view, next record.State, trusted bool, checks ...store.Op,
+) (made bool, err error) {
 	sent := fo.issuer.cfg.Elapsed.Now()
 	ops := append(append(v.SetStateOps(next), v.CheckClusterOp()), checks...)
-	err := fo.issuer.cfg.Store.Multi(store.OnSession(ctx, fo.session), ops...)
+	err = fo.issuer.cfg.Store.Multi(store.OnSession(ctx, fo.session), ops...)
 	if err == nil {
 		read := reading{next.Time, sent, v.leader}
 		fo.losses.learn(next, read, fo.issuer.cfg.Elapsed.Now(), trusted)
 	}
 	if store.Outpaced(err) {
-		return nil
+		return false, nil
 	}
-	return err
+	return err == nil, err
 }

@@ -53,9 +53,9 @@ func FuzzFiles(f *testing.F) {
 		}
 		_, i := New(Config{Elapsed: elapsedOf(new(int64)), Boot: "b", Dir: dir})
 		i.Recall()
-		i.issuer.series.named("order").setRecord(goodRecord(plain()))
+		i.issuer.series.findOrAdd("order").setRecord(goodRecord(plain()))
 		i.resume(ClusterInfo{Self: "me", Resumed: true})
-		m, ok := i.issuer.series.named("order").Issuing.(*segment)
+		m, ok := i.issuer.series.findOrAdd("order").Issuing.(*segment)
 		if !ok {
 			t.Fatal("not a segment")
 		}

@@ -9,7 +9,7 @@
 // Four types to read:
 //
 //   - Issuer is all sequences of a node. Take issues values, or makes a request wait. Rounds keep it: all I/O of
-//     ZooKeeper happens in Rounds.Round, and at the end in Rounds.giveBack. For each series, roundWorker.work reads what
+//     ZooKeeper happens in Rounds.Round, and at the end in Rounds.giveBack. For each series, roundIO.work reads what
 //     a decision needs, decides, and makes one write.
 //   - series is one sequence on the node: its record as last known, and the requests that wait. Its mode issues the
 //     values: segment from a stock of positions, strict after each write, ordered while this node is the owner. decide
@@ -163,19 +163,19 @@ func (i *Issuer) Take(
 			i.count(err)
 			return to, err
 		}
-		now, low := i.quick(), false
+		now, needsRound := i.quick(), false
 		r := mode.Request{Wait: w, N: int64(n), Whole: whole, Wake: wake, Name: name, Lane: lane}
 		s.Mu.Lock()
 		if err = s.rejects(r, now); err == nil && s.Known == nil {
-			to, low, err = s.WaitOrRefuse(r, now, to)
+			to, needsRound, err = s.WaitOrRefuse(r, now, to)
 		} else if err == nil {
-			to, low, err = s.Issuing.Serve(r, now, i.progress.Load().knewAllAt, to)
+			to, needsRound, err = s.Issuing.Serve(r, now, i.progress.Load().knewAllAt, to)
 		}
 		s.Mu.Unlock()
 		if err == errForgotten {
 			continue
 		}
-		if low {
+		if needsRound {
 			i.alarms.wakeAt(s, mode.AtOnce)
 		}
 		if err != nil {

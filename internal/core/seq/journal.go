@@ -37,9 +37,9 @@ type journal struct {
 
 	found journalFound
 
-	mu   sync.Mutex // guards these, never held during I/O
-	node string     // the identity of the node, "" until resume has done with found
-	due  []*series  // whose entry may have to change. Each is in it once: see series.due
+	mu      sync.Mutex // guards these, never held during I/O
+	node    string     // the identity of the node, "" until resume has done with found
+	changed []*series  // whose entry may have to change. Each is in it once: see series.journalChanged
 
 	// Only the goroutine that writes the file uses these.
 	writtenBy string // journalHead.Node as the file has it
@@ -104,11 +104,11 @@ func (j *journal) wake(s *series, hurry bool) {
 	}
 }
 
-// add makes a sequence due.
+// add notes that the entry of a sequence may have to change.
 func (j *journal) add(s *series) {
-	if !s.due.Swap(true) {
+	if !s.journalChanged.Swap(true) {
 		j.mu.Lock()
-		j.due = append(j.due, s)
+		j.changed = append(j.changed, s)
 		j.mu.Unlock()
 	}
 }
@@ -185,7 +185,7 @@ func (j *journal) popChanged() (due []*series, node string) {
 	if j.node == "" {
 		return nil, ""
 	}
-	due, j.due = j.due, nil
+	due, j.changed = j.changed, nil
 	return due, j.node
 }
 
@@ -195,7 +195,7 @@ func (i *Issuer) planBounds(some []*series) (changes entrylog.Entries, bounds []
 	now, minMargin := i.now(), leastMargin(i.journal.sequences())
 	changes = make(entrylog.Entries, len(some))
 	for _, s := range some {
-		s.due.Store(false) // before anything is looked at: a change from now on makes it due again
+		s.journalChanged.Store(false) // before anything is looked at: a change from now on adds it again
 		s.Mu.Lock()
 		h := s.kept
 		if m := s.stocked(); m != nil && h == nil {

@@ -47,7 +47,7 @@ func (fo *follower) putAllAboveJournal(ctx context.Context, v view, most time.Du
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(fo.issuer.cfg.Parallel)
-	rw, began, left := fo.roundWorker(), fo.issuer.now(), false
+	rw, began, left := fo.roundIO(), fo.issuer.now(), false
 	for _, s := range fo.issuer.series.list() {
 		if v.State == nil || !s.comparesJournal(fo.losses.incarnation) {
 			continue
@@ -77,7 +77,7 @@ func (s *series) comparesJournal(incarnation int64) bool {
 	return s.journaled != nil && s.Known == nil && s.incarnation < incarnation
 }
 
-func (rw roundWorker) putOneAboveJournal(ctx context.Context, s *series) error {
+func (rw roundIO) putOneAboveJournal(ctx context.Context, s *series) error {
 	v, err := rw.look(ctx, s, true)
 	//mutant:s35-damaged by TestJournalRaisesBesideADamagedRecord -> if false {
 	if errors.Is(err, record.ErrDamaged) || errors.Is(err, record.ErrUnknownMode) { // nobody takes positions of it

@@ -79,7 +79,7 @@ func (rs *Rounds) adoptJournal(cluster ClusterInfo) (dropped bool) {
 		if json.Unmarshal(found.held[name], &h) != nil {
 			continue
 		}
-		s := rs.issuer.series.named(name)
+		s := rs.issuer.series.findOrAdd(name)
 		rs.issuer.trace.Step("resumes", "name", name, "id", h.ID, "blocks", words(h.Blocks))
 		s.Mu.Lock()
 		s.resume(h)

@@ -352,7 +352,7 @@ func TestUnknownNamesAreNotDueInTheJournal(t *testing.T) {
 		s.now += 3000
 		_ = a.is.Round(context.Background()) // the journal is not saved
 	}
-	if n := len(a.is.issuer.journal.due); n > 1 {
+	if n := len(a.is.issuer.journal.changed); n > 1 {
 		t.Errorf("%d are due", n)
 	}
 }

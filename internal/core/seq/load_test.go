@@ -117,7 +117,7 @@ func TestShortStockDoesNotWakeAllTheTime(t *testing.T) {
 	s.run(time.Second)
 	a.hold = func() Slot { return Slot{Path: a.slot, Version: store.AnyVersion, Wait: stageConfirm} }
 	wakes := 0
-	left := a.is.issuer.series.named("order").segment().stock.Left()
+	left := a.is.issuer.series.findOrAdd("order").segment().stock.Left()
 	for range left - 2 {
 		a.ask("order", 1, false)
 		select {

@@ -229,11 +229,11 @@ func TestSkipKnowsTheTimeThatIsPutBack(t *testing.T) {
 			return memzk.NoFault
 		}
 		s.now, a.is.follower.current = s.now+5000, false
-		a.ask("order", int(a.is.issuer.series.named("order").segment().stock.Left()), false).first() // so that it needs a block
+		a.ask("order", int(a.is.issuer.series.findOrAdd("order").segment().stock.Left()), false).first() // so that it needs a block
 		for range 3 {
 			_ = a.round()
 		}
-		if first := a.is.issuer.series.named("order").segment().lastBlock.First; !put || first < before.Next+500_000 {
+		if first := a.is.issuer.series.findOrAdd("order").segment().lastBlock.First; !put || first < before.Next+500_000 {
 			t.Errorf("%s: the block begins at %d, the record went on at %d in incarnation %d: %v", name, first,
 				before.Next, before.Incarnation, put)
 		}

@@ -25,7 +25,7 @@ func (rs *Rounds) keepListed(ctx context.Context, followed bool) error {
 		rs.listing.sawLeaving, rs.agenda.unfinished = leaving, true // all that this node owns is due
 	}
 	may := func() bool {
-		return rs.follower.roundWorker().unconfirmed() == 0 && !rs.issuer.series.flaps(rs.issuer.now())
+		return rs.follower.roundIO().unconfirmed() == 0 && !rs.issuer.series.flaps(rs.issuer.now())
 	}
 	err := rs.issuer.ordered.KeepListed(ctx, rs.issuer.cfg.Store, may)
 	refused := err != nil && !errors.Is(err, store.ErrUnreachable)

@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// window counts the positions that a node issues, to know their rate. It begins with the first block, and begins
+// minuteRate counts the positions that a node issues, to know their rate. It begins with the first block, and begins
 // anew with a block that is taken more than windowTime later.
-type window struct {
+type minuteRate struct {
 	// beganAt is the time at which the window began, in ns of AtMost, 0 for no window. issued is the number of
 	// positions that were issued before.
 	beganAt, issued int64
@@ -18,7 +18,7 @@ const windowTime = time.Minute
 
 // rate returns the number of positions issued in a second, over the last windowTime or longer. issued is the number
 // of all positions that were issued until now.
-func (w window) rate(issued, now int64) float64 {
+func (w minuteRate) rate(issued, now int64) float64 {
 	if w.beganAt == 0 {
 		return 0
 	}
@@ -33,23 +33,23 @@ func (w window) rate(issued, now int64) float64 {
 }
 
 // roll begins the next window if it is time.
-func (w *window) roll(issued, now int64) {
+func (w *minuteRate) roll(issued, now int64) {
 	switch {
 	case w.beganAt == 0:
-		*w = window{now, issued, -1}
+		*w = minuteRate{now, issued, -1}
 	case time.Duration(now-w.beganAt) >= windowTime:
-		*w = window{now, issued, w.rate(issued, now)}
+		*w = minuteRate{now, issued, w.rate(issued, now)}
 	}
 }
 
-// pace counts what a sequence issues in a second.
-type pace struct {
+// secondRate counts what a sequence issues in a second.
+type secondRate struct {
 	beganAt, issued int64 // when the present second began, ns of AtMost, and what was issued before
 	last            int64 // what was issued in a second before
 }
 
-// second returns what was issued in the last second, or in the present one if that is more.
-func (p *pace) second(issued, now int64) int64 {
+// update returns what was issued in the last second, or in the present one if that is more.
+func (p *secondRate) update(issued, now int64) int64 {
 	n := issued - p.issued
 	if passed := now - p.beganAt; passed >= int64(time.Second) {
 		p.last = int64(float64(n) * float64(time.Second) / float64(passed))

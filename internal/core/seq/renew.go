@@ -46,7 +46,7 @@ func (s *series) renewsTogether(session int64) bool {
 // /cluster and /seq and tries again, and then returns the sections.
 func (rs *Rounds) renew(ctx context.Context, some []*series) (failed []*series, err error) {
 	for range 2 {
-		rw := rs.follower.roundWorker()
+		rw := rs.follower.roundIO()
 		all := rs.planRenewals(rw, some)
 		if len(all) == 0 {
 			return nil, nil
@@ -65,7 +65,7 @@ func (rs *Rounds) renew(ctx context.Context, some []*series) (failed []*series, 
 
 // commitTogether makes the writes of many series in one transaction, which needs what checks name unchanged, and the
 // node's slot.
-func (rw roundWorker) commitTogether(ctx context.Context, checks []store.Op, all []part) (err error) {
+func (rw roundIO) commitTogether(ctx context.Context, checks []store.Op, all []part) (err error) {
 	slot, sent := rw.issuer.cfg.Tenure.Slot(rw.session), rw.issuer.now()
 	ops := append(checks, slot.check())
 	for _, p := range all {
@@ -87,7 +87,7 @@ func (rw roundWorker) commitTogether(ctx context.Context, checks []store.Op, all
 }
 
 // planRenewals returns the writes that are due. It sets the alarms of the sections that need none yet.
-func (rs *Rounds) planRenewals(rw roundWorker, some []*series) (all []part) {
+func (rs *Rounds) planRenewals(rw roundIO, some []*series) (all []part) {
 	sit := rw.situation(rs.issuer.cfg.Elapsed.Now())
 	seen := rs.follower.seen
 	sit.SeqTime = max(sit.SeqTime, seen.State.Time)
@@ -137,7 +137,7 @@ func (rs *Rounds) endOwnerships(ctx context.Context) error {
 		return err
 	}
 	for _, s := range rest { // records that have changed keep those that are written together with them, too
-		if err := rs.follower.roundWorker().work(ctx, s); err != nil {
+		if err := rs.follower.roundIO().work(ctx, s); err != nil {
 			return err
 		}
 	}

@@ -238,7 +238,7 @@ func TestNoRoundsWithoutAPause(t *testing.T) {
 			createCluster(a.Mem.Session(), 0)
 			a.noteLoss()
 			a.restart()
-			a.is.issuer.alarms.wakeAt(a.is.issuer.series.named("ticks"), mode.AtOnce)
+			a.is.issuer.alarms.wakeAt(a.is.issuer.series.findOrAdd("ticks"), mode.AtOnce)
 		},
 	} {
 		s, nodes := newTicks(t, record.DefaultLease, 1)
@@ -256,9 +256,9 @@ func TestNoRoundsWithoutAPause(t *testing.T) {
 // After a pause that other nodes' writes have caused, a round follows, also if another request has woken one meanwhile.
 func TestPauseEndsWithARound(t *testing.T) {
 	_, a := newOrder(t)
-	order := a.is.issuer.series.named("order")
+	order := a.is.issuer.series.findOrAdd("order")
 	a.is.issuer.cfg.Retry = func(most time.Duration) time.Duration { return most }
-	a.is.follower.roundWorker().pauseUpTo(order, time.Second)
+	a.is.follower.roundIO().pauseUpTo(order, time.Second)
 	for _, when := range []string{"at once", "after another request"} {
 		if left := a.is.issuer.alarms.arm(a.is.issuer.now(), time.Hour); left != time.Second {
 			t.Errorf("%s: the next round comes in %s", when, left)

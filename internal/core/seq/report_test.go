@@ -57,7 +57,7 @@ func TestCountersDoNotFallWhenNamesAreForgotten(t *testing.T) {
 	s.run(4 * time.Second)
 	const names = 2000
 	for k := range names {
-		a.is.issuer.series.named(fmt.Sprint("unknown:", k)).Waits = 1
+		a.is.issuer.series.findOrAdd(fmt.Sprint("unknown:", k)).Waits = 1
 	}
 	forgotten, before := make(chan struct{}), a.is.issuer.Report().Waits
 	go func() {

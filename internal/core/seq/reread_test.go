@@ -23,9 +23,9 @@ func (s *stage) readBefore(copied *memzk.Snapshot, name string, a, b *actor) {
 	read := false
 	a.calls = func(c memzk.Call) memzk.Fault {
 		if !read && c.Op == "multi" && c.Touches(record.Path(name)) {
-			b.is.issuer.series.named(name).mark(true) // a request asks for it
+			b.is.issuer.series.findOrAdd(name).markStale(true) // a request asks for it
 			_ = b.round()
-			read = b.is.issuer.series.named(name).Known != nil
+			read = b.is.issuer.series.findOrAdd(name).Known != nil
 		}
 		return memzk.NoFault
 	}
@@ -193,7 +193,7 @@ func TestFamilyIsReadBeforeItsSections(t *testing.T) {
 		s.newerFamily(a, b)
 		b.calls = func(c memzk.Call) memzk.Fault {
 			// before, it would wait for the lease of an owner that it does not know (O8)
-			if left := b.is.follower.roundWorker().putBackLeft(); inARound && c.Touches(record.Path(record.SectionName("f:*", was))) && left > 0 &&
+			if left := b.is.follower.roundIO().putBackLeft(); inARound && c.Touches(record.Path(record.SectionName("f:*", was))) && left > 0 &&
 				left < 3*time.Second {
 				s.now += left.Milliseconds() + 1
 			}
@@ -204,7 +204,7 @@ func TestFamilyIsReadBeforeItsSections(t *testing.T) {
 			one.again()
 			_ = b.round()
 		}
-		if m := b.is.issuer.series.named(record.SectionName("f:*", want)).owned(); !one.done || m == nil || was == want {
+		if m := b.is.issuer.series.findOrAdd(record.SectionName("f:*", want)).owned(); !one.done || m == nil || was == want {
 			t.Errorf("in a round %v: answered %v, not by section %d", inARound, one.done, want)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 
 // Rounds keep an Issuer: they follow the changes of operators, take blocks, and do all other I/O. One goroutine calls
 // Recall and then Run. An Issuer has no way to its Rounds. The goroutines of workAll have a copy of what they need: see
-// roundWorker. They also reach the agenda and read the follower, under worklist.mu, while that goroutine waits for
+// roundIO. They also reach the agenda and read the follower, under worklist.mu, while that goroutine waits for
 // them.
 type Rounds struct {
 	issuer   *Issuer  // what requests reach, and so do rounds
@@ -183,7 +183,7 @@ func (rs *Rounds) Round(ctx context.Context) (err error) {
 	}
 	// An operator changes all sections of a family with it.
 	if sections := rs.issuer.families.popChanged(); len(sections) > 0 {
-		rs.issuer.series.mark(sections)
+		rs.issuer.series.markStale(sections)
 		rs.agenda.unfinished = true
 		rs.issuer.Wake()
 	}
@@ -212,8 +212,8 @@ func (rs *Rounds) begin() {
 // want of ZooKeeper, lets the node issue what an earlier process held.
 func (rs *Rounds) end(failed error) {
 	rs.forget()
-	if rs.agenda.woken {
-		rs.agenda.woken = false
+	if rs.agenda.tookWake {
+		rs.agenda.tookWake = false
 		rs.issuer.Wake()
 	}
 	if errors.Is(failed, store.ErrUnreachable) {
@@ -241,7 +241,7 @@ func (rs *Rounds) waitForState(ctx context.Context, v view) (err error) {
 		//mutant:s35-late by TestJournalRaisesTheRecord ->
 		err = rs.follower.putAllAboveJournal(ctx, v, rs.agenda.roundTime)
 	}
-	rs.issuer.refuseAll(mode.Confirming(max(rs.follower.roundWorker().unconfirmed(), time.Second)))
+	rs.issuer.refuseAll(mode.Confirming(max(rs.follower.roundIO().unconfirmed(), time.Second)))
 	return err
 }
 

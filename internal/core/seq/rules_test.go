@@ -127,7 +127,7 @@ func TestLossInTheMiddleOfARound(t *testing.T) {
 	s.run(5 * stageConfirm)
 	a.ask("order", 40, false).first()
 	s.run(5 * stageConfirm)
-	c, known := s.Mem.Snapshot(), a.is.issuer.series.named("order")
+	c, known := s.Mem.Snapshot(), a.is.issuer.series.findOrAdd("order")
 	for gen := known.Known.WriteCount; known.Known.WriteCount == gen; s.now += 100 {
 		a.ask("order", 40, false).first()
 	}
@@ -140,7 +140,7 @@ func TestLossInTheMiddleOfARound(t *testing.T) {
 		}
 		return memzk.NoFault
 	}
-	a.is.issuer.series.mark([]string{"order"})
+	a.is.issuer.series.markStale([]string{"order"})
 	s.run(stageConfirm)
 	if e := s.incarnation(); e != 2 {
 		t.Errorf("the incarnation is %d, not 2", e)

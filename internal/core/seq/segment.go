@@ -32,9 +32,9 @@ type segment struct {
 	// the node must read the record before it issues (S32).
 	unread bool
 	// wakeBelow: when only so many positions are left below the bound of the stock, the journal must raise the bound.
-	// pace counts what is issued in a second, which decides how far.
-	wakeBelow int64
-	pace      pace
+	// secondRate counts what is issued in a second, which decides how far.
+	wakeBelow  int64
+	secondRate secondRate
 }
 
 // newSegment returns the mode of a sequence of which the node holds nothing.
@@ -47,7 +47,7 @@ func newSegment(s *series) *segment {
 }
 
 // Serve is that of mode.Issuing: it takes the values from the stock.
-func (s *segment) Serve(r mode.Request, now, knewAllAt int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+func (s *segment) Serve(r mode.Request, now, knewAllAt int64, to []worker.Run) (_ []worker.Run, needsRound bool, _ error) {
 	switch {
 	case r.Wait.Key != "":
 		return to, false, mode.NoKeys(s.Name)
@@ -188,11 +188,11 @@ func (s *segment) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 func (s *segment) noteDemand(sit mode.Situation, need int64) positions.Demand {
 	budget := s.Known.CeilingInForce().At(s.Known.Budget(), sit.SeqTime)
 	d := positions.Demand{
-		Rate: s.window.rate(s.Issued, sit.AtMost), Need: need,
+		Rate: s.minuteRate.rate(s.Issued, sit.AtMost), Need: need,
 		Supply:   max(sit.Supply(s.Known), sit.Spread), // else the node would write more often than spread allows
 		Smallest: s.Known.Block, Last: s.lastBlock.Len(), Credit: budget.Credit,
 	}
-	s.window.roll(s.Issued, sit.AtMost)
+	s.minuteRate.roll(s.Issued, sit.AtMost)
 	s.target = int64(min(d.Rate*d.Supply.Seconds(), positions.MaxBlock))
 	return d
 }

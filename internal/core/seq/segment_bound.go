@@ -9,7 +9,7 @@ func leastMargin(sequences int) int64 { return 2 + int64(sequences)/1000 }
 // planBound lowers it at once, in memory. busy: the margin is above minMargin, so the bound must fall when the sequence
 // has been quiet for a second.
 func (s *segment) planBound(now, minMargin int64) (bound int64, busy bool) {
-	second := s.pace.second(s.Issued, now)
+	second := s.secondRate.update(s.Issued, now)
 	margin := max(minMargin, second+second/4)
 	s.wakeBelow = margin / 5
 	bound = s.stock.Bound()

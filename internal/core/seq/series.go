@@ -18,8 +18,8 @@ type series struct {
 	mode.Series
 	*shares
 
-	forgotten atomic.Bool // see expire
-	due       atomic.Bool // it is in journal.due
+	forgotten      atomic.Bool // see expire
+	journalChanged atomic.Bool // it is in journal.changed
 	// alarm is guarded by the mutex of alarms. rung: it is in agenda.rung. workedIn is the number of the last round
 	// that has worked on it. Only a round uses these two.
 	alarm    alarm
@@ -39,7 +39,7 @@ type series struct {
 	// unanswered is the number of positions that writes for requests took, or perhaps took, and no request got. Like
 	// Totals it counts all lives of the name.
 	unanswered int64
-	window     window // measures how many positions the node issues in a second
+	minuteRate minuteRate // measures how many positions the node issues in a second
 	// incarnation was that of /cluster when Known was compared with ZooKeeper last. In a later incarnation, an older
 	// record in ZooKeeper belongs to the loss for which the incarnation was raised, and the node puts its own back. In
 	// the same one it shows a loss.
@@ -81,8 +81,8 @@ func (s *series) expire(now int64) bool {
 	return gone
 }
 
-// mark notes that the record must be read. If the node knows none, it reads only if it was told of the name.
-func (s *series) mark(told bool) {
+// markStale notes that the record must be read. If the node knows none, it reads only if it was told of the name.
+func (s *series) markStale(told bool) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	s.Stale = s.Stale || told || s.Known != nil

@@ -203,7 +203,7 @@ func (h *history) meet(n *simNode, names int) string {
 		_, err := h.operator(st).Create(context.Background(), operator.Definition{Name: name, StartGiven: true,
 			Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}, Settings: settings(50)})
 		if err == nil {
-			n.is.issuer.series.named(name).mark(true)
+			n.is.issuer.series.findOrAdd(name).markStale(true)
 		}
 	}
 	n.round()

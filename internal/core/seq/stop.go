@@ -52,7 +52,7 @@ func (rs *Rounds) giveBackLeftovers(ctx context.Context) (err error) {
 // mayGiveBack returns an error if nothing may go back.
 func (rs *Rounds) mayGiveBack() error {
 	rs.follower.noteConnection()
-	rw := rs.follower.roundWorker()
+	rw := rs.follower.roundIO()
 	if rw.session == 0 {
 		return errors.New("ZooKeeper is not connected")
 	}
@@ -65,7 +65,7 @@ func (rs *Rounds) mayGiveBack() error {
 // giveSomeBack gives some leftovers back. An error means that no others can be given back. saved is false if the
 // journal could not be written. Then nothing goes back.
 func (rs *Rounds) giveSomeBack(ctx context.Context, all *leftovers, some []*leftover) (saved bool, err error) {
-	rw := rs.follower.roundWorker()
+	rw := rs.follower.roundIO()
 	err = rw.each(some, func(some []*leftover) error { return rw.planReturns(ctx, some) })
 	if err != nil && rs.issuer.outlasts() { // nothing goes back: it stays in the journal
 		keepInJournal(some)
@@ -82,7 +82,7 @@ func (rs *Rounds) giveSomeBack(ctx context.Context, all *leftovers, some []*left
 }
 
 // each calls f for some leftovers, several times at once.
-func (rw roundWorker) each(some []*leftover, f func([]*leftover) error) error {
+func (rw roundIO) each(some []*leftover, f func([]*leftover) error) error {
 	var group errgroup.Group
 	group.SetLimit(rw.issuer.cfg.Parallel)
 	for some := range slices.Chunk(some, returnsInOne) {
@@ -105,9 +105,9 @@ type leftovers struct {
 
 // leftover has the positions of a sequence that a node holds when it stops.
 type leftover struct {
-	s    *series
-	keep held
-	give record.Remainder // empty: nothing can be given back
+	s     *series
+	holds held             // all that the node holds of it; give is its end
+	give  record.Remainder // empty: nothing can be given back
 	// returns: write gives that back. Else the journal keeps it. With 100,000 leftovers, only some have a write at a
 	// time.
 	returns bool
@@ -138,11 +138,11 @@ func (rs *Rounds) collectLeftovers() (all leftovers) {
 	for _, s := range rs.issuer.series.list() {
 		s.Mu.Lock()
 		if s.kept != nil {
-			all.list = append(all.list, &leftover{s: s, keep: *s.kept})
+			all.list = append(all.list, &leftover{s: s, holds: *s.kept})
 		} else if m := s.stocked(); m != nil {
 			keep := *m.held(m.stock.After(0))
 			holds := len(keep.Blocks) > 0
-			split := m.stock.After(seconds * m.pace.second(m.Issued, now))
+			split := m.stock.After(seconds * m.secondRate.update(m.Issued, now))
 			if now-m.AskedAt < int64(time.Minute) { // it is used, now and then
 				split = max(split, m.stock.After(values))
 			}
@@ -154,7 +154,7 @@ func (rs *Rounds) collectLeftovers() (all leftovers) {
 				give = record.Remainder{}
 			}
 			if holds {
-				all.list = append(all.list, &leftover{s: s, keep: keep, give: give})
+				all.list = append(all.list, &leftover{s: s, holds: keep, give: give})
 			}
 		}
 		s.Mu.Unlock()
@@ -178,7 +178,7 @@ func (all *leftovers) splitForFirstWrite(due, others []*series) {
 }
 
 // planReturns reads the records of some leftovers, and decides which go back.
-func (rw roundWorker) planReturns(ctx context.Context, some []*leftover) error {
+func (rw roundIO) planReturns(ctx context.Context, some []*leftover) error {
 	keepInJournal(some)
 	paths := []string{record.ClusterPath, record.StatePath}
 	for _, r := range some {
@@ -218,7 +218,7 @@ func (r *leftover) plan(v mode.View, nonce, by string) {
 }
 
 // makeReturns gives some leftovers back in one transaction, as planned. If something has changed since, it reads again.
-func (rw roundWorker) makeReturns(ctx context.Context, some []*leftover) error {
+func (rw roundIO) makeReturns(ctx context.Context, some []*leftover) error {
 	for range maxTries {
 		some = slices.DeleteFunc(slices.Clone(some), func(r *leftover) bool { return !r.returns })
 		if len(some) == 0 {
@@ -273,7 +273,7 @@ func (rs *Rounds) saveLeftovers(all *leftovers, some []*leftover) error {
 			some = all.list
 		}
 		for _, r := range some {
-			keep := r.keep
+			keep := r.holds
 			//mutant:s33-given-back-and-kept by seqsim -> if false {
 			if r.returns { // out of the journal before it is returned (S33)
 				keep = keep.below(r.give.Block.First)

@@ -34,7 +34,7 @@ const maxCommit = 1_000_000
 const AnswerFor = 2 * mode.Patience
 
 // Serve returns the values that were written for a request, or makes it wait for a write.
-func (s *strict) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+func (s *strict) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker.Run, needsRound bool, _ error) {
 	now := s.ordered.Now() // a clock that is late would let a node that stood still answer
 	got, _ := r.Wait.Result.(*mode.Result)
 	r.Wait.Result = nil
@@ -91,7 +91,7 @@ func (s *strict) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 		return nil
 	}
 	s.Waiting = rest
-	s.window.roll(s.Issued, sit.AtMost)
+	s.minuteRate.roll(s.Issued, sit.AtMost)
 	w := mode.Write{Write: taken, Requests: all.requests}
 	if v.RequestKeys != nil {
 		w.RequestKeys = requestKeysAfter(v.RequestKeys, all.requests, w.Block.First)

@@ -52,7 +52,7 @@ func (t *template) create(name string, v view, sit mode.Situation) (step, *recor
 
 // readTemplates reads the records of these names, the longest first, and notes in v the template that may create the
 // sequence. The first name counts that is a template or a family, or was a family.
-func (rw roundWorker) readTemplates(ctx context.Context, v *view, names []string) error {
+func (rw roundIO) readTemplates(ctx context.Context, v *view, names []string) error {
 	paths, before := make([]string, len(names)), make([]*record.Record, len(names))
 	for k, name := range names {
 		paths[k] = record.Path(name)
@@ -74,13 +74,13 @@ func (rw roundWorker) readTemplates(ctx context.Context, v *view, names []string
 			return record.DamagedAt(record.Path(name), err)
 		} else if r.Kind() == record.Family { // the requests that wait find it when they look again
 			rw.issuer.families.update(name, &r)
-			rw.issuer.series.named(name).mark(true)
+			rw.issuer.series.findOrAdd(name).markStale(true)
 			return nil
 			//mutant:s22-name-of-a-deleted-family by TestTemplateCreatesNoNameOfADeletedFamily -> } else if false {
 		} else if r.SectionCount > 0 { // a family that was deleted has issued values of this name
 			return nil
 		} else if r.Kind() == record.Template {
-			v.template = &template{rw.issuer.series.named(name), r, found[k].Stat.Version, before[k]}
+			v.template = &template{rw.issuer.series.findOrAdd(name), r, found[k].Stat.Version, before[k]}
 			return nil
 		}
 	}

@@ -58,7 +58,7 @@ func TestTemplateGivesNoValues(t *testing.T) {
 		if r := a.ask("order:*", 1, false).reason(); r != record.NoSequence {
 			t.Error(r)
 		}
-		a.is.issuer.series.named("order:*") // as a change of the template makes it known
+		a.is.issuer.series.findOrAdd("order:*") // as a change of the template makes it known
 	}
 }
 
@@ -160,20 +160,20 @@ func TestTwoNamesOfATemplateAtOnce(t *testing.T) {
 	s.run(4 * time.Second)
 	c1, c2 := a.ask("t:1", 1, false), a.ask("t:2", 1, false)
 	ctx := context.Background()
-	s2 := a.is.issuer.series.named("t:2")
+	s2 := a.is.issuer.series.findOrAdd("t:2")
 	sit := mode.Situation{AtMost: a.is.issuer.now(), SeqTime: a.is.follower.losses.seqTime(a.is.issuer.cfg.Elapsed.AtLeast()), Nonce: a.is.issuer.cfg.Nonce()}
-	v2, err := a.is.follower.roundWorker().gather(ctx, s2, true) // the second worker has read the template
+	v2, err := a.is.follower.roundIO().gather(ctx, s2, true) // the second worker has read the template
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.is.follower.roundWorker().work(ctx, a.is.issuer.series.named("t:1")); err != nil { // the first one creates its sequence
+	if err := a.is.follower.roundIO().work(ctx, a.is.issuer.series.findOrAdd("t:1")); err != nil { // the first one creates its sequence
 		t.Fatal(err)
 	}
 	_, err = s2.decide(v2, sit)
 	if !errors.Is(err, errReadBefore) {
 		t.Errorf("a loss is reported: %v", err)
 	}
-	if err := a.is.follower.roundWorker().work(ctx, s2); err != nil || c1.first() != 1 || c2.first() != 1 {
+	if err := a.is.follower.roundIO().work(ctx, s2); err != nil || c1.first() != 1 || c2.first() != 1 {
 		t.Error(err)
 	}
 }

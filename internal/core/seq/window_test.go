@@ -6,7 +6,7 @@ import (
 )
 
 func TestWindow(t *testing.T) {
-	var w window
+	var w minuteRate
 	at := func(seconds float64) int64 { return 1 + int64(seconds*float64(time.Second)) }
 	for _, step := range []struct {
 		seconds float64

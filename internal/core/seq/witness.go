@@ -149,7 +149,7 @@ func (rs *Rounds) recallWitness(w Witness) {
 	rs.follower.losses = recalled(w, rs.issuer.cfg.Elapsed.AtLeast())
 	rs.issuer.publish((*progress).knowState)
 	for _, name := range slices.Sorted(maps.Keys(w.Records)) {
-		s := rs.issuer.series.named(name) // a request may have asked for it already
+		s := rs.issuer.series.findOrAdd(name) // a request may have asked for it already
 		s.Mu.Lock()
 		s.Stale, s.incarnation = true, w.Incarnation
 		s.setRecord(*w.Records[name])

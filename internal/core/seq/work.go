@@ -11,9 +11,9 @@ import (
 
 // The I/O of a round for one series. work_read.go reads what a decision needs, and work_write.go writes the step.
 
-// roundWorker has the facts that the goroutines of a round go by. It is a copy, so it does not change while they run.
+// roundIO has the facts that the goroutines of a round go by. It is a copy, so it does not change while they run.
 // They also reach putBackNames and, through worklist, the agenda.
-type roundWorker struct {
+type roundIO struct {
 	issuer       *Issuer
 	cluster      ClusterInfo
 	losses       lossState
@@ -22,9 +22,9 @@ type roundWorker struct {
 	putBackNames *putBackNames // to which the goroutines add
 }
 
-// roundWorker returns what the goroutine of Rounds knows now.
-func (fo *follower) roundWorker() roundWorker {
-	return roundWorker{fo.issuer, fo.cluster, fo.losses, fo.session, fo.spread, &fo.putBackNames}
+// roundIO returns what the goroutine of Rounds knows now.
+func (fo *follower) roundIO() roundIO {
+	return roundIO{fo.issuer, fo.cluster, fo.losses, fo.session, fo.spread, &fo.putBackNames}
 }
 
 // maxTries is the number of tries in one round. Usually a try fails because another node is faster. One that ends
@@ -33,7 +33,7 @@ const maxTries = 3
 
 // work does what is due for a series: it reads all that the decision needs, decides, and makes one write. It does so
 // again if another write was faster, or if that one put back or created what the next one needs.
-func (rw roundWorker) work(ctx context.Context, s *series) error {
+func (rw roundIO) work(ctx context.Context, s *series) error {
 	for tries := range maxTries {
 		sent := rw.issuer.cfg.Elapsed.Now()
 		v, err := rw.gather(ctx, s, tries == 0) // a write that failed leaves nothing to reuse
@@ -58,7 +58,7 @@ func (rw roundWorker) work(ctx context.Context, s *series) error {
 
 // situation returns what a decision goes by besides the records. The records were read at sent, which is the present
 // time if none were.
-func (rw roundWorker) situation(sent timeguard.Moment) mode.Situation {
+func (rw roundIO) situation(sent timeguard.Moment) mode.Situation {
 	unconfirmed := rw.unconfirmed()
 	//mutant:s36-takes-before by TestFamilyIsReadBeforeItsSections -> if false {
 	if !rw.losses.hasSettled() { // the confirming time has ended in the middle of this round
@@ -72,7 +72,7 @@ func (rw roundWorker) situation(sent timeguard.Moment) mode.Situation {
 }
 
 // pauseSeries lets a round that comes a little later try again.
-func (rw roundWorker) pauseSeries(s *series) {
+func (rw roundIO) pauseSeries(s *series) {
 	s.Mu.Lock()
 	most := mode.Backoff(s.FailedRounds)
 	if s.Issuing != nil {
@@ -84,7 +84,7 @@ func (rw roundWorker) pauseSeries(s *series) {
 }
 
 // pauseUpTo makes the rounds leave a series alone for a random time.
-func (rw roundWorker) pauseUpTo(s *series, most time.Duration) {
+func (rw roundIO) pauseUpTo(s *series, most time.Duration) {
 	until := rw.issuer.now() + int64(rw.issuer.cfg.Retry(most))
 	s.Mu.Lock()
 	s.PausedUntil = until
@@ -96,7 +96,7 @@ func (rw roundWorker) pauseUpTo(s *series, most time.Duration) {
 // incarnation it waits for the confirming time: in that time, nodes put back what they know better, or tell that they
 // need longer. A next value that was raised and a sequence that was created again are not covered by the skip after a
 // loss.
-func (rw roundWorker) unconfirmed() time.Duration {
+func (rw roundIO) unconfirmed() time.Duration {
 	left := rw.putBackLeft()
 	slot := rw.issuer.cfg.Tenure.Slot(rw.session)
 	if slot.Path == "" {
@@ -107,6 +107,6 @@ func (rw roundWorker) unconfirmed() time.Duration {
 }
 
 // putBackLeft returns the time for which other nodes may still put back what they know better (S9).
-func (rw roundWorker) putBackLeft() time.Duration {
+func (rw roundIO) putBackLeft() time.Duration {
 	return rw.losses.putBackLeft(rw.issuer.cfg.Elapsed.Now(), rw.cluster.ConfirmTime)
 }

@@ -15,7 +15,7 @@ import (
 // With reuse, gather reads no record if the last write of the series has left one in this session, and /seq was not
 // read in a later state since. If ZooKeeper has changed all the same, the next write fails, because versions only grow
 // within a session.
-func (rw roundWorker) gather(ctx context.Context, s *series, reuse bool) (v view, err error) {
+func (rw roundIO) gather(ctx context.Context, s *series, reuse bool) (v view, err error) {
 	s.Mu.Lock()
 	if reuse && !s.Stale && s.Last != nil { // a new session makes all records stale
 		v.View = *s.Last
@@ -44,7 +44,7 @@ func (rw roundWorker) gather(ctx context.Context, s *series, reuse bool) (v view
 //
 // A server may lag behind. So look syncs first if the outcome of a write is open, or if the record must be compared in a
 // new incarnation or with the journal. It reads again after a sync if the first read seems to show a loss.
-func (rw roundWorker) look(ctx context.Context, s *series, synced bool) (view, error) {
+func (rw roundIO) look(ctx context.Context, s *series, synced bool) (view, error) {
 	var known *record.Record
 	paths, slots := []string{record.ClusterPath, record.StatePath}, 0
 	if slot := rw.issuer.cfg.Tenure.Slot(rw.session); s == nil && slot.Path != "" {
@@ -89,7 +89,7 @@ func (rw roundWorker) look(ctx context.Context, s *series, synced bool) (view, e
 
 // readMore reads what a decision needs besides the record into v: the records of templates if there is no record, else
 // its request keys, its map key, or both.
-func (rw roundWorker) readMore(ctx context.Context, v *view, w extraReads) error {
+func (rw roundIO) readMore(ctx context.Context, v *view, w extraReads) error {
 	if len(w.templates) > 0 {
 		return rw.readTemplates(ctx, v, w.templates)
 	}

@@ -13,7 +13,7 @@ import (
 
 // commit makes the write of a step, in the session in which v was read. again means that it was not made, because
 // another one was faster or the node may not take positions now, or that the series needs another step.
-func (rw roundWorker) commit(ctx context.Context, s *series, v view, st step) (again bool, err error) {
+func (rw roundIO) commit(ctx context.Context, s *series, v view, st step) (again bool, err error) {
 	begun, ops, slot := rw.issuer.now(), v.CheckOps(), rw.issuer.cfg.Tenure.Slot(rw.session)
 	// A transaction that takes positions needs four records unchanged (S10): two that v.CheckOps names, the
 	// node's slot, and the sequence's own record, which st.ops write at the version that was read.
@@ -56,7 +56,7 @@ func (rw roundWorker) commit(ctx context.Context, s *series, v view, st step) (a
 }
 
 // wrote ends a write of a mode.
-func (rw roundWorker) wrote(s *series, v mode.View, w mode.Write, sent int64, err error) {
+func (rw roundIO) wrote(s *series, v mode.View, w mode.Write, sent int64, err error) {
 	now := rw.issuer.now()
 	if errors.Is(err, store.ErrQuota) {
 		err = mode.ErrNotSent // it was not made. overQuota refuses the requests
@@ -75,7 +75,7 @@ func (rw roundWorker) wrote(s *series, v mode.View, w mode.Write, sent int64, er
 
 // traceWrite traces a write that is about to be sent over what was read: one that takes a block, gives positions back,
 // or changes the owner. The writes of a strict sequence are no steps, because each is an answer.
-func (rw roundWorker) traceWrite(s *series, v mode.View, w mode.Write, slot Slot) {
+func (rw roundIO) traceWrite(s *series, v mode.View, w mode.Write, slot Slot) {
 	r, was := w.Record, v.Record
 	if rw.issuer.trace == nil || was == nil || r.Mode == record.Strict || r.Next == was.Next && r.Owner == was.Owner {
 		return
@@ -102,7 +102,7 @@ type noRoomError struct{ error }
 func (e noRoomError) Unwrap() error { return e.error }
 
 // overQuota refuses requests for a series, because ZooKeeper has no room for a record that it needs.
-func (rw roundWorker) overQuota(s *series, err error) {
+func (rw roundIO) overQuota(s *series, err error) {
 	now := rw.issuer.now()
 	s.change(func() { s.Refuse(noBlockAfter(err), now) })
 	told := &rw.issuer.quotaToldAt
@@ -112,7 +112,7 @@ func (rw roundWorker) overQuota(s *series, err error) {
 }
 
 // unusable refuses requests for a series whose record cannot be used.
-func (rw roundWorker) unusable(s *series, err error) {
+func (rw roundIO) unusable(s *series, err error) {
 	path, news := record.Path(s.Name), false
 	var other record.DamagedError
 	if errors.As(err, &other) {

@@ -21,7 +21,7 @@ func (rs *Rounds) workAll(ctx context.Context, due []*series) (complete bool, er
 	var group errgroup.Group
 	var lost atomic.Pointer[lostError]
 	var early atomic.Bool
-	rw, began, most := rs.follower.roundWorker(), rs.issuer.now(), int64(rs.agenda.roundTime)
+	rw, began, most := rs.follower.roundIO(), rs.issuer.now(), int64(rs.agenda.roundTime)
 	work := func(s *series) error {
 		if early.Load() || rs.issuer.now()-began >= most {
 			early.Store(true)
@@ -121,11 +121,11 @@ func (l *worklist) next() *series {
 func (rs *Rounds) popAwaited() (awaited []*series) {
 	select {
 	case <-rs.issuer.alarms.woken:
-		rs.agenda.woken = true
+		rs.agenda.tookWake = true
 	default:
 		return nil
 	}
-	sit := rs.follower.roundWorker().situation(rs.issuer.cfg.Elapsed.Now())
+	sit := rs.follower.roundIO().situation(rs.issuer.cfg.Elapsed.Now())
 	for _, s := range rs.issuer.alarms.rings(rs.issuer.now()) {
 		if s.workedIn != rs.agenda.round && s.urgency(sit) == mode.Awaited {
 			awaited = append(awaited, s)

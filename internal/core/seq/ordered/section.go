@@ -53,7 +53,7 @@ func NewSection(s *mode.Series, node *Shared) *Section {
 }
 
 // Serve is that of mode.Issuing. Without a valid lease the request is forwarded, or waits for a round.
-func (s *Section) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+func (s *Section) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker.Run, needsRound bool, _ error) {
 	now := s.shared.Now() // (O2): that of the other modes may be late
 	if got, ok := r.Wait.Result.(*mode.Result); ok {
 		r.Wait.Result = nil
@@ -88,7 +88,7 @@ func (s *Section) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker
 }
 
 // issue gives the owner's values to a request, or makes the request wait for more positions.
-func (s *Section) issue(r mode.Request, now int64, to []worker.Run) (_ []worker.Run, low bool, _ error) {
+func (s *Section) issue(r mode.Request, now int64, to []worker.Run) (_ []worker.Run, needsRound bool, _ error) {
 	p, ok := s.counters.issue(r.Lane, r.N)
 	if !ok {
 		return s.WaitOrRefuse(r, now, to)
