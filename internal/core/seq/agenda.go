@@ -188,6 +188,6 @@ func (rs *Rounds) popDue(read bool) (due []*series) {
 		}
 	}
 	// Those that are cut off here are due again at the next heartbeat.
-	renewals := by[mode.Renew][:min(len(by[mode.Renew]), renewalsAtOnce(rs.issuer.cfg.Follow, nodes))]
-	return slices.Concat(by[mode.Awaited], by[mode.Needed], renewals)
+	refreshes := by[mode.Refresh][:min(len(by[mode.Refresh]), refreshesAtOnce(rs.issuer.cfg.Follow, nodes))]
+	return slices.Concat(by[mode.Awaited], by[mode.Needed], refreshes)
 }

@@ -21,7 +21,7 @@
 //
 //	requests         issuer, catalog, series, segment, strict, families, refusals, report
 //	rounds           rounds, agenda, worklist, work, work_read, step, work_write, template, map_key
-//	pace of writes   rate, renewal_pace, renew
+//	pace of writes   rate, refresh_pace, renew
 //	files on disk    journal, journal_resume, segment_bound, witness
 //	losses of data   follower, loss_state, progress, putback, journal_loss
 //	end and worker   tenure, node_list, leave, stop

@@ -24,7 +24,7 @@ func (k *mapKey) valuesOf(r record.Record) sequence.Values {
 // mapKeyDue reports whether the node must look for the map key of r in ZooKeeper. Mu is held.
 func (s *series) mapKeyDue(r record.Record, now int64) bool {
 	learned := s.Known != nil && s.Known.ID == r.ID && s.mapKey != nil
-	return !learned || s.Stale || now-s.mapKey.checkedAt >= int64(minRenewAge)
+	return !learned || s.Stale || now-s.mapKey.checkedAt >= int64(minRefreshAge)
 }
 
 // putBackMapKey returns the operation that puts back the map key of r, if ZooKeeper has lost it and the node knows

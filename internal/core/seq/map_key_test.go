@@ -143,7 +143,7 @@ func TestDamagedKeyIsPutBack(t *testing.T) {
 	v := s.valuesOf(r)
 	a.ask("ticket", 1, false).first()
 	s.write(record.MapKeyPath(r.ID), []byte("x"))
-	s.run(2 * minRenewAge)
+	s.run(2 * minRefreshAge)
 	if s.valuesOf(r) != v {
 		t.Error("there is another key")
 	}

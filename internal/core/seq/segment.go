@@ -116,21 +116,21 @@ func (s *segment) has(r mode.Request) bool {
 // TakesAhead reports whether the mode has a last block, perhaps an earlier process's.
 func (s *segment) TakesAhead() bool { return s.lastBlock.Len() > 0 }
 
-// Urgency is that of mode.Issuing: a block may be needed, or the record must be renewed.
+// Urgency is that of mode.Issuing: a block may be needed, or the record must be refreshed.
 func (s *segment) Urgency(sit mode.Situation) mode.Urgency {
 	switch {
 	case !s.TakesAhead():
 		return mode.Idle
 	case s.short(), s.wantsMore(sit.SeqTime):
 		return mode.Needed
-	case sit.SeqTime-s.Known.CreditAt >= s.renewAfter(sit).Milliseconds():
-		return mode.Renew
+	case sit.SeqTime-s.Known.CreditAt >= s.refreshAfter(sit).Milliseconds():
+		return mode.Refresh
 	}
 	return mode.Idle
 }
 
-func (s *segment) renewAfter(sit mode.Situation) time.Duration {
-	return renewalInterval(sit.Spread, time.Duration(sit.AtMost-s.AskedAt))
+func (s *segment) refreshAfter(sit mode.Situation) time.Duration {
+	return refreshInterval(sit.Spread, time.Duration(sit.AtMost-s.AskedAt))
 }
 
 func (s *segment) Lacks() bool { return s.needs().lacking }
@@ -166,7 +166,7 @@ func (s *segment) accept(w mode.Write, ackedAt int64) {
 	}
 }
 
-// NextWrite is that of mode.Issuing: a write that takes a block, or one that renews the record.
+// NextWrite is that of mode.Issuing: a write that takes a block, or one that refreshes the record.
 func (s *segment) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 	want := s.needs()
 	if want.lacking || s.TakesAhead() && (s.short() || s.wantsMore(sit.SeqTime)) {
@@ -177,7 +177,7 @@ func (s *segment) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 		}
 		return &mode.Write{Write: c}
 	}
-	if r, due := s.Known.Renewal(v.Incarnation(), sit.SeqTime, s.renewAfter(sit)); due {
+	if r, due := s.Known.Refresh(v.Incarnation(), sit.SeqTime, s.refreshAfter(sit)); due {
 		return &mode.Write{Write: record.Write{Record: r}}
 	}
 	return nil

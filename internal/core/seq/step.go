@@ -41,7 +41,7 @@ const (
 	noStep      stepKind = iota
 	putBackStep          // puts back what ZooKeeper has lost
 	createStep           // creates a sequence by its template
-	modeStep             // a write of the mode: it takes positions, renews the record, or gives positions back
+	modeStep             // of the mode: takes positions or gives them back, refreshes the credit, or renews a lease
 )
 
 // stepOf returns the step that writes w over what was read. Keys are written together with the positions (S16).

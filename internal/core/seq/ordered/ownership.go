@@ -30,7 +30,7 @@ func (s *Section) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 		return s.renewal(*w, sit)
 	}
 	if due {
-		return s.renewal(record.Write{Record: s.Known.Renewed(sit.SeqTime)}, sit)
+		return s.renewal(record.Write{Record: s.Known.Refreshed(sit.SeqTime)}, sit)
 	}
 	return nil
 }
@@ -78,7 +78,7 @@ const idleAfter = time.Minute
 // giveBack returns the write that leaves the section without an owner (O6). It returns the positions that no lane has
 // issued, so that the next owner goes on without a gap.
 func (s *Section) giveBack(v mode.View, sit mode.Situation) *mode.Write {
-	r := s.Known.Renewed(sit.SeqTime)
+	r := s.Known.Refreshed(sit.SeqTime)
 	//mutant:o6-next-too-low by internal/core/seq:TestStoppedOwnerLeavesNoGap -> rest := record.Remainder{ID: r.ID, Incarnation: r.Incarnation, Block: s.counters.rest()}; rest.Block.First = s.counters.first
 	rest := record.Remainder{ID: r.ID, Incarnation: r.Incarnation, Block: s.counters.rest()}
 	if lower, possible := r.ReturnOf(rest, v.Incarnation()); possible {

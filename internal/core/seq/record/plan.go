@@ -10,8 +10,8 @@ import (
 // Otherwise clients that ask for more than the ceiling would make a node write as fast as ZooKeeper answers.
 const savedParts = 10
 
-// Write is a record as a node writes it, and the block that the node takes by that. An empty block: the write renews
-// the credit, or gives positions or the ownership back.
+// Write is a record as a node writes it, and the block that the node takes by that. An empty block: the write
+// refreshes the credit, or gives positions or the ownership back.
 type Write struct {
 	Record Record
 	Block  positions.Block
@@ -87,17 +87,17 @@ func (r Record) skip(incarnation, seqTime int64) (skip, wait int64) {
 // the two, which is longer than the time for which the ceiling gives the block.
 const firstBlockPart = 8
 
-// Renewal returns the record with its credit as it is now. due is false if CreditAt is younger than after, or if the
+// Refresh returns the record with its credit as it is now. due is false if CreditAt is younger than after, or if the
 // record is from before a loss of data.
-func (r Record) Renewal(incarnation, seqTime int64, after time.Duration) (renewed Record, due bool) {
+func (r Record) Refresh(incarnation, seqTime int64, after time.Duration) (refreshed Record, due bool) {
 	if r.Incarnation != incarnation || seqTime-r.CreditAt < after.Milliseconds() {
 		return Record{}, false
 	}
-	return r.Renewed(seqTime), true
+	return r.Refreshed(seqTime), true
 }
 
-// Renewed returns the record with its credit as it is now.
-func (r Record) Renewed(seqTime int64) Record {
+// Refreshed returns the record with its credit as it is now.
+func (r Record) Refreshed(seqTime int64) Record {
 	budget := r.CeilingInForce().At(r.Budget(), seqTime)
 	r.Credit, r.CreditAt = budget.Credit, budget.At
 	return r

@@ -109,7 +109,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-func TestRenewal(t *testing.T) {
+func TestRefresh(t *testing.T) {
 	minute := time.Minute.Milliseconds()
 	for name, c := range map[string]struct {
 		incarnation, now int64
@@ -119,7 +119,7 @@ func TestRenewal(t *testing.T) {
 		"an old record":                 {1, minute, true},
 		"a record from before the loss": {2, minute, false},
 	} {
-		w, due := usual(nil).Renewal(c.incarnation, c.now, time.Minute)
+		w, due := usual(nil).Refresh(c.incarnation, c.now, time.Minute)
 		if due != c.due || due && (w.CreditAt != c.now || w.Credit != 10_000 || w.Next != 100) {
 			t.Errorf("%s: %v, %+v", name, due, w)
 		}
