@@ -225,7 +225,7 @@ func (c *Coordinator) GoAlone(reserved int64, generation uint64) {
 
 // Unconfirm saves the claim without its lease: another cluster has taken the place of the claim's.
 func (c *Coordinator) Unconfirm() error {
-	c.holder.becomeUnleased()
+	c.holder.noteUnleased()
 	return c.Save()
 }
 

@@ -23,13 +23,13 @@ const (
 	reconfirmed                    // the slot was confirmed again
 )
 
-// becomeExpired: the leader's clock has shown that the lease had run out. ours is our clock then.
-func (h *holderState) becomeExpired(ours, leaders int64) {
+// noteExpired: the leader's clock has shown that the lease had run out. ours is our clock then.
+func (h *holderState) noteExpired(ours, leaders int64) {
 	h.expiry = expiry{state: expired, ourClock: ours, leaderClock: leaders}
 }
 
-// becomeReconfirmed: the slot was confirmed again after the lease had run out. The tenure goes on from floor.
-func (h *holderState) becomeReconfirmed(floor int64) {
+// noteReconfirmed: the slot was confirmed again after the lease had run out. The tenure goes on from floor.
+func (h *holderState) noteReconfirmed(floor int64) {
 	h.expiry.state, h.expiry.floor = reconfirmed, floor
 }
 
@@ -43,7 +43,7 @@ func (h *holderState) confirmedFloor(cl Cluster, e evidence) int64 {
 		floor = max(floor, e.now+cl.BorrowMs)
 	}
 	if h.expiry.state == expired {
-		h.becomeReconfirmed(h.expiry.newFloor(e))
+		h.noteReconfirmed(h.expiry.newFloor(e))
 	}
 	if h.expiry.state == reconfirmed {
 		floor = max(floor, h.expiry.floor)

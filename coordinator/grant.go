@@ -20,7 +20,7 @@ func (c *Coordinator) pend(h *holderState, old Slot) error {
 	if err != nil { // an earlier grant stays pending
 		return fmt.Errorf("saving the claim before writing it to ZooKeeper: %w", err)
 	}
-	h.becomePending(claim, gen)
+	h.notePending(claim, gen)
 	return nil
 }
 

@@ -66,7 +66,7 @@ const (
 	Confirmed               // ZooKeeper has a record of this process, which has confirmed it
 )
 
-// The transitions, except those of an expiry. Each method notes what has happened. Some enter a stage.
+// The transitions, except those of an expiry. A method become... enters a stage, and a method note... records a fact.
 
 // newHolderState returns the state of a process that has a claim, from its directory or new.
 func newHolderState(claim Claim) holderState { return holderState{Claim: claim, stage: Seeking} }
@@ -76,30 +76,30 @@ func (h *holderState) becomeAlone(reserved int64, generation uint64) {
 	h.stage, h.startedFrom, h.Floor = Alone, generation, max(h.Floor, reserved)
 }
 
-// becomePending: a grant is saved, whose write may reach ZooKeeper from now on.
-func (h *holderState) becomePending(saved Claim, generation uint64) {
+// notePending: a grant is saved, whose write may reach ZooKeeper from now on.
+func (h *holderState) notePending(saved Claim, generation uint64) {
 	h.Claim, h.Generation = saved, generation
 	h.granted = append(h.granted, saved.PendingNonce)
 }
 
-// becomeGranted: the pending grant is the claim's, because its write was acknowledged, or was found in ZooKeeper.
-func (h *holderState) becomeGranted() { h.Claim, h.sinceGrant = h.nextClaim(), sinceGrant{} }
+// noteGranted: the pending grant is the claim's, because its write was acknowledged, or was found in ZooKeeper.
+func (h *holderState) noteGranted() { h.Claim, h.sinceGrant = h.nextClaim(), sinceGrant{} }
 
-// becomeHolder: the write w of the pending grant was acknowledged, which made this version of the slot and this lease
+// noteHolder: the write w of the pending grant was acknowledged, which made this version of the slot and this lease
 // bound, Unix ms. It may continue the claim's chain.
-func (h *holderState) becomeHolder(w timeguard.Stamped, version int32, heartbeat time.Duration, incarnation, bound int64) {
-	h.becomeGranted()
+func (h *holderState) noteHolder(w timeguard.Stamped, version int32, heartbeat time.Duration, incarnation, bound int64) {
+	h.noteGranted()
 	h.Incarnation = incarnation
 	h.Chain, h.Last = h.Chain.extended(w, version, heartbeat), w
 	h.boundKnown, h.bound, h.maxVersion = true, bound, version
 }
 
-// becomeRestored: ZooKeeper has a record again in the place of the one that it had lost. It was written confirmed, so
+// noteRestored: ZooKeeper has a record again in the place of the one that it had lost. It was written confirmed, so
 // that the stage is Confirmed once the heartbeat is accepted.
-func (h *holderState) becomeRestored() { h.confirmAt = 0 }
+func (h *holderState) noteRestored() { h.confirmAt = 0 }
 
-// becomeUnleased: the claim has no lease any more, because another cluster has taken the place of its own.
-func (h *holderState) becomeUnleased() { h.EverConfirmed, h.LeaseUntil = false, 0 }
+// noteUnleased: the claim has no lease any more, because another cluster has taken the place of its own.
+func (h *holderState) noteUnleased() { h.EverConfirmed, h.LeaseUntil = false, 0 }
 
 // breakChain: the next write cannot continue the chain.
 func (h *holderState) breakChain() { h.Chain = brokenAt(h.Chain.Version) }
@@ -132,7 +132,7 @@ func (h *holderState) recognise(found *Slot) {
 		h.PendingTerm, h.PendingNonce = found.Term, found.Nonce
 	}
 	if found.Nonce == h.PendingNonce {
-		h.becomeGranted()
+		h.noteGranted()
 	}
 }
 
@@ -294,7 +294,7 @@ func (h *holderState) acked(d decision, v recorded, w timeguard.Stamped, after s
 	// Scenario: by our clock the lease ran until this write, by the leader's it had ended. In between another node took
 	// the slot by the leader's clock, confirmed, and was cut off. ZooKeeper got older data back, so we find our record.
 	if v.cl.ConfirmMs > 0 && e.hasPassed(h.previousBound(*v.slot), after.Mtime) {
-		h.becomeExpired(e.now, after.Mtime)
+		h.noteExpired(e.now, after.Mtime)
 		if d.slot.Confirmed {
 			h.confirmAt = e.endOfConfirming(*v.cl)
 			// Until it is written again, the node serves on below the bound that it had: no other node can have

@@ -105,15 +105,15 @@ var plans = map[string]planRow{
 	"the same after an expiry": {change: func(t *holderState, v recorded, _ *evidence, _ *Report) {
 		frozen(v)
 		v.slot.Confirmed, t.stage = false, Confirming
-		t.becomeExpired(planNow, planNow)
+		t.noteExpired(planNow, planNow)
 	}, h: 60_000},
 	"an expiry after which it would begin long from now": {change: func(t *holderState, v recorded, _ *evidence, _ *Report) {
 		v.slot.Confirmed, t.stage = false, Confirming
-		t.becomeExpired(planNow, planNow+60_000)
+		t.noteExpired(planNow, planNow+60_000)
 	}, h: 60_000},
 	"and that most do not believe": {change: func(t *holderState, v recorded, e *evidence, _ *Report) {
 		v.slot.Confirmed, t.stage, e.agreed = false, Confirming, true
-		t.becomeExpired(planNow, planNow+60_000)
+		t.noteExpired(planNow, planNow+60_000)
 	}, confirmed: true, confirms: true, h: 60_000},
 	"a lease that had run out": {change: func(t *holderState, v recorded, _ *evidence, _ *Report) {
 		t.LeaseUntil, v.slot.LeaseUntil, t.stage = planNow, planNow, Confirming
@@ -185,8 +185,8 @@ func TestStages(t *testing.T) {
 	grant := func(h *holderState) {
 		claim := h.Claim
 		claim.PendingTerm, claim.PendingNonce = h.Term+1, "next"
-		h.becomePending(claim, h.Generation+1)
-		h.becomeHolder(w, 8, e.interval, 0, v.slot.LeaseUntil)
+		h.notePending(claim, h.Generation+1)
+		h.noteHolder(w, 8, e.interval, 0, v.slot.LeaseUntil)
 		h.becomeConfirming(e.at.Least)
 	}
 	confirm := func(h *holderState) {
@@ -203,7 +203,7 @@ func TestStages(t *testing.T) {
 		{"begins", func(*holderState) {}, Seeking, unexpired, false},
 		{"acquires a slot", grant, Confirming, unexpired, true},
 		{"confirms it", confirm, Confirmed, unexpired, true},
-		{"expires by the leader's clock", func(h *holderState) { h.becomeExpired(planNow, planNow) }, Confirmed, expired, true},
+		{"expires by the leader's clock", func(h *holderState) { h.noteExpired(planNow, planNow) }, Confirmed, expired, true},
 		{"waits again", func(h *holderState) { h.becomeConfirming(e.at.Least) }, Confirming, expired, true},
 		{"plans to confirm", func(h *holderState) {
 			found := *v.slot
@@ -263,15 +263,15 @@ func TestAcked(t *testing.T) {
 			t.LeaseUntil, v.slot.LeaseUntil, t.bound, t.Floor = planNow-1, planNow+99, planNow+99, planNow+5
 		}, confirmed: true, lo: 5},
 		"confirmed after the leader showed an expiry": {change: func(t *holderState, _ *decision, _ recorded, _ *store.Stat, _ *evidence) {
-			t.becomeExpired(planNow-20_000, planNow+700)
+			t.noteExpired(planNow-20_000, planNow+700)
 		}, confirmed: true, expiry: reconfirmed, lo: 701},
 		"an expiry after which it was confirmed": {change: func(t *holderState, _ *decision, _ recorded, _ *store.Stat, _ *evidence) {
-			t.becomeExpired(planNow-20_000, planNow+700)
-			t.becomeReconfirmed(planNow - 5)
+			t.noteExpired(planNow-20_000, planNow+700)
+			t.noteReconfirmed(planNow - 5)
 		}, confirmed: true, expiry: reconfirmed, lo: -5},
 		"long ago": {change: func(t *holderState, _ *decision, _ recorded, _ *store.Stat, _ *evidence) {
-			t.becomeExpired(planNow-20_000, planNow-20_000)
-			t.becomeReconfirmed(planNow - 20_000)
+			t.noteExpired(planNow-20_000, planNow-20_000)
+			t.noteReconfirmed(planNow - 20_000)
 		}, confirmed: true, expiry: reconfirmed, lo: -9_000},
 	} {
 		hold, v, e, r := planned()
@@ -313,9 +313,9 @@ func TestPlanProperties(t *testing.T) {
 			hold.boundKnown = false
 		}
 		if yes("expired") {
-			hold.becomeExpired(planNow+small("noticed at"), planNow+small("leader's time then"))
+			hold.noteExpired(planNow+small("noticed at"), planNow+small("leader's time then"))
 			if yes("reconfirmed") {
-				hold.becomeReconfirmed(planNow + small("floor since"))
+				hold.noteReconfirmed(planNow + small("floor since"))
 			}
 		}
 		e.reading.Stamp, e.agreed = planNow+small("stamp"), yes("agreed")
@@ -467,7 +467,7 @@ func TestFloorTooFarAhead(t *testing.T) {
 		want  bool
 	}{{-4_000, false}, {10_000 - borrow - 1, false}, {10_000 - borrow, true}, {60_000, true}} {
 		var hold holderState
-		hold.becomeExpired(now, now+row.ahead)
+		hold.noteExpired(now, now+row.ahead)
 		if got := hold.floorTooFarAhead(evidence{now: now, mine: Cluster{BorrowMs: borrow}}); got != row.want {
 			t.Errorf("%d ms ahead: %v", row.ahead, got)
 		}

@@ -256,9 +256,9 @@ func (c *Coordinator) putBack(ctx context.Context, cl Cluster, v recorded, r Rep
 		return Beat{}, err
 	}
 	w := timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}
-	h.becomeHolder(w, version, c.Interval, cl.Incarnation, slot.LeaseUntil)
+	h.noteHolder(w, version, c.Interval, cl.Incarnation, slot.LeaseUntil)
 	c.traceGrant("restored", cl, e, old, slot)
-	h.becomeRestored()
+	h.noteRestored()
 	_, written, err := c.Store.Get(ctx, SlotPath(h.Worker))
 	if err != nil {
 		return Beat{}, err

@@ -201,7 +201,7 @@ func (c *Coordinator) writeAcquired(ctx context.Context, h *holderState, worker 
 		return err // the outcome may be unknown: the next start reads the saved claim
 	}
 	w := timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}
-	h.becomeHolder(w, v.slotStat.Version+1, c.Interval, cl.Incarnation, slot.LeaseUntil)
+	h.noteHolder(w, v.slotStat.Version+1, c.Interval, cl.Incarnation, slot.LeaseUntil)
 	c.holder = h
 	c.traceGrant("acquired", cl, e, old, slot)
 	c.noteCluster(cl)

@@ -125,11 +125,11 @@ func (c *Coordinator) writeNextTerm(ctx context.Context, v recorded, lease time.
 	// Scenario: the process stands still between its look at the clock and its write, as by SIGSTOP. Others act
 	// meanwhile, and ZooKeeper gets data back in which the record has the version that the late write expects (C13).
 	inTime := confirmed && h.continuesChain(v, e)
-	h.becomeHolder(stamped, v.slotStat.Version+1, c.Interval, d.cluster.Incarnation, d.slot.LeaseUntil)
+	h.noteHolder(stamped, v.slotStat.Version+1, c.Interval, d.cluster.Incarnation, d.slot.LeaseUntil)
 	c.traceGrant("resumed", d.cluster, before, *v.slot, d.slot)
 	// If the lease had run out by the leader's clock, another node may have held the slot since (C26).
 	if e.hasPassed(h.knownBound(*v.slot), clock.Stamp) {
-		h.becomeExpired(clock.Sent, clock.Stamp)
+		h.noteExpired(clock.Sent, clock.Stamp)
 	}
 	if !inTime || h.expiry.state == expired {
 		confirm = v.cl.ConfirmTime()
