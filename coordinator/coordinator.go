@@ -61,7 +61,7 @@ type Config struct {
 type Coordinator struct {
 	Config
 	// mine is the cluster this node belongs to, set by Join. HighestSlot and Incarnation are the highest that this
-	// process or its directory has seen. A holder that recreates a lost cluster record writes them there.
+	// process or its directory has seen. A holder that restores a lost cluster record writes them there.
 	mine Cluster
 	// unackedTicketOf is the node that may have a ticket although its creation was not acknowledged. Empty: none.
 	unackedTicketOf string
@@ -103,7 +103,7 @@ func New(cfg Config) *Coordinator {
 		seen: PeersSeen{MayLeaveToOthers: true}}
 }
 
-// Join sets the cluster that this node belongs to. The node compares what it finds in ZooKeeper with cl, and recreates
+// Join sets the cluster that this node belongs to. The node compares what it finds in ZooKeeper with cl, and restores
 // cl if ZooKeeper has lost it.
 func (c *Coordinator) Join(cl Cluster) {
 	joined := cl

@@ -63,7 +63,7 @@ func TestLossAfter(t *testing.T) {
 		"noticed twice, by others":         {found(7, 9, now, 0, ""), true, found(7, 9, far, far, "")},
 		"noticed, and an operator's since": {found(7, 6, now, now+1, "op"), true, found(7, 6, far, far, "op")},
 	} {
-		got, ok := Loss{Known: 5, MayRecreate: true}.nextCluster(row.found, mine, now, row.leased)
+		got, ok := Loss{Known: 5, MayRestoreCluster: true}.nextCluster(row.found, mine, now, row.leased)
 		if ok != (row.want != nil) || ok && got != *row.want {
 			t.Errorf("%s: %t\n got %+v\nwant %+v", name, ok, got, row.want)
 		}
@@ -82,7 +82,7 @@ func TestLostSlotsAreFreeAfterTheFreeze(t *testing.T) {
 	for name, notices := range map[string]func(*member){
 		"noticed by a holder": func(a *member) { a.mustBeat() },
 		"put back at a start": func(a *member) {
-			a.must(func() error { _, err := a.co.PutClusterBack(t.Context()); return err }())
+			a.must(func() error { _, err := a.co.RestoreCluster(t.Context()); return err }())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -23,7 +23,7 @@ type Report struct {
 
 // Beat is the result of a heartbeat. A Beat counts once Accept was called with it.
 type Beat struct {
-	// Restored: ZooKeeper had lost our record or the cluster's, and the node puts it back. Restored is set even if that
+	// Restored: ZooKeeper had lost our record or the cluster's, and the node restores it. Restored is set even if that
 	// fails: the next heartbeat may find the record that this one has written, and not notice the loss.
 	Restored bool
 	// LeaseUntil is the acknowledged lease bound. The node may use it if the record that has it is Confirmed.
@@ -46,7 +46,7 @@ type Beat struct {
 
 // Heartbeat reports to ZooKeeper and extends the lease, by a versioned write (C13). It reads the slot first, and does
 // what the table of docs/design.md says (C19): if the record is ours, Heartbeat writes it again. If another node has
-// the slot, this node is fenced. If ZooKeeper lost the record, Heartbeat puts it back while the lease bound is ahead.
+// the slot, this node is fenced. If ZooKeeper lost the record, Heartbeat restores it while the lease bound is ahead.
 //
 // After a *FencedError the tenure is over: another node has the slot, or another cluster has taken the place of ours;
 // the lease had ended, or the slot was never confirmed, when ZooKeeper lost the record; the process began from an old

@@ -55,7 +55,7 @@ func (s *Slot) inherit(old Slot, now int64) {
 	// Claim.wasLost relies on this: no holder begins before the bound of the one before.
 	s.FromTerm, s.Granted, s.History = s.Term, max(now, old.LeaseUntil), old.History
 	if old.LeaseUntil == 0 && !old.Released {
-		s.Granted = 0 // our record, put back: its begin is not known
+		s.Granted = 0 // our record, restored: its begin is not known
 	}
 	// A holder that gave the slot back before it confirmed has issued nothing. Entries of such holders would push
 	// others out.

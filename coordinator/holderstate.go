@@ -21,7 +21,7 @@ import (
 //	Seeking ──GoAlone──> Alone ──the restart is reported──> Confirming
 //	Confirming ──a confirmed record is acknowledged, and saved──> Confirmed
 //	Confirmed ──the lease had run out──> Confirming
-//	any but Seeking ──a lost record is put back──> Confirmed
+//	any but Seeking ──a lost record is restored──> Confirmed
 //
 // A restart that goes on in its chain writes its record confirmed. It is in the stage Confirming all the same, until
 // the first heartbeat has been accepted.
@@ -119,7 +119,7 @@ func (h *holderState) becomeAccepted(b Beat, end int64) {
 	h.EverConfirmed, h.LeaseUntil, h.BootEnd = true, b.LeaseUntil, cmp.Or(b.bootEnd, h.BootEnd)
 }
 
-// beginIncarnation: ZooKeeper has lost data. In the confirming time from now, nodes put back what they know.
+// beginIncarnation: ZooKeeper has lost data. In the confirming time from now, nodes restore what they know.
 func (h *holderState) beginIncarnation() { h.Chain, h.peerWait = noChain, PeerWait{} }
 
 // recognise takes a grant of this process for the claim's if the record found is of it: its write has arrived, although

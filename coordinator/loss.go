@@ -14,9 +14,9 @@ import (
 type Loss struct {
 	// Known is the incarnation that the finder knew.
 	Known int64
-	// MayRecreate: the finder puts its cluster back where the record is missing, or in the place of another one
-	// in which no node has confirmed (C22). It has confirmed a worker, or PutClusterBack was called.
-	MayRecreate bool
+	// MayRestoreCluster: the finder restores its cluster where the record is missing, or in the place of another one
+	// in which no node has confirmed (C22). It has confirmed a worker, or RestoreCluster was called.
+	MayRestoreCluster bool
 	// LeaseUntil is the finder's lease bound, Unix ms. 0: it has no lease, or that has ended by the boot clock.
 	LeaseUntil int64
 	// Found says what shows the loss.
@@ -37,7 +37,7 @@ func (c *Coordinator) lossOf(h *holderState, cl *Cluster, found string) Loss {
 
 // lossBy returns a finding of a node with a claim, which knew an incarnation.
 func (c *Coordinator) lossBy(claim Claim, known int64, found string) Loss {
-	l := Loss{Known: known, MayRecreate: claim.EverConfirmed, LeaseUntil: claim.LeaseUntil, Found: found}
+	l := Loss{Known: known, MayRestoreCluster: claim.EverConfirmed, LeaseUntil: claim.LeaseUntil, Found: found}
 	if claim.endedByBoot(c.Elapsed.Now().Boot) {
 		l.LeaseUntil = 0
 	}
@@ -63,7 +63,7 @@ func (l Loss) nextCluster(found *Cluster, mine Cluster, now int64, leased bool) 
 		//mutant:c21-loss-freezes-nothing by sim -> next.Horizon = next.nextHorizon(now)
 		next = next.Freeze(now)
 		//mutant:c22-newcomer-puts-a-cluster-back by TestUnconfirmedNodeDoesNotRecreateTheCluster -> return next, empty
-		return next, empty && l.MayRecreate
+		return next, empty && l.MayRestoreCluster
 	}
 	raised := found.Incarnation > l.Known
 	if raised && (!leased || found.FrozenUntil >= mine.FreezeEnd(now)) {
@@ -81,9 +81,9 @@ func (l Loss) nextCluster(found *Cluster, mine Cluster, now int64, leased bool) 
 }
 
 // announce makes a loss of data known to the whole cluster: it raises the incarnation and freezes registration. It
-// returns the cluster's record as it is then. If that is missing or another cluster's, and l.MayRecreate is not set, it
-// returns the zero Cluster. If l.MayRecreate is set, and a node has confirmed in the other cluster, the error is
-// store.ErrBadVersion.
+// returns the cluster's record as it is then. If that is missing or another cluster's, and l.MayRestoreCluster is not
+// set, it returns the zero Cluster. If l.MayRestoreCluster is set, and a node has confirmed in the other cluster, the
+// error is store.ErrBadVersion.
 func (c *Coordinator) announce(ctx context.Context, l Loss) (Cluster, error) {
 	c.Logger.Error("ZooKeeper has lost data; freezing registration", "found", l.Found, "incarnation", l.Known)
 	mine := c.ownCluster()
@@ -138,7 +138,7 @@ func (c *Coordinator) writeLoss(ctx context.Context, l Loss, mine Cluster, now i
 			return *found, stat.Mtime, nil
 		case found != nil && found.UUID == mine.UUID:
 			return *found, 0, nil
-		case found != nil && l.MayRecreate:
+		case found != nil && l.MayRestoreCluster:
 			return Cluster{}, 0, fmt.Errorf("%w: a confirmed cluster has replaced this node's", store.ErrBadVersion)
 		default:
 			return Cluster{}, 0, nil
@@ -179,11 +179,11 @@ func (c *Coordinator) AnnounceDue(ctx context.Context) error {
 // another ZooKeeper: this one may never have had the node's record.
 func (c *Coordinator) DropUnannounced() { c.unannounced = nil }
 
-// PutClusterBack recreates, frozen, the cluster record that ZooKeeper has lost. It is for a node that knows the cluster
-// from its state directory and has no lease.
-func (c *Coordinator) PutClusterBack(ctx context.Context) (Cluster, error) {
+// RestoreCluster writes again, frozen, the cluster record that ZooKeeper has lost. It is for a node that knows the
+// cluster from its state directory and has no lease.
+func (c *Coordinator) RestoreCluster(ctx context.Context) (Cluster, error) {
 	l := c.lossOf(c.holder, nil, "ZooKeeper has lost the cluster record")
-	l.MayRecreate = true
+	l.MayRestoreCluster = true
 	cl, err := c.announce(ctx, l)
 	if err == nil {
 		err = c.createStandIns(ctx, cl)
@@ -191,7 +191,7 @@ func (c *Coordinator) PutClusterBack(ctx context.Context) (Cluster, error) {
 	return cl, err
 }
 
-// restore puts our record back after ZooKeeper has lost it, if the lease runs by all clocks (C24, C26). First it
+// restore writes our record again after ZooKeeper has lost it, if the lease runs by all clocks (C24, C26). First it
 // freezes registration, because new nodes may be about to confirm, and holders that are cut off may have leases that
 // run (C21). why says how the loss was noticed.
 func (c *Coordinator) restore(ctx context.Context, v recorded, r Report, why string) (Beat, error) {
@@ -222,7 +222,7 @@ func (c *Coordinator) restore(ctx context.Context, v recorded, r Report, why str
 	if h.expiry.state == expired || e.hasPassed(h.LeaseUntil, clock.Stamp) {
 		return Beat{}, c.giveUpWithTicket(ctx, why+", and by ZooKeeper's clock the lease has expired", true)
 	}
-	beat, err := c.putBack(ctx, cl, v, r)
+	beat, err := c.writeRestored(ctx, cl, v, r)
 	if err != nil {
 		return Beat{}, err
 	}
@@ -232,8 +232,8 @@ func (c *Coordinator) restore(ctx context.Context, v recorded, r Report, why str
 	return beat, nil
 }
 
-// putBack creates our record, or writes it over the record found, with a higher term than that has.
-func (c *Coordinator) putBack(ctx context.Context, cl Cluster, v recorded, r Report) (Beat, error) {
+// writeRestored creates our record, or writes it over the record found, with a higher term than that has.
+func (c *Coordinator) writeRestored(ctx context.Context, cl Cluster, v recorded, r Report) (Beat, error) {
 	h := c.holder
 	var old Slot
 	if v.slot != nil && !v.slot.StandsIn { // a stand-in's bound is no lease of ours

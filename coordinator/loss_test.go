@@ -337,7 +337,7 @@ func TestLossFoundAfterTheLeaseByTheBootClock(t *testing.T) {
 	}{"the lease runs": {a.co.Claim(), a.co.Claim().LeaseUntil}, "it has ended": {ended, 0}} {
 		a.co.unannounced = nil
 		a.co.AnnounceFound(7, "a record is missing", row.claim)
-		want := Loss{Known: 7, MayRecreate: true, LeaseUntil: row.lease, Found: "a record is missing"}
+		want := Loss{Known: 7, MayRestoreCluster: true, LeaseUntil: row.lease, Found: "a record is missing"}
 		if *a.co.unannounced != want {
 			t.Errorf("%s: %+v, want %+v", name, *a.co.unannounced, want)
 		}

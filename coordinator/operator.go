@@ -211,7 +211,7 @@ func (o Operator) Examine(ctx context.Context, worker int) (Examined, error) {
 
 // ForceRelease releases a slot that its holder has not given back. The lease bound stays (C30), and the next holder
 // begins there, so no ID is issued twice even if the holder runs. A higher term and a new nonce fence the holder at its
-// next heartbeat. The record is unconfirmed, so that a holder that ZooKeeper had lost can still put its own back.
+// next heartbeat. The record is unconfirmed, so that a holder that ZooKeeper had lost can still restore its own.
 //
 // ForceRelease replaces a record that is missing or cannot be read by a stand-in, which keeps the slot for the
 // longest lease. Errors include ErrNotHeld, *StillFrozenError, *ChangedError if the slot is not as found any more,

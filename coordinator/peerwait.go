@@ -9,7 +9,7 @@ import (
 
 // PeerWait notes which peers have said that they have compared their records, in the present ZooKeeper session and
 // incarnation of this node (C14). Those are the records of named sequences that the peer knows: it compares them with
-// ZooKeeper's, and puts back what ZooKeeper has lost.
+// ZooKeeper's, and restores what ZooKeeper has lost.
 //
 // A chain shows that ZooKeeper has lost nothing of what this node wrote. It does not show whether ZooKeeper has lost
 // what others wrote since this node's last heartbeat: values that they took, for example. They notice that themselves

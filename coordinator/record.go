@@ -115,7 +115,7 @@ type Slot struct {
 	Node   string `json:"node,omitempty"`
 	Ticket string `json:"ticket,omitempty"`
 	// Term grows by one with every new holder, every start of the holder, and a release by an operator. It may grow by
-	// more when the record is put back. Nonce is a new random number for each term.
+	// more when the record is restored. Nonce is a new random number for each term.
 	Term  int64  `json:"term"`
 	Nonce string `json:"nonce,omitempty"`
 	// LeaseUntil is the lease bound. IDs of this slot up to this term have earlier timestamps.
@@ -162,7 +162,7 @@ type Followed struct {
 	// Last is the last change that the process has followed, with all before. nil: it serves no named sequences.
 	Last *Change `json:"followed,omitempty"`
 	// Compares: the process knows records, and has not compared all of them. Compared is the incarnation in which it
-	// has, and has put back what it knew better. If neither is set, it knows none.
+	// has, and has restored what it knew better. If neither is set, it knows none.
 	Compares bool   `json:"compares,omitempty"`
 	Compared *int64 `json:"compared,omitempty"`
 	// Takes: the process may take values of named sequences. A node that has just started goes by it: see PeersSeen.

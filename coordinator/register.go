@@ -145,7 +145,7 @@ func (c *Coordinator) acquireFree(ctx context.Context, h *holderState, lease tim
 	return full
 }
 
-// grow creates free slots, at least up to worker, unless holders have put them back already into a ZooKeeper that had
+// grow creates free slots, at least up to worker, unless holders have restored them already in a ZooKeeper that had
 // lost them. The same transaction raises HighestSlot, so that a missing slot up to HighestSlot was always lost. If a
 // record has changed meanwhile, grow does nothing, and the caller reads again.
 func (c *Coordinator) grow(ctx context.Context, v recorded, worker int) error {
@@ -163,7 +163,7 @@ func (c *Coordinator) grow(ctx context.Context, v recorded, worker int) error {
 		slots[i] = from + i
 	}
 	err := create(slots)
-	if errors.Is(err, store.ErrExists) { // holders have put some back
+	if errors.Is(err, store.ErrExists) { // holders have restored some
 		if slots, err = c.missingSlots(ctx, cl); err == nil {
 			err = create(slices.DeleteFunc(slots, func(w int) bool { return w < from })) // below that it was lost
 		}

@@ -144,8 +144,8 @@ func (c *Coordinator) writeNextTerm(ctx context.Context, v recorded, lease time.
 type NotOursError struct {
 	Worker int
 	Reason string
-	// Lost: ZooKeeper has lost the slot's record, by slotFinding. A holder whose confirmed lease still runs may put it
-	// back.
+	// Lost: ZooKeeper has lost the slot's record, by slotFinding. A holder whose confirmed lease still runs may
+	// restore it.
 	Lost bool
 }
 

@@ -9,14 +9,14 @@ import (
 )
 
 // If a slot up to HighestSlot has no record, ZooKeeper has lost it, and its holder may still run. A node that notices
-// it creates a stand-in (C25). That keeps the slot for the longest lease, during which the holder can put its own
-// record back.
+// it creates a stand-in (C25). That keeps the slot for the longest lease, during which the holder can restore its own
+// record.
 
 // createStandIns creates a stand-in for each missing slot. A node calls it as soon as it has frozen registration: if
 // new nodes created these records only after the freeze, they would wait for another lease. A node that registers calls
 // it, too, if it finds no record of a slot.
 func (c *Coordinator) createStandIns(ctx context.Context, cl Cluster) (err error) {
-	for range 3 { // holders may put their records back meanwhile
+	for range 3 { // holders may restore their records meanwhile
 		if err = c.tryStandIns(ctx, cl); errors.Is(err, store.ErrNoNode) {
 			err = errors.Join(err, ensureRoot(ctx, c.Store))
 		}

@@ -24,7 +24,7 @@ func (c *Coordinator) Stop(ctx context.Context, end int64, generation uint64) er
 // Release gives a slot back (C29): any node may take it at once, and issue from end on. The local record must have been
 // made invalid before, durably. end is the first timestamp that this tenure has not reached, Unix ms. The lease bound
 // becomes end, or the floor if that is higher. No other write but ReleaseLeft lowers a holder's lease bound (C3). Thaw
-// and putBack may lower that of a stand-in.
+// and writeRestored may lower that of a stand-in.
 func (c *Coordinator) Release(ctx context.Context, end int64) error {
 	err := c.release(ctx, c.holder, end)
 	if err == nil {

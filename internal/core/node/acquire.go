@@ -148,7 +148,7 @@ func (k *keeper) acquire(ctx context.Context, a attempt, timeout time.Duration) 
 		var replaced *coordinator.OtherClusterError
 		switch {
 		case errors.As(err, &replaced) && !a.usable && !k.belongs():
-			// Holders have put their cluster back while this node created a new one.
+			// Holders have restored their cluster while this node created a new one.
 			k.log.Warn("another cluster record replaced this node's while it registered, joining that cluster",
 				"error", err)
 		case cause == "":

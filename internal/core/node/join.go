@@ -58,7 +58,7 @@ func (k *keeper) joinCluster(ctx context.Context, a *attempt) (lost bool, err er
 	return false, nil
 }
 
-// mayMakeCluster returns nil if this node may create the cluster record, or put it back, in a
+// mayMakeCluster returns nil if this node may create the cluster record, or restore it, in a
 // ZooKeeper that has none. why is the error of the read that did not find it.
 func (k *keeper) mayMakeCluster(why error, mine coordinator.Cluster, a *attempt) error {
 	switch {
@@ -76,10 +76,10 @@ func (k *keeper) mayMakeCluster(why error, mine coordinator.Cluster, a *attempt)
 
 // makeCluster creates the cluster record in a ZooKeeper that has none. If the state directory
 // names a cluster, ZooKeeper has lost that cluster, and its nodes may still hold leases. Then
-// makeCluster puts it back, with registration frozen until all those leases have ended.
+// makeCluster restores it, with registration frozen until all those leases have ended.
 func (k *keeper) makeCluster(ctx context.Context, mine coordinator.Cluster) (coordinator.Cluster, error) {
-	if mine.UUID != "" { // put back only where the directory names it (C22)
-		cl, err := k.coord.PutClusterBack(ctx)
+	if mine.UUID != "" { // restored only where the directory names it (C22)
+		cl, err := k.coord.RestoreCluster(ctx)
 		if err == nil {
 			k.log.Error(
 				"restored the cluster record that ZooKeeper lost and froze registration until all leases have expired",
