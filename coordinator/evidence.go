@@ -11,7 +11,7 @@ import (
 type evidence struct {
 	now      int64            // our clock, Unix ms
 	session  int64            // of ZooKeeper, in which a record with self may be written
-	at       timeguard.Moment // when it was gathered
+	at       timeguard.Moment // when it was gathered; after an acknowledgement: when the write was sent, corrected
 	horizon  horizon          // as of then
 	interval time.Duration    // from one heartbeat to the next
 	mine     Cluster          // as this node knows it

@@ -33,9 +33,9 @@ func (h *holderState) noteReconfirmed(floor int64) {
 	h.expiry.state, h.expiry.floor = reconfirmed, floor
 }
 
-// confirmedFloor returns the floor of a tenure that has just been confirmed. If the lease had run out, that is above
-// the old floor. The confirmation ends an expiry that the leader's clock had shown, so confirmedFloor notes that, too.
-func (h *holderState) confirmedFloor(cl Cluster, e evidence) int64 {
+// endExpiry ends an expiry that the leader's clock had shown, because the slot has just been confirmed. It returns the
+// floor of the tenure. If the lease had run out, that is above the old floor.
+func (h *holderState) endExpiry(cl Cluster, e evidence) int64 {
 	floor := h.Floor
 	if !h.Leased(e.now, e.at.Boot) {
 		// A holder that ZooKeeper lost has issued at most up to now + BorrowMs (C26, C27).

@@ -280,13 +280,12 @@ func (h *holderState) noteUnacked(version int32) { h.maxVersion = max(h.maxVersi
 var errUnconfirm = errors.New("the record was confirmed too early, or after the lease had expired by ZooKeeper's clock")
 
 // acked notes the facts that an acknowledged write proves, and returns the result of the heartbeat. The write of d has
-// replaced v. w has the times of the write by our clocks. after is the stat that the write has given the record, with
-// the leader's time.
+// replaced v. w has the times of the write by our clocks, and e.at is w.Sent. after is the stat that the write has
+// given the record, with the leader's time.
 //
 // The error is errUnconfirm if the record was written confirmed although it must not be: the lease had run out by the
 // leader's clock (C26), or the leader's stamp shows that the confirming time had not passed yet (C31).
 func (h *holderState) acked(d decision, v recorded, w timeguard.Stamped, after store.Stat, e evidence) (Beat, error) {
-	e.at = w.Sent
 	h.Chain, h.Last = h.Chain.extended(w, v.slotStat.Version+1, e.interval), w
 	h.maxVersion = max(h.maxVersion, v.slotStat.Version+1)
 	h.beginPeerWait(after, e, v.cl.ConfirmTime())
@@ -317,7 +316,7 @@ func (h *holderState) acked(d decision, v recorded, w timeguard.Stamped, after s
 		beat.Wait = v.cl.ConfirmTime()
 	}
 	if beat.Confirmed {
-		beat.Floor = h.confirmedFloor(*v.cl, e)
+		beat.Floor = h.endExpiry(*v.cl, e)
 		if d.confirms || d.slot.LeaseUntil > v.slot.LeaseUntil {
 			beat.bootEnd = bootEndOf(d.slot.LeaseUntil, e.now, e.at.Boot)
 		}

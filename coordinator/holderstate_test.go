@@ -211,7 +211,7 @@ func TestStages(t *testing.T) {
 			if d := h.plan(recorded{cl: v.cl, slot: &found}, e, r); !d.confirms {
 				t.Errorf("%+v", d)
 			}
-			h.confirmedFloor(*v.cl, e)
+			h.endExpiry(*v.cl, e)
 		}, Confirming, reconfirmed, true},
 		{"confirms again", confirm, Confirmed, reconfirmed, true},
 		{"notices a loss of data", func(h *holderState) { h.beginIncarnation() }, Confirmed, reconfirmed, false},

@@ -25,7 +25,7 @@ func (c *Coordinator) Resume(ctx context.Context, lease time.Duration, check Clo
 	if err := c.AnnounceDue(ctx); err != nil {
 		return 0, err
 	}
-	if _, err := c.resumable(ctx); err != nil {
+	if _, err := c.readToResume(ctx); err != nil {
 		return 0, err
 	}
 	ticket := h.Ticket
@@ -44,8 +44,9 @@ func (c *Coordinator) Resume(ctx context.Context, lease time.Duration, check Clo
 	return confirm, err
 }
 
-// resumable reads the cluster's record and the slot. It returns an error if the claim does not hold the slot.
-func (c *Coordinator) resumable(ctx context.Context) (recorded, error) {
+// readToResume reads the cluster's record and the slot. It returns an error if the claim does not hold the slot. It notes
+// a grant that arrived unacknowledged, and keeps a loss for the next AnnounceDue.
+func (c *Coordinator) readToResume(ctx context.Context) (recorded, error) {
 	h := c.holder
 	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 		return recorded{}, err
@@ -61,7 +62,7 @@ func (c *Coordinator) resumable(ctx context.Context) (recorded, error) {
 	err = mayResume(v.slot, h.Claim)
 	var no *NotOursError
 	if errors.As(err, &no) && h.Nonce != "" && (no.Lost || h.showsLoss(v, c.mine)) {
-		c.announceLater(c.lossOf(h, v.cl, no.Reason)) // the next AnnounceDue writes it
+		c.announceLater(c.lossOf(h, v.cl, no.Reason))
 	}
 	return v, err
 }
@@ -71,7 +72,7 @@ func (c *Coordinator) resumable(ctx context.Context) (recorded, error) {
 func (c *Coordinator) writeResumed(ctx context.Context, lease time.Duration) (time.Duration, error) {
 	h := c.holder
 	for {
-		v, err := c.resumable(ctx)
+		v, err := c.readToResume(ctx)
 		if err != nil {
 			return 0, err
 		}
