@@ -114,7 +114,7 @@ func updateCluster(ctx context.Context, st store.Store, change func(*Cluster) bo
 
 // clusterOp returns the operation that writes the cluster's record, if cl is not what v has, and checks otherwise that
 // it has not changed.
-func clusterOp(v recorded, cl Cluster) store.Op {
+func clusterOp(v recordPair, cl Cluster) store.Op {
 	if cl != *v.cl {
 		return store.SetOp{Path: clusterPath, Data: cl.marshal(), Version: v.clStat.Version}
 	}

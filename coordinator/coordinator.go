@@ -130,9 +130,9 @@ func (c *Coordinator) noteCluster(cl Cluster) {
 	}
 }
 
-// recorded has the record of the cluster and that of one slot, as read from ZooKeeper. ZooKeeper may have changed one
+// recordPair has the record of the cluster and that of one slot, as read from ZooKeeper. ZooKeeper may have changed one
 // of them before it read the other: a write that was decided by both records must check both versions.
-type recorded struct {
+type recordPair struct {
 	cl       *Cluster // nil: no record
 	clStat   store.Stat
 	slot     *Slot // nil: no record
@@ -140,7 +140,7 @@ type recorded struct {
 }
 
 // checkCluster returns an error if the records are not of the cluster mine.
-func (v recorded) checkCluster(mine Cluster) error {
+func (v recordPair) checkCluster(mine Cluster) error {
 	switch {
 	case v.cl == nil:
 		return ErrNoCluster
@@ -150,21 +150,21 @@ func (v recorded) checkCluster(mine Cluster) error {
 	return nil
 }
 
-// readRecorded reads the records of the cluster and of a worker in one round trip.
-func (c *Coordinator) readRecorded(ctx context.Context, worker int) (recorded, error) {
+// readPair reads the records of the cluster and of a worker in one round trip.
+func (c *Coordinator) readPair(ctx context.Context, worker int) (recordPair, error) {
 	records, err := c.Store.GetAll(ctx, clusterPath, SlotPath(worker))
 	if err != nil {
-		return recorded{}, err
+		return recordPair{}, err
 	}
-	return parseRecorded(records)
+	return parsePair(records)
 }
 
-// parseRecorded returns what the records of the cluster and of a slot show.
-func parseRecorded(records []store.Record) (v recorded, _ error) {
+// parsePair returns what the records of the cluster and of a slot show.
+func parsePair(records []store.Record) (v recordPair, _ error) {
 	if r := records[0]; r.Found {
 		cl, err := parseCluster(r.Data)
 		if err != nil {
-			return recorded{}, err
+			return recordPair{}, err
 		}
 		v.cl, v.clStat = &cl, r.Stat
 	}

@@ -22,7 +22,7 @@ func (e *FencedError) Error() string {
 
 // fence gives the slot up: another node or an operator has taken it, or another cluster has taken the place of ours.
 // The record found may also show that ZooKeeper has lost ours. Holders that are cut off need a freeze then (C21).
-func (c *Coordinator) fence(ctx context.Context, v recorded, why string) error {
+func (c *Coordinator) fence(ctx context.Context, v recordPair, why string) error {
 	h := c.holder
 	lost := h.showsLoss(v, c.mine)
 	if lost {

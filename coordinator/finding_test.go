@@ -65,7 +65,7 @@ func TestSlotFinding(t *testing.T) {
 // before.
 func TestFindingGoesByTheHighestIncarnationSeen(t *testing.T) {
 	ours := Claim{Owner: Owner{Node: "a"}, Nonce: "a", Term: 1, Incarnation: 2}
-	v := recorded{cl: &Cluster{UUID: "c", Incarnation: 2}, slot: &Slot{Node: "a", Nonce: "a", Term: 1, Incarnation: 2}}
+	v := recordPair{cl: &Cluster{UUID: "c", Incarnation: 2}, slot: &Slot{Node: "a", Nonce: "a", Term: 1, Incarnation: 2}}
 	for seen, want := range map[int64]Finding{2: FoundOurs, 3: FoundLost} {
 		got, why := (holderState{Claim: ours}).finding(v, Cluster{UUID: "c", Incarnation: seen})
 		if got != want {

@@ -94,7 +94,7 @@ func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ err
 
 // readBeat reads the cluster's record and our slot in one round trip, and with them what ReadPeerClocks compares after
 // the heartbeat, if the live workers were listed before.
-func (c *Coordinator) readBeat(ctx context.Context) (recorded, error) {
+func (c *Coordinator) readBeat(ctx context.Context) (recordPair, error) {
 	h := c.holder
 	paths, own := []string{clusterPath, SlotPath(h.Worker)}, 2
 	var peers []int
@@ -104,22 +104,22 @@ func (c *Coordinator) readBeat(ctx context.Context) (recorded, error) {
 	}
 	records, err := c.Store.GetAll(ctx, paths...)
 	if err != nil {
-		return recorded{}, err
+		return recordPair{}, err
 	}
 	if c.live.read {
 		c.live.sampled = c.noteSample(peers, records[own:])
 	}
-	return parseRecorded(records[:own])
+	return parsePair(records[:own])
 }
 
 // report writes our slot again: the holderState plans, and takes over what the acknowledgement shows.
-func (c *Coordinator) report(ctx context.Context, v recorded, r Report) (Beat, error) {
+func (c *Coordinator) report(ctx context.Context, v recordPair, r Report) (Beat, error) {
 	h := c.holder
 	c.noteCluster(*v.cl)
 	e := c.gather(r.Agreed)
 	d := h.plan(v, e, r)
 	switch d.action {
-	case giveUp:
+	case dropSlot:
 		return Beat{}, c.giveUp(ctx, d.why, false)
 	case writeNextTerm: // the lease bound stays, and the next heartbeat confirms
 		confirm, err := c.writeNextTerm(ctx, v, r.Lease)
@@ -157,7 +157,7 @@ func (c *Coordinator) report(ctx context.Context, v recorded, r Report) (Beat, e
 //
 // Scenario: A reads that registration is not frozen. B notices a loss, and freezes it for the lost holder of A's slot.
 // A's write, which is on its way, would confirm the slot all the same.
-func (c *Coordinator) write(ctx context.Context, d decision, v recorded, worker int) (
+func (c *Coordinator) write(ctx context.Context, d decision, v recordPair, worker int) (
 	after store.Stat, written bool, _ error,
 ) {
 	//mutant:c13-heartbeat-over-any-version by sim -> version := store.AnyVersion
@@ -176,7 +176,7 @@ func (c *Coordinator) write(ctx context.Context, d decision, v recorded, worker 
 }
 
 // traceBeat traces an acknowledged heartbeat: d was written over v.
-func (c *Coordinator) traceBeat(d decision, v recorded, after store.Stat, e evidence, b Beat) {
+func (c *Coordinator) traceBeat(d decision, v recordPair, after store.Stat, e evidence, b Beat) {
 	h := c.holder
 	exact := d.cluster == *v.cl && !d.confirms // else the version was read after the write
 	c.Trace.Step("beat", "node", h.Node, "worker", h.Worker, "term", h.Term, "nonce", h.Nonce,
@@ -188,7 +188,7 @@ func (c *Coordinator) traceBeat(d decision, v recorded, after store.Stat, e evid
 }
 
 // withFreeze returns the result with the freeze of registration that the cluster's record shows.
-func (b Beat) withFreeze(v recorded, e evidence) Beat {
+func (b Beat) withFreeze(v recordPair, e evidence) Beat {
 	if e.now < v.cl.FrozenUntil {
 		b.FrozenUntil, b.FrozenBy = v.cl.FrozenUntil, v.cl.FrozenBy
 	}

@@ -139,7 +139,7 @@ func (h *holderState) recognise(found *Slot) {
 // finding combines the findings on the cluster's record and on ours. Another holder fences us even if the cluster's
 // record is lost: our lease may have ended although our clock, which may be behind, says that it runs. Exception: on an
 // older copy of our record, a holder that has not confirmed does not fence.
-func (h holderState) finding(v recorded, mine Cluster) (Finding, string) {
+func (h holderState) finding(v recordPair, mine Cluster) (Finding, string) {
 	ofCluster := ClusterFinding(v.cl, mine.UUID, max(h.Incarnation, mine.Incarnation))
 	ofSlot := slotFinding(v.slot, h.Claim)
 	older := h.wentBack(v.slot, v.slotStat)
@@ -171,7 +171,7 @@ func (h holderState) finding(v recorded, mine Cluster) (Finding, string) {
 //
 // Scenario: a machine is cloned while it runs, and both go on. Each writes the record that it finds, which is its own
 // by node, term and nonce. So both serve, and make the same IDs without end.
-func (h holderState) isCloned(v recorded) bool {
+func (h holderState) isCloned(v recordPair) bool {
 	//mutant:c33-clone-is-not-noticed by TestCloneOfAProcessIsFenced -> return false
 	return h.boundKnown && v.slotStat.Version > h.maxVersion
 }
@@ -188,7 +188,7 @@ func (h holderState) wentBack(found *Slot, stat store.Stat) bool {
 
 // showsLoss reports whether a record that fences us also shows that ZooKeeper has lost our confirmed one. Another
 // cluster in the place of ours cannot be frozen.
-func (h holderState) showsLoss(v recorded, mine Cluster) bool {
+func (h holderState) showsLoss(v recordPair, mine Cluster) bool {
 	return v.slot != nil && ClusterFinding(v.cl, mine.UUID, h.Incarnation) != FoundFenced &&
 		(h.wentBack(v.slot, v.slotStat) || h.wasLost(*v.slot))
 }
@@ -199,7 +199,7 @@ type action int
 const (
 	writeRecord   action = iota // write the record again
 	writeNextTerm               // ZooKeeper does not know yet that the process began without it: report the restart
-	giveUp                      // give the slot up
+	dropSlot                    // give the slot up
 )
 
 // decision is an action, and what it needs.
@@ -220,21 +220,21 @@ type decision struct {
 }
 
 // plan decides what to write. v has a cluster and a slot, and both are ours.
-func (h holderState) plan(v recorded, e evidence, r Report) decision {
+func (h holderState) plan(v recordPair, e evidence, r Report) decision {
 	found := *v.slot
 	switch {
 	// Scenario: somebody puts an hour-old copy of the state file back, and the node starts while it cannot reach
 	// ZooKeeper. The process of that hour has issued above the copy's reserved bound. ZooKeeper shows its generation.
 	// A record that this process wrote without an acknowledgement proves no later copy.
 	case h.stage == Alone && found.Generation > h.startedFrom && !slices.Contains(h.granted, found.Nonce):
-		return decision{action: giveUp, why: fmt.Sprintf("this node was started from an old copy of its state: "+
+		return decision{action: dropSlot, why: fmt.Sprintf("this node was started from an old copy of its state: "+
 			"ZooKeeper has seen generation %d, the copy has generation %d", found.Generation, h.startedFrom)}
 	case h.stage == Alone:
 		return decision{action: writeNextTerm}
 	case !h.EverConfirmed && v.cl.Frozen(e.earliest()):
 		// The slot is kept for a holder that may come back (C21). Give it up rather than wait for a lease of perhaps a
 		// day: another slot may be free.
-		return decision{action: giveUp, why: "registration is frozen, which keeps the worker for an earlier holder"}
+		return decision{action: dropSlot, why: "registration is frozen, which keeps the worker for an earlier holder"}
 	}
 	d := decision{cluster: v.cl.withHorizon(e.agreedNow(), r.Lease), confirmAt: h.confirmAt}
 	unconfirm := found.Confirmed && e.at.Least < h.confirmAt
@@ -285,7 +285,7 @@ var errUnconfirm = errors.New("the record was confirmed too early, or after the 
 //
 // The error is errUnconfirm if the record was written confirmed although it must not be: the lease had run out by the
 // leader's clock (C26), or the leader's stamp shows that the confirming time had not passed yet (C31).
-func (h *holderState) acked(d decision, v recorded, w timeguard.Stamped, after store.Stat, e evidence) (Beat, error) {
+func (h *holderState) acked(d decision, v recordPair, w timeguard.Stamped, after store.Stat, e evidence) (Beat, error) {
 	h.Chain, h.Last = h.Chain.extended(w, v.slotStat.Version+1, e.interval), w
 	h.maxVersion = max(h.maxVersion, v.slotStat.Version+1)
 	h.beginPeerWait(after, e, v.cl.ConfirmTime())
@@ -330,7 +330,7 @@ func (h *holderState) acked(d decision, v recorded, w timeguard.Stamped, after s
 // continuesChain reports whether a process that starts again need not wait: its next write continues the chain of the
 // process before, so ZooKeeper has lost nothing. A new incarnation ends the chain: see beginIncarnation. v has a slot,
 // and it is ours.
-func (h holderState) continuesChain(v recorded, e evidence) bool {
+func (h holderState) continuesChain(v recordPair, e evidence) bool {
 	return v.slot.Confirmed && h.Leased(e.now, e.at.Boot) && h.Chain.goesOn(e.at, e.interval)
 }
 

@@ -21,7 +21,7 @@ const (
 	planConfirm = int64(10_000)
 )
 
-func planned() (holderState, recorded, evidence, Report) {
+func planned() (holderState, recordPair, evidence, Report) {
 	claim := Claim{Owner: Owner{"me", 3}, Term: 5, Nonce: "n", Generation: 3, EverConfirmed: true,
 		Floor:      planNow - 9_000,
 		LeaseUntil: planNow + 40_000, Chain: Chain{Began: 40e9, Sent: 47e9, Version: 8}}
@@ -29,7 +29,7 @@ func planned() (holderState, recorded, evidence, Report) {
 		HighestSlot: 7, Horizon: planNow + 90_000}
 	slot := Slot{Node: "me", Term: 5, Nonce: "n", Confirmed: true, LeaseUntil: claim.LeaseUntil}
 	t := holderState{Claim: claim, stage: Confirmed, sinceGrant: sinceGrant{boundKnown: true, bound: claim.LeaseUntil}}
-	v := recorded{cl: &cl, clStat: store.Stat{Version: 2}, slot: &slot, slotStat: store.Stat{Version: 8, Mzxid: 1 << 32}}
+	v := recordPair{cl: &cl, clStat: store.Stat{Version: 2}, slot: &slot, slotStat: store.Stat{Version: 8, Mzxid: 1 << 32}}
 	e := evidence{now: planNow, at: timeguard.Moment{Boot: 50e9, Least: 50e9, Most: 50e9},
 		horizon:  horizon{known: cl.Horizon, usable: cl.Horizon},
 		interval: limits.DefaultHeartbeat, mine: cl, self: Slot{Labels: Labels{Name: "me"}},
@@ -38,11 +38,11 @@ func planned() (holderState, recorded, evidence, Report) {
 	return t, v, e, Report{Lease: planLease, Phase: "serving"}
 }
 
-func frozen(v recorded) { v.cl.FrozenUntil = planNow + 1 }
+func frozen(v recordPair) { v.cl.FrozenUntil = planNow + 1 }
 
 // planRow is a case of plan: a record of ours, and the decision expected.
 type planRow struct {
-	change func(t *holderState, v recorded, e *evidence, r *Report)
+	change func(t *holderState, v recordPair, e *evidence, r *Report)
 	// The wanted decision: to be fenced for this reason, to renew, or what to write.
 	fenced                         string
 	renew                          bool
@@ -54,83 +54,83 @@ type planRow struct {
 
 var plans = map[string]planRow{
 	"well": {confirmed: true, h: 60_000},
-	"a clock that is not trusted moves nothing": {change: func(_ *holderState, _ recorded, _ *evidence,
+	"a clock that is not trusted moves nothing": {change: func(_ *holderState, _ recordPair, _ *evidence,
 		r *Report) {
 		r.Lease = 0
 	}, confirmed: true, h: 40_000},
-	"an old copy of its state": {change: func(t *holderState, v recorded, _ *evidence, _ *Report) {
+	"an old copy of its state": {change: func(t *holderState, v recordPair, _ *evidence, _ *Report) {
 		t.stage, t.startedFrom, v.slot.Generation = Alone, 4, 5
 	},
 		fenced: "old copy of its state"},
-	"a restart": {change: func(t *holderState, _ recorded, _ *evidence, _ *Report) { t.stage, t.startedFrom = Alone, 4 },
+	"a restart": {change: func(t *holderState, _ recordPair, _ *evidence, _ *Report) { t.stage, t.startedFrom = Alone, 4 },
 		renew: true},
-	"a restart whose write was not acknowledged": {change: func(t *holderState, v recorded, _ *evidence, _ *Report) {
+	"a restart whose write was not acknowledged": {change: func(t *holderState, v recordPair, _ *evidence, _ *Report) {
 		t.stage, t.startedFrom, v.slot.Generation, t.granted = Alone, 4, 5, []string{"m", "n"}
 	}, renew: true},
-	"a newcomer in a freeze": {change: func(t *holderState, v recorded, _ *evidence, _ *Report) {
+	"a newcomer in a freeze": {change: func(t *holderState, v recordPair, _ *evidence, _ *Report) {
 		frozen(v)
 		t.EverConfirmed, v.slot.Confirmed = false, false
 	},
 		fenced: "registration is frozen, which keeps the worker for an earlier holder"},
-	"a newcomer in a freeze, by the leader's clock": {change: func(t *holderState, v recorded, e *evidence, _ *Report) {
+	"a newcomer in a freeze, by the leader's clock": {change: func(t *holderState, v recordPair, e *evidence, _ *Report) {
 		v.cl.FrozenUntil = planNow - 1
 		e.reading.Stamp -= 2_000
 		t.EverConfirmed, v.slot.Confirmed = false, false
 	}, fenced: "registration is frozen, which keeps the worker for an earlier holder"},
-	"a holder in a freeze": {change: func(_ *holderState, v recorded, _ *evidence, _ *Report) { frozen(v) },
+	"a holder in a freeze": {change: func(_ *holderState, v recordPair, _ *evidence, _ *Report) { frozen(v) },
 		confirmed: true, h: 60_000},
-	"a newcomer that confirms": {change: func(t *holderState, v recorded, _ *evidence, _ *Report) {
+	"a newcomer that confirms": {change: func(t *holderState, v recordPair, _ *evidence, _ *Report) {
 		t.EverConfirmed, v.slot.Confirmed, t.stage = false, false, Confirming
 	},
 		confirmed: true, confirms: true, h: 60_000},
-	"a restart that confirms in a freeze": {change: func(t *holderState, v recorded, _ *evidence, _ *Report) {
+	"a restart that confirms in a freeze": {change: func(t *holderState, v recordPair, _ *evidence, _ *Report) {
 		frozen(v)
 		v.slot.Confirmed, t.stage = false, Confirming
 	}, confirmed: true, confirms: true, h: 60_000},
-	"a lease that would pass the horizon": {change: func(_ *holderState, _ recorded, e *evidence,
+	"a lease that would pass the horizon": {change: func(_ *holderState, _ recordPair, e *evidence,
 		_ *Report) {
 		e.horizon.usable = planNow + 50_000
 	}, confirmed: true, h: 50_000},
-	"a horizon that is below the lease": {change: func(_ *holderState, _ recorded, e *evidence,
+	"a horizon that is below the lease": {change: func(_ *holderState, _ recordPair, e *evidence,
 		_ *Report) {
 		e.horizon.usable = planNow + 30_000
 	}, confirmed: true, h: 40_000},
-	"a horizon that is near": {change: func(_ *holderState, v recorded, _ *evidence, _ *Report) {
+	"a horizon that is near": {change: func(_ *holderState, v recordPair, _ *evidence, _ *Report) {
 		v.cl.Horizon = planNow + 60_000 + planConfirm*5/4 - 1
 	}, confirmed: true, h: 60_000, raises: true},
-	"and the clock is not trusted": {change: func(_ *holderState, v recorded, _ *evidence, r *Report) {
+	"and the clock is not trusted": {change: func(_ *holderState, v recordPair, _ *evidence, r *Report) {
 		v.cl.Horizon,
 			r.Lease = planNow, 0
 	}, confirmed: true, h: 40_000},
-	"the same after an expiry": {change: func(t *holderState, v recorded, _ *evidence, _ *Report) {
+	"the same after an expiry": {change: func(t *holderState, v recordPair, _ *evidence, _ *Report) {
 		frozen(v)
 		v.slot.Confirmed, t.stage = false, Confirming
 		t.noteExpired(planNow, planNow)
 	}, h: 60_000},
-	"an expiry after which it would begin long from now": {change: func(t *holderState, v recorded, _ *evidence, _ *Report) {
+	"an expiry after which it would begin long from now": {change: func(t *holderState, v recordPair, _ *evidence, _ *Report) {
 		v.slot.Confirmed, t.stage = false, Confirming
 		t.noteExpired(planNow, planNow+60_000)
 	}, h: 60_000},
-	"and that most do not believe": {change: func(t *holderState, v recorded, e *evidence, _ *Report) {
+	"and that most do not believe": {change: func(t *holderState, v recordPair, e *evidence, _ *Report) {
 		v.slot.Confirmed, t.stage, e.agreed = false, Confirming, true
 		t.noteExpired(planNow, planNow+60_000)
 	}, confirmed: true, confirms: true, h: 60_000},
-	"a lease that had run out": {change: func(t *holderState, v recorded, _ *evidence, _ *Report) {
+	"a lease that had run out": {change: func(t *holderState, v recordPair, _ *evidence, _ *Report) {
 		t.LeaseUntil, v.slot.LeaseUntil, t.stage = planNow, planNow, Confirming
 	}, reconfirm: true, h: 60_000, waits: planConfirm},
-	"and the clock is not trusted by then": {change: func(t *holderState, v recorded, _ *evidence, r *Report) {
+	"and the clock is not trusted by then": {change: func(t *holderState, v recordPair, _ *evidence, r *Report) {
 		t.LeaseUntil, v.slot.LeaseUntil, t.stage, r.Lease = planNow-5, planNow-5, Confirming, 0
 	}, reconfirm: true, h: -5, waits: planConfirm},
-	"and that has not waited yet": {change: func(t *holderState, _ recorded, e *evidence, _ *Report) {
+	"and that has not waited yet": {change: func(t *holderState, _ recordPair, e *evidence, _ *Report) {
 		t.confirmAt, t.stage = e.at.Least+1, Confirming
 	}, reconfirm: true, h: 60_000, waits: planConfirm},
-	"and that has": {change: func(t *holderState, v recorded, e *evidence, _ *Report) {
+	"and that has": {change: func(t *holderState, v recordPair, e *evidence, _ *Report) {
 		t.confirmAt, v.slot.Confirmed, t.stage = e.at.Least, false, Confirming
 	}, confirmed: true, confirms: true, h: 60_000},
-	"a newcomer that waits": {change: func(t *holderState, v recorded, e *evidence, _ *Report) {
+	"a newcomer that waits": {change: func(t *holderState, v recordPair, e *evidence, _ *Report) {
 		t.EverConfirmed, v.slot.Confirmed, t.stage, t.confirmAt = false, false, Confirming, e.at.Least+1
 	}, h: 60_000},
-	"and whose boot clock is fast": {change: func(t *holderState, v recorded, e *evidence, _ *Report) {
+	"and whose boot clock is fast": {change: func(t *holderState, v recordPair, e *evidence, _ *Report) {
 		t.EverConfirmed, v.slot.Confirmed, t.stage, t.confirmAt = false, false, Confirming, e.at.Least+1
 		e.at.Boot, e.at.Most = e.at.Least+1e9, e.at.Least+1e9
 	}, h: 60_000},
@@ -139,7 +139,7 @@ var plans = map[string]planRow{
 func (row planRow) action() action {
 	switch {
 	case row.fenced != "":
-		return giveUp
+		return dropSlot
 	case row.renew:
 		return writeNextTerm
 	}
@@ -208,7 +208,7 @@ func TestStages(t *testing.T) {
 		{"plans to confirm", func(h *holderState) {
 			found := *v.slot
 			found.Confirmed = false
-			if d := h.plan(recorded{cl: v.cl, slot: &found}, e, r); !d.confirms {
+			if d := h.plan(recordPair{cl: v.cl, slot: &found}, e, r); !d.confirms {
 				t.Errorf("%+v", d)
 			}
 			h.endExpiry(*v.cl, e)
@@ -233,7 +233,7 @@ func TestStages(t *testing.T) {
 // What an acknowledgement proves: the stage and the expiry since then.
 func TestAcked(t *testing.T) {
 	for name, row := range map[string]struct {
-		change func(t *holderState, p *decision, v recorded, after *store.Stat, e *evidence)
+		change func(t *holderState, p *decision, v recordPair, after *store.Stat, e *evidence)
 
 		confirmed, again bool
 		stage            Stage // 0: Confirmed
@@ -241,35 +241,35 @@ func TestAcked(t *testing.T) {
 		lo               int64 // after planNow
 	}{
 		"well": {confirmed: true, lo: -9_000},
-		"had run out by the leader's clock": {change: func(_ *holderState, _ *decision, _ recorded, after *store.Stat,
+		"had run out by the leader's clock": {change: func(_ *holderState, _ *decision, _ recordPair, after *store.Stat,
 			_ *evidence) {
 			after.Mtime = planNow + 40_000
 		}, again: true, expiry: expired},
-		"the same where it was written unconfirmed": {change: func(_ *holderState, p *decision, _ recorded, after *store.Stat,
+		"the same where it was written unconfirmed": {change: func(_ *holderState, p *decision, _ recordPair, after *store.Stat,
 			_ *evidence) {
 			p.slot.Confirmed = false
 			after.Mtime = planNow + 40_000
 		}, stage: Confirming, expiry: expired, lo: -9_000},
-		"a leader that most find ahead": {change: func(_ *holderState, _ *decision, _ recorded, after *store.Stat,
+		"a leader that most find ahead": {change: func(_ *holderState, _ *decision, _ recordPair, after *store.Stat,
 			e *evidence) {
 			e.agreed, e.reading.Stamp = true, e.reading.Stamp+60_000
 			after.Mtime = planNow + 60_000
 		}, confirmed: true, lo: -9_000},
-		"confirmed after its lease had run out": {change: func(t *holderState, p *decision, v recorded, _ *store.Stat,
+		"confirmed after its lease had run out": {change: func(t *holderState, p *decision, v recordPair, _ *store.Stat,
 			_ *evidence) {
 			t.LeaseUntil, v.slot.LeaseUntil, t.bound, v.cl.BorrowMs = planNow-1, planNow+99, planNow+99, 300
 		}, confirmed: true, lo: 300},
-		"and its floor is ahead of that": {change: func(t *holderState, _ *decision, v recorded, _ *store.Stat, _ *evidence) {
+		"and its floor is ahead of that": {change: func(t *holderState, _ *decision, v recordPair, _ *store.Stat, _ *evidence) {
 			t.LeaseUntil, v.slot.LeaseUntil, t.bound, t.Floor = planNow-1, planNow+99, planNow+99, planNow+5
 		}, confirmed: true, lo: 5},
-		"confirmed after the leader showed an expiry": {change: func(t *holderState, _ *decision, _ recorded, _ *store.Stat, _ *evidence) {
+		"confirmed after the leader showed an expiry": {change: func(t *holderState, _ *decision, _ recordPair, _ *store.Stat, _ *evidence) {
 			t.noteExpired(planNow-20_000, planNow+700)
 		}, confirmed: true, expiry: reconfirmed, lo: 701},
-		"an expiry after which it was confirmed": {change: func(t *holderState, _ *decision, _ recorded, _ *store.Stat, _ *evidence) {
+		"an expiry after which it was confirmed": {change: func(t *holderState, _ *decision, _ recordPair, _ *store.Stat, _ *evidence) {
 			t.noteExpired(planNow-20_000, planNow+700)
 			t.noteReconfirmed(planNow - 5)
 		}, confirmed: true, expiry: reconfirmed, lo: -5},
-		"long ago": {change: func(t *holderState, _ *decision, _ recorded, _ *store.Stat, _ *evidence) {
+		"long ago": {change: func(t *holderState, _ *decision, _ recordPair, _ *store.Stat, _ *evidence) {
 			t.noteExpired(planNow-20_000, planNow-20_000)
 			t.noteReconfirmed(planNow - 20_000)
 		}, confirmed: true, expiry: reconfirmed, lo: -9_000},
@@ -322,7 +322,7 @@ func TestPlanProperties(t *testing.T) {
 		hold.stage = rapid.SampledFrom([]Stage{Confirming, Confirmed}).Draw(t, "state")
 		r.Lease = rapid.SampledFrom([]time.Duration{0, planLease}).Draw(t, "lease")
 		p := hold.plan(v, e, r)
-		if p.action == giveUp {
+		if p.action == dropSlot {
 			if hold.EverConfirmed {
 				t.Fatal("a holder is fenced")
 			}

@@ -194,7 +194,7 @@ func (c *Coordinator) RestoreCluster(ctx context.Context) (Cluster, error) {
 // restore writes our record again after ZooKeeper has lost it, if the lease runs by all clocks (C24, C26). First it
 // freezes registration, because new nodes may be about to confirm, and holders that are cut off may have leases that
 // run (C21). why says how the loss was noticed.
-func (c *Coordinator) restore(ctx context.Context, v recorded, r Report, why string) (Beat, error) {
+func (c *Coordinator) restore(ctx context.Context, v recordPair, r Report, why string) (Beat, error) {
 	h := c.holder
 	leaseRuns := c.Now() < h.LeaseUntil && !h.endedByBoot(c.Elapsed.Now().Boot)
 	l, mine := c.lossOf(h, v.cl, why), c.ownCluster()
@@ -233,7 +233,7 @@ func (c *Coordinator) restore(ctx context.Context, v recorded, r Report, why str
 }
 
 // writeRestored creates our record, or writes it over the record found, with a higher term than that has.
-func (c *Coordinator) writeRestored(ctx context.Context, cl Cluster, v recorded, r Report) (Beat, error) {
+func (c *Coordinator) writeRestored(ctx context.Context, cl Cluster, v recordPair, r Report) (Beat, error) {
 	h := c.holder
 	var old Slot
 	if v.slot != nil && !v.slot.StandsIn { // a stand-in's bound is no lease of ours

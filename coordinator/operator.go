@@ -227,7 +227,7 @@ func (o Operator) ForceRelease(ctx context.Context, found Examined) (Entry, erro
 			return e, ErrNotHeld
 		}
 		if next.Term < 0 {
-			next = Slot{LeaseUntil: cl.lastBound(now.late), StandsIn: true}
+			next = Slot{LeaseUntil: cl.FreezeEnd(now.late), StandsIn: true}
 		} else {
 			next.Term, next.Nonce, next.Confirmed = next.Term+1, store.Nonce(), false
 			next.Released, next.ReleasedBy, next.Phase = true, o.By, "released"

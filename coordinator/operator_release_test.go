@@ -172,7 +172,7 @@ func TestTakeAwayOfALostRecord(t *testing.T) {
 			a.sess.Expire()
 			spoil(l)
 			e := l.takeAway(0)
-			if want := l.cluster().lastBound(l.now); !e.Slot.StandsIn || e.Slot.LeaseUntil != want ||
+			if want := l.cluster().FreezeEnd(l.now); !e.Slot.StandsIn || e.Slot.LeaseUntil != want ||
 				l.slot(0).LeaseUntil != want {
 				t.Errorf("%+v, want H %d", e, want)
 			}

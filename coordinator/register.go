@@ -18,31 +18,31 @@ func (c Cluster) growBy() int { return max(4, c.Slots/64, (c.HighestSlot+1)/2) }
 // maxGrowth is the most records that one request creates.
 const maxGrowth = 1024
 
-// Left is the slot that a node has left for another one. It must still be released, by ReleaseLeft.
-type Left struct{ holder *holderState }
+// OldSlot is the slot that a node has left for another one. It must still be released, by ReleaseOld.
+type OldSlot struct{ holder *holderState }
 
 // Worker returns the worker of the slot.
-func (l Left) Worker() int { return l.holder.Worker }
+func (s OldSlot) Worker() int { return s.holder.Worker }
 
 // Register acquires a slot. cl is the cluster's record, as ReadCluster has just returned it. Register creates a ticket,
 // calls check with the clocks of the leader and of the peers, and then tries the slots in order, starting at the
 // ticket's number. It writes no slot before check has passed. confirm is the confirming time,
 // which has just begun.
 //
-// If the node holds a slot, it leaves that one: the identity and the ticket stay, and left is the old slot. If Register
-// returns an error, the node still holds it.
+// If the node holds a slot, it leaves that one: the identity and the ticket stay, and old is the slot that it has left.
+// If Register returns an error, the node still holds it.
 //
 // The node keeps the ticket of an attempt that ZooKeeper did not answer for the next one. If Register fails with
 // another error after it has written the ticket, it deletes the ticket, unless this node holds a slot by it. Errors
 // include *FullError, *FrozenError, *OtherClusterError, ErrNoCluster, and those of check, of the Ledger and of the
 // store.
 func (c *Coordinator) Register(ctx context.Context, cl Cluster, lease time.Duration, check ClockCheck) (
-	left Left, confirm time.Duration, _ error,
+	old OldSlot, confirm time.Duration, _ error,
 ) {
 	h := c.holder
 	if h.stage != Seeking {
-		// From here on h is about the next slot, and left about the one that the node still holds.
-		left.holder, h = h, new(newHolderState(Claim{Owner: Owner{Node: h.Node}, Ticket: h.Ticket}))
+		// From here on h is about the next slot, and old about the one that the node still holds.
+		old.holder, h = h, new(newHolderState(Claim{Owner: Owner{Node: h.Node}, Ticket: h.Ticket}))
 	}
 	err := c.AnnounceDue(ctx)
 	if err == nil {
@@ -52,24 +52,24 @@ func (c *Coordinator) Register(ctx context.Context, cl Cluster, lease time.Durat
 		err = &OtherClusterError{Found: cl.UUID, Ours: c.mine.UUID}
 	}
 	if err != nil {
-		return left, 0, err
+		return old, 0, err
 	}
 	c.noteCluster(cl)
 	if cl.Frozen(c.Now()) { // an early look: acquireFree decides by both clocks (C21)
-		return left, 0, &FrozenError{Until: cl.FrozenUntil, By: cl.FrozenBy}
+		return old, 0, &FrozenError{Until: cl.FrozenUntil, By: cl.FrozenBy}
 	}
 	if err := c.checkFree(ctx, cl); err != nil {
-		return left, 0, err
+		return old, 0, err
 	}
 	clock, err := c.touchTicket(ctx, &h.Claim)
 	if err != nil {
-		return left, 0, err
+		return old, 0, err
 	}
 	c.reading = clock
 	// A node that changes its worker has the ticket of the slot that it still holds, if ZooKeeper has not lost that.
-	sharesTicket, own := left.holder != nil && h.Ticket == left.holder.Ticket, -1
+	sharesTicket, own := old.holder != nil && h.Ticket == old.holder.Ticket, -1
 	if sharesTicket {
-		own = left.holder.Worker // else the node's own record would vote for the node's clock
+		own = old.holder.Worker // else the node's own record would vote for the node's clock
 	}
 	if err = c.checkClocks(ctx, own, check); err == nil {
 		err = c.acquireFree(ctx, h, lease)
@@ -78,7 +78,7 @@ func (c *Coordinator) Register(ctx context.Context, cl Cluster, lease time.Durat
 		c.dropTicket(ctx, h.Ticket, h.Node)
 		h.Ticket = ""
 	}
-	return left, c.mine.ConfirmTime(), err
+	return old, c.mine.ConfirmTime(), err
 }
 
 // checkClocks calls check with the clocks of the leader and of the peers. own is our worker, -1 when we have none.
@@ -106,7 +106,7 @@ func (c *Coordinator) acquireFree(ctx context.Context, h *holderState, lease tim
 		if err != nil {
 			return err
 		}
-		v, err := parseRecorded(records)
+		v, err := parsePair(records)
 		if err == nil {
 			err = v.checkCluster(c.mine)
 		}
@@ -148,7 +148,7 @@ func (c *Coordinator) acquireFree(ctx context.Context, h *holderState, lease tim
 // grow creates free slots, at least up to worker, unless holders have restored them already in a ZooKeeper that had
 // lost them. The same transaction raises HighestSlot, so that a missing slot up to HighestSlot was always lost. If a
 // record has changed meanwhile, grow does nothing, and the caller reads again.
-func (c *Coordinator) grow(ctx context.Context, v recorded, worker int) error {
+func (c *Coordinator) grow(ctx context.Context, v recordPair, worker int) error {
 	cl, from, step := *v.cl, v.cl.HighestSlot+1, v.cl.growBy()
 	cl.HighestSlot = min(cl.Slots, (worker/step+1)*step, from+maxGrowth) - 1
 	create := func(workers []int) error {
@@ -179,7 +179,7 @@ func (c *Coordinator) grow(ctx context.Context, v recorded, worker int) error {
 
 // writeAcquired writes a free slot as ours (C8). The error is store.ErrBadVersion or store.ErrNoNode if the slot or the
 // cluster's record has changed.
-func (c *Coordinator) writeAcquired(ctx context.Context, h *holderState, worker int, v recorded, now int64,
+func (c *Coordinator) writeAcquired(ctx context.Context, h *holderState, worker int, v recordPair, now int64,
 	lease time.Duration,
 ) error {
 	cl, old := v.cl.withHorizon(c.gather(Reading{}).earliest(), lease), *v.slot

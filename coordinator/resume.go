@@ -46,17 +46,17 @@ func (c *Coordinator) Resume(ctx context.Context, lease time.Duration, check Clo
 
 // readToResume reads the cluster's record and the slot. It returns an error if the claim does not hold the slot. It notes
 // a grant that arrived unacknowledged, and keeps a loss for the next AnnounceDue.
-func (c *Coordinator) readToResume(ctx context.Context) (recorded, error) {
+func (c *Coordinator) readToResume(ctx context.Context) (recordPair, error) {
 	h := c.holder
 	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
-		return recorded{}, err
+		return recordPair{}, err
 	}
-	v, err := c.readRecorded(ctx, h.Worker)
+	v, err := c.readPair(ctx, h.Worker)
 	if err == nil {
 		err = v.checkCluster(c.mine)
 	}
 	if err != nil {
-		return recorded{}, err
+		return recordPair{}, err
 	}
 	h.recognise(v.slot)
 	err = mayResume(v.slot, h.Claim)
@@ -100,7 +100,7 @@ func (c *Coordinator) writeResumed(ctx context.Context, lease time.Duration) (ti
 
 // writeNextTerm writes our slot with the next term. The record is confirmed only if the write goes on where the process
 // before has stopped (C13). Otherwise a holder that ZooKeeper has lost has time to come back (C10).
-func (c *Coordinator) writeNextTerm(ctx context.Context, v recorded, lease time.Duration) (
+func (c *Coordinator) writeNextTerm(ctx context.Context, v recordPair, lease time.Duration) (
 	confirm time.Duration, _ error,
 ) {
 	h := c.holder

@@ -34,7 +34,7 @@ func (c *Coordinator) tryStandIns(ctx context.Context, cl Cluster) error {
 		return err
 	}
 	//mutant:c25-lost-record-counts-as-free by sim -> kept := freeSlot().marshal()
-	kept := Slot{LeaseUntil: cl.lastBound(max(c.Now(), c.lastWrite.Mtime)), StandsIn: true}.marshal()
+	kept := Slot{LeaseUntil: cl.FreezeEnd(max(c.Now(), c.lastWrite.Mtime)), StandsIn: true}.marshal()
 	for some := range slices.Chunk(missing, maxGrowth) {
 		ops := make([]store.Op, len(some))
 		for i, worker := range some {

@@ -23,7 +23,7 @@ func (c *Coordinator) Stop(ctx context.Context, end int64, generation uint64) er
 
 // Release gives a slot back (C29): any node may take it at once, and issue from end on. The local record must have been
 // made invalid before, durably. end is the first timestamp that this tenure has not reached, Unix ms. The lease bound
-// becomes end, or the floor if that is higher. No other write but ReleaseLeft lowers a holder's lease bound (C3). Thaw
+// becomes end, or the floor if that is higher. No other write but ReleaseOld lowers a holder's lease bound (C3). Thaw
 // and writeRestored may lower that of a stand-in.
 func (c *Coordinator) Release(ctx context.Context, end int64) error {
 	err := c.release(ctx, c.holder, end)
@@ -33,10 +33,10 @@ func (c *Coordinator) Release(ctx context.Context, end int64) error {
 	return errors.Join(err, c.deleteLiveLock(ctx, c.holder.Worker, c.holder.Node))
 }
 
-// ReleaseLeft gives a slot back that the node has left, as Release does. The ticket is the new slot's, and stays.
-func (c *Coordinator) ReleaseLeft(ctx context.Context, l Left, end int64) error {
-	err := c.release(ctx, l.holder, end)
-	return errors.Join(err, c.deleteLiveLock(ctx, l.holder.Worker, l.holder.Node))
+// ReleaseOld gives a slot back that the node has left, as Release does. The ticket is the new slot's, and stays.
+func (c *Coordinator) ReleaseOld(ctx context.Context, old OldSlot, end int64) error {
+	err := c.release(ctx, old.holder, end)
+	return errors.Join(err, c.deleteLiveLock(ctx, old.holder.Worker, old.holder.Node))
 }
 
 func (c *Coordinator) release(ctx context.Context, h *holderState, end int64) error {
@@ -74,7 +74,7 @@ func (c *Coordinator) tryFinish(ctx context.Context, h *holderState, change func
 	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
-	v, err := c.readRecorded(ctx, h.Worker)
+	v, err := c.readPair(ctx, h.Worker)
 	if err != nil {
 		return err
 	}

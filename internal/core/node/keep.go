@@ -27,7 +27,7 @@ type keeper struct {
 	// fencedAt is the time at which the node was last fenced, monotonic ns. 0: never.
 	fencedAt int64
 	// toRelease are the slots that were left after rollbacks.
-	toRelease []leftSlot
+	toRelease []oldSlot
 
 	// Node has what the keeper shares with extendLoop and with callers. Node.mu guards its state.
 	*Node

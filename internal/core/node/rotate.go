@@ -29,11 +29,11 @@ func (k *keeper) rotateIfBehind(ctx context.Context) error {
 		"behind_ms", behind.Milliseconds(), "worker", claim.Worker)
 	callCtx, cancel := context.WithTimeout(ctx, 6*k.cfg.RoundTimeout)
 	defer cancel()
-	var left coordinator.Left
+	var leaving coordinator.OldSlot
 	var confirm time.Duration
 	cl, err := coordinator.ReadCluster(callCtx, k.cfg.Store)
 	if err == nil {
-		left, confirm, err = k.coord.Register(callCtx, cl, k.lease(), k.checkClock)
+		leaving, confirm, err = k.coord.Register(callCtx, cl, k.lease(), k.checkClock)
 	}
 	if err != nil {
 		k.log.Warn("could not acquire a new worker, waiting for the clock to catch up", "error", err)
@@ -41,7 +41,7 @@ func (k *keeper) rotateIfBehind(ctx context.Context) error {
 		return nil
 	}
 	k.refuse(Confirming, CauseNewWorker)
-	k.toRelease = append(k.toRelease, leftSlot{left, k.closeTenure(old)})
+	k.toRelease = append(k.toRelease, oldSlot{leaving, k.closeTenure(old)})
 	if err := k.holdSlot(confirm, "acquired a new worker"); err != nil {
 		return err
 	}
@@ -108,9 +108,9 @@ func (k *keeper) undoRotation(unanswered bool) {
 	}
 }
 
-// leftSlot is a slot that must still be released. end is the end of what was issued for it, Unix ms.
-type leftSlot struct {
-	coordinator.Left
+// oldSlot is a slot that must still be released. end is the end of what was issued for it, Unix ms.
+type oldSlot struct {
+	coordinator.OldSlot
 	end int64
 }
 
@@ -120,7 +120,7 @@ func (k *keeper) releaseOld(ctx context.Context) {
 	k.toRelease = nil
 	for _, d := range due {
 		callCtx, cancel := context.WithTimeout(ctx, k.cfg.RoundTimeout)
-		err := k.coord.ReleaseLeft(callCtx, d.Left, d.end)
+		err := k.coord.ReleaseOld(callCtx, d.OldSlot, d.end)
 		cancel()
 		if err == nil {
 			k.log.Info("released the old worker", "worker", d.Worker())
