@@ -34,6 +34,14 @@ const clocksApart = int64(limits.ClocksApart / time.Millisecond)
 //   - earliest decides whether registration is frozen. Outside of heartbeats it raises the horizon.
 //   - agreedNow raises the horizon in heartbeats: only these know whether most voters agree with our clock.
 //   - leaderNow decides nothing by itself. earliest and the trace use it.
+//
+// And who ends our lease by which clock:
+//
+//   - Claim.Leased goes by our clock and the boot clock, for all that needs a lease which runs: a start alone, a restart
+//     that continues the chain, a confirmation in a freeze, restoring our record, and what a finder of a loss writes.
+//   - holderState.plan reconfirms by our clock, and a confirmed record also by the boot clock.
+//   - evidence.hasPassed adds the leader's clock, after each acknowledged write (C26).
+//   - The node issues IDs, and has its live lock, by our clock alone: the IDs carry it.
 
 // leaderNow returns now by the leader's clock, as last compared, and by ours before that.
 func (e evidence) leaderNow() int64 {

@@ -26,6 +26,7 @@ func (c *Coordinator) lockOf(worker int) lock {
 // still holds the slot, only the slot's record says.
 func (c *Coordinator) EnsureLiveLock(ctx context.Context) error {
 	h := c.holder
+	// The issuing clock alone, because the node issues by that: it must keep the lock for as long as it may issue.
 	if h.EverConfirmed && c.Now() >= h.LeaseUntil {
 		return c.deleteLiveLock(ctx, h.Worker, "")
 	}

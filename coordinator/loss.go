@@ -196,7 +196,7 @@ func (c *Coordinator) RestoreCluster(ctx context.Context) (Cluster, error) {
 // run (C21). why says how the loss was noticed.
 func (c *Coordinator) restore(ctx context.Context, v recordPair, r Report, why string) (Beat, error) {
 	h := c.holder
-	leaseRuns := c.Now() < h.LeaseUntil && !h.endedByBoot(c.Elapsed.Now().Boot)
+	leaseRuns := h.Leased(c.Now(), c.Elapsed.Now().Boot)
 	l, mine := c.lossOf(h, v.cl, why), c.ownCluster()
 	cl, err := c.announce(ctx, l)
 	switch {
