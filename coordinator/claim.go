@@ -8,8 +8,9 @@ import (
 
 // Owner says which node holds which worker. It stays the same while the node holds the slot.
 type Owner struct {
-	Node   string `json:"node"` // the node's identity, a UUID
-	Worker int    `json:"worker"`
+	Node string `json:"node"` // the node's identity, a UUID
+	// Worker is 0, too, while the claim has no slot: Nonce and PendingNonce are empty then.
+	Worker int `json:"worker"`
 }
 
 // Claim is the part of a node's local record about its slot: the owner, the grant, and the bounds.

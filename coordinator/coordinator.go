@@ -65,8 +65,8 @@ type Coordinator struct {
 	mine Cluster
 	// unackedTicketOf is the node that may have a ticket although its creation was not acknowledged. Empty: none.
 	unackedTicketOf string
-	// holder has the claim of the node, and what the process has proved about the claim's slot. Before the node
-	// acquires a slot, the claim names none. While the node moves to another slot, holder is about the old slot.
+	// holder has the claim of the node, and what the process has proved about the claim's slot. While the node moves to
+	// another slot, holder is about the old slot.
 	holder *holderState
 	// reading is the last comparison of our clock with the leader's; zero if there was none.
 	reading Reading
@@ -81,9 +81,11 @@ type Coordinator struct {
 	strayLock int
 	// unannounced is a loss that announceLater has kept and no call has announced yet. nil: none.
 	unannounced *Loss
-	live        liveList
-	seen        PeersSeen // by the last call of ReadPeerClocks
-	met         met
+	// logged is the loss of the last log line about one.
+	logged Loss
+	live   liveList
+	seen   PeersSeen // by the last call of ReadPeerClocks
+	met    met
 	// seenLock is the live lock of ours that EnsureLiveLock has last seen in ZooKeeper, zero for none.
 	seenLock lock
 	horizon  horizon

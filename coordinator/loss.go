@@ -85,7 +85,11 @@ func (l Loss) nextCluster(found *Cluster, mine Cluster, now int64, leased bool) 
 // set, it returns the zero Cluster. If l.MayRestoreCluster is set, and a node has confirmed in the other cluster, the
 // error is store.ErrBadVersion.
 func (c *Coordinator) announce(ctx context.Context, l Loss) (Cluster, error) {
-	c.Logger.Error("ZooKeeper has lost data; freezing registration", "found", l.Found, "incarnation", l.Known)
+	if l != c.logged { // else a call announced it that failed
+		c.logged = l
+		c.Logger.Error("found that ZooKeeper has lost data, freezing registration", "found", l.Found,
+			"incarnation", l.Known)
+	}
 	mine := c.ownCluster()
 	leased := c.Now() < l.LeaseUntil
 	for now := max(c.Now(), c.lastWrite.Mtime); ; {

@@ -22,6 +22,8 @@ import (
 //     for the confirming time, the node waits no longer.
 //
 // Live locks do not count: the lock of a peer that reconnects, or whose session has expired, is missing for a while.
+//
+// Outside of this package only the simulation of package seq uses PeerWait, FirstBeat and ReportWindow.
 type PeerWait struct {
 	first FirstBeat
 	// unread are the workers whose slots this pass has yet to read, and waits those among the slots read that the node
@@ -89,7 +91,9 @@ func (w *PeerWait) Note(slots []store.Record, incarnation, now int64, confirm ti
 	for i, r := range slots {
 		worker, s := w.unread[i], parseSlot(r.Data)
 		state, recent := w.stateOf(s, r, incarnation), writtenWithin(s, r, w.first.Stamp, w.first.Clock, w.first.Window)
-		if w.takes[worker] = state != nobody && recent && s.Takes; state != nobody && recent {
+		runs := state != nobody && recent
+		w.takes[worker] = runs && s.Takes
+		if runs {
 			running++
 		}
 		if w.waitsFor(state, recent, r.Stat.Mzxid, now, int64(confirm)) {
@@ -155,7 +159,7 @@ func (w *PeerWait) stateOf(s Slot, r store.Record, incarnation int64) peerState 
 // writtenWithin reports whether a slot was written at most a time before a moment, or since. It goes by the leader's
 // clock and by those of the nodes, and reports true if either shows that, because any of these clocks may have leapt.
 // The moment is stamp by the leader's clock and clock by ours, Unix ms. For a PeerWait it is that of the first
-// heartbeat, in Roster the present one.
+// heartbeat, in Roster the present one. A missing record counts as written: its holder may run.
 func writtenWithin(s Slot, r store.Record, stamp, clock int64, within time.Duration) bool {
 	//mutant:c14-silent-peer-is-left by TestPeerWait -> window := int64(-1)
 	window := within.Milliseconds()
