@@ -61,9 +61,9 @@ func (c Cluster) nextHorizon(now int64) int64 {
 // lastLease returns the latest lease bound that a node can have written at now, Unix ms by any clock in use.
 func (c Cluster) lastLease(now int64) int64 { return now + c.LeaseMs + clocksApart }
 
-// FreezeEnd returns the end of a freeze of registration after a loss that shows at now, Unix ms by any clock in use, and
-// the lease bound of a stand-in that is created then. It is the latest lease bound that any holder can have: that of a
-// lease from now, or the horizon.
+// FreezeEnd returns the end of a freeze of registration after a loss that shows at now, Unix ms by any clock in use,
+// and the lease bound of a stand-in that is created then. It is the latest lease bound that any holder can have: that
+// of a lease from now, or the horizon.
 func (c Cluster) FreezeEnd(now int64) int64 {
 	//mutant:c21-freeze-ends-early by TestFreezeEnd -> return max(c.Horizon, c.lastLease(now)) - 60_000
 	return max(c.Horizon, c.lastLease(now))

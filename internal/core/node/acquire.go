@@ -68,7 +68,7 @@ func (k *keeper) firstAttempt() (attempt, error) {
 		return attempt{otherZK: otherZK}, nil
 	}
 	if unfit == nil {
-		_, unfit = k.cfg.rulesIfFits(k.cluster)
+		_, unfit = k.cfg.rulesIfFits(k.view.Load().Cluster)
 	}
 	if unfit != nil {
 		return attempt{}, unfit
@@ -223,7 +223,7 @@ func (k *keeper) tryAcquire(ctx context.Context, a *attempt) error {
 	case moveRegister: // with the present identity
 	}
 	// The cluster's record is as joinCluster has just read it.
-	_, confirm, err := k.coord.Register(ctx, k.peek().cluster, k.lease(), k.checkClock)
+	_, confirm, err := k.coord.Register(ctx, k.view.Load().Cluster, k.lease(), k.checkClock)
 	if err != nil {
 		a.usable = k.coord.Pending() // the slot may have been written all the same: the next attempt resumes it if so
 		return err
@@ -361,5 +361,5 @@ func (k *keeper) lease() time.Duration {
 	if s.skew.rounds.Wrong() {
 		return 0
 	}
-	return timeguard.Lease(ms(s.cluster.LeaseMs), s.served)
+	return timeguard.Lease(ms(s.Cluster.LeaseMs), s.served)
 }

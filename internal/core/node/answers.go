@@ -11,9 +11,9 @@ import (
 	"github.com/flaked/flaked/worker"
 )
 
-// Ready returns nil if other nodes may stop now. That needs three things: a request would get an ID now or after a short
-// wait; Drain was not called; and the node need not wait for named sequences (see waitsForSequences). Otherwise Ready
-// returns the *Refusal.
+// Ready returns nil if other nodes may stop now. That needs three things: a request would get an ID now or after a
+// short wait; Drain was not called; and the node need not wait for named sequences (see waitsForSequences). Otherwise
+// Ready returns the *Refusal.
 func (n *Node) Ready() error {
 	switch err := n.WhyNoIDs(); {
 	case err != nil:
@@ -99,7 +99,7 @@ func (n *Node) Decode(id worker.ID) (string, error) {
 func (n *Node) Cluster() (name, uuid string) {
 	s := n.peek()
 	if s.confirmed || s.resumed || s.beganAt != 0 {
-		uuid = s.cluster.UUID
+		uuid = s.Cluster.UUID
 	}
 	return n.cfg.Cluster, uuid
 }

@@ -66,7 +66,7 @@ func (n *running) ended() error {
 func (n *running) clusterUUID() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.cluster.UUID
+	return n.view.Load().Cluster.UUID
 }
 
 // lapse rewrites the record on the disk, as if its node had noticed a loss of data and had then

@@ -16,7 +16,7 @@ import (
 // ZooKeeper has lost the cluster of the claim, or that this is another ZooKeeper (a.otherZK). If another cluster has
 // taken the place of the claim's, joinCluster drops the lease on the disk and clears a.mayStartAlone.
 func (k *keeper) joinCluster(ctx context.Context, a *attempt) (lost bool, err error) {
-	mine := k.peek().cluster
+	mine := k.view.Load().Cluster
 	cl, err := coordinator.ReadCluster(ctx, k.cfg.Store)
 	if !errors.Is(err, store.ErrUnreachable) {
 		a.answered = k.monotonic()
@@ -115,13 +115,13 @@ func (k *keeper) dropLease() {
 // adopt makes a cluster the node's own, with the rules given.
 func (k *keeper) adopt(cl coordinator.Cluster, r rules) {
 	k.coord.Join(cl)
-	cl.HighestSlot = k.coord.HighestSlot()
 	if notice, err := limits.NoticeWithin(ms(cl.ConfirmMs), k.cfg.Heartbeat); err == nil {
 		//mutant:c12-slow-reconnect by sim -> _ = notice
 		k.cfg.Store.SetNotice(notice) // a loss is noticed within the confirming time (C12)
 	}
 	k.clock.SetCoast(r.onRollback.Coast())
 	k.mu.Lock()
-	k.cluster, k.rules = cl, r
+	k.rules = r
+	k.view.Store(k.coord.View())
 	k.mu.Unlock()
 }

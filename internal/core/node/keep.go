@@ -144,7 +144,7 @@ func (k *keeper) passLoss() {
 
 // noteBeat records what a heartbeat found in ZooKeeper.
 func (k *keeper) noteBeat(beat coordinator.Beat) {
-	claim, used := k.coord.Claim(), k.coord.HighestSlot()
+	claim := k.coord.Claim()
 	if beat.Restored {
 		k.log.Warn("restored the record that ZooKeeper lost", "worker", claim.Worker, "term", claim.Term)
 	}
@@ -165,7 +165,6 @@ func (k *keeper) noteBeat(beat coordinator.Beat) {
 		k.say(k.log.Info, "registration is not frozen any more")
 	}
 	k.reports.frozen, k.reports.beatAt = beat.FrozenUntil, k.now()
-	k.cluster.HighestSlot = used
 }
 
 // noteRound records the result of a round. It logs when rounds begin to fail, when the lease

@@ -80,10 +80,7 @@ func (n *Node) say(log func(msg string, args ...any), msg string, args ...any) {
 
 // state is shared by the two loops and by callers.
 type state struct {
-	// cluster is the cluster's record as adopt last took it over. Of the fields that change later, only HighestSlot is
-	// kept up to date. Code that needs the horizon or the freeze reads the record again.
-	cluster coordinator.Cluster
-	// Only the keeper writes cluster and rules, so the keeper may read them without mu.
+	// Only the keeper writes rules, so the keeper may read them without mu.
 	rules
 	// reservedUntil is the reserved bound (Unix ms) and generation the write count of the durable local record. Only
 	// these are current: Claim has both as of its last read, grant or heartbeat.

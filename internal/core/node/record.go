@@ -86,7 +86,7 @@ func (n *Node) record(c coordinator.Claim) LocalRecord {
 	reserved = max(reserved, c.Floor) // (C6) a restart begins at ReservedUntil: never below a claim's floor
 	c.ReservedUntil = reserved
 	return LocalRecord{
-		ClusterName: n.cfg.Cluster, ZooKeeper: n.reports.address, Cluster: keptPart(n.cluster, c), Claim: c,
+		ClusterName: n.cfg.Cluster, ZooKeeper: n.reports.address, Cluster: keptPart(v.Cluster, c), Claim: c,
 		ServedMs: n.served.Milliseconds(), Journal: max(n.journal, n.cfg.Journal()), Boot: n.cfg.BootID,
 		Rotations: slices.Clone(n.rotations),
 	}

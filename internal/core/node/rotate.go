@@ -61,10 +61,10 @@ func (k *keeper) beginRotation() (old *tenure, behind time.Duration) {
 	}
 	agreed := k.skew.verdict.Verified() && !k.skew.verdict.Wrong() && !k.skew.rounds.Wrong()
 	behind = k.refusalDuration(k.tenure)
-	if k.reports.err != nil || !agreed || behind <= max(limits.RotateBehind, k.cluster.ConfirmTime()) {
+	if k.reports.err != nil || !agreed || behind <= max(limits.RotateBehind, k.view.Load().Cluster.ConfirmTime()) {
 		return nil, 0
 	}
-	since := k.now() - k.cluster.LeaseMs
+	since := k.now() - k.view.Load().Cluster.LeaseMs
 	k.rotations = slices.DeleteFunc(k.rotations, func(at int64) bool { return at < since })
 	if len(k.rotations) >= maxRotations {
 		return nil, 0

@@ -22,7 +22,7 @@ func (t seqTenure) Slot(session int64) seq.Slot {
 	slot := seq.Slot{
 		Path: coordinator.SlotPath(s.tenure.Worker), Version: s.Claim.Chain.Version, Incarnation: s.Claim.Incarnation,
 	}
-	slot.Wait = max(0, s.cluster.ConfirmTime()-s.Claim.Chain.Unbroken(n.elapsed.Now(), n.cfg.Heartbeat))
+	slot.Wait = max(0, s.Cluster.ConfirmTime()-s.Claim.Chain.Unbroken(n.elapsed.Now(), n.cfg.Heartbeat))
 	slot.Wait = max(slot.Wait, s.Peers.AskAgainIn) // any heartbeat may end it
 	if s.Stage != coordinator.Confirmed || s.phase == Stopping || s.Peers.Session != session {
 		slot.Wait = max(slot.Wait, seq.StartsIn)
@@ -54,7 +54,7 @@ func (t seqTenure) Cluster() (seq.ClusterInfo, bool) {
 		return seq.ClusterInfo{}, false
 	}
 	return seq.ClusterInfo{
-		UUID: s.cluster.UUID, ConfirmTime: s.cluster.ConfirmTime(), Nodes: s.Peers.Live,
+		UUID: s.Cluster.UUID, ConfirmTime: s.Cluster.ConfirmTime(), Nodes: s.Peers.Live,
 		Self: s.Claim.Node, Resumed: s.resumed, Journal: s.journal,
 	}, true
 }
@@ -70,7 +70,7 @@ func (n *Node) waitsForSequences() bool {
 	if s.sequencesReady {
 		return false
 	}
-	late := n.monotonic()-s.beganAt > int64(2*s.cluster.ConfirmTime())
+	late := n.monotonic()-s.beganAt > int64(2*s.Cluster.ConfirmTime())
 	if !late && n.cfg.HasSequences() && s.leavesSequencesToOthers(session, (seqTenure{n}).Slot(session).Wait) {
 		return true
 	}

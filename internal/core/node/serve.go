@@ -1,7 +1,7 @@
 package node
 
-// startServing puts the tenure into serving if mayServe allows it, unless the disk takes no writes and has no bound above
-// the floor. startServing sets a refusal if the present one does not apply any more.
+// startServing puts the tenure into serving if mayServe allows it, unless the disk takes no writes and has no bound
+// above the floor. startServing sets a refusal if the present one does not apply any more.
 func (n *Node) startServing() {
 	n.mu.Lock()
 	t, may := n.tenure, n.serveOrRefuse()

@@ -138,7 +138,7 @@ func (s *sim) playGrowth() bool {
 	if a == nil || s.crowded {
 		return false
 	}
-	known, first, uuid := a.n.keeper.coord.HighestSlot(), a.machine, a.n.cluster.UUID
+	known, first, uuid := a.n.keeper.coord.HighestSlot(), a.machine, a.n.view.Load().Cluster.UUID
 	if known+1 >= s.layout.Workers() {
 		return false
 	}

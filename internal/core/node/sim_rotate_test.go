@@ -95,7 +95,7 @@ func (s *sim) rotates(a *process) bool {
 		return false
 	}
 	from := a.held()
-	ahead := max(2100*time.Millisecond, a.n.cluster.ConfirmTime()+100*time.Millisecond) + s.layout.Unit +
+	ahead := max(2100*time.Millisecond, a.n.view.Load().Cluster.ConfirmTime()+100*time.Millisecond) + s.layout.Unit +
 		s.upTo(500*time.Millisecond)
 	if ahead > 4800*time.Millisecond { // its clock would be wrong by most voters
 		return false

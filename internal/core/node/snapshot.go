@@ -144,7 +144,7 @@ func (n *Node) Snapshot() Snapshot {
 			Session: session, HeartbeatMs: n.cfg.Heartbeat.Milliseconds(),
 		},
 		Disk:    DiskSnapshot{OK: n.disk.err == nil && !n.stalledLocked(), Error: errorText(n.disk.err)},
-		Cluster: Describe(n.cfg.Cluster, n.cluster),
+		Cluster: Describe(n.cfg.Cluster, v.Cluster),
 	}
 	if r, ok := errors.AsType[*Refusal](ready); ok {
 		s.Cause, s.Code, s.Reason = r.Cause, string(r.reply.Code), r.reply.Text
