@@ -253,8 +253,7 @@ func TestStoppedNodesHaveNoVote(t *testing.T) {
 	heard := func() (readings []Reading) {
 		t.Helper()
 		a := l.nodes[0]
-		a.mustBeat()
-		readings, err := a.co.ReadPeerClocks(t.Context(), a.claim.Worker)
+		readings, err := a.co.ReadPeerClocks(t.Context(), a.claim.Worker, a.mustBeat())
 		a.must(err)
 		return readings
 	}

@@ -68,8 +68,9 @@ func TestRoundTrips(t *testing.T) {
 // beatAndCompare sends a heartbeat and then reads the peers' clocks, as a node does.
 func (m *member) beatAndCompare() {
 	m.Helper()
-	m.mustBeat()
-	if _, err := m.co.ReadPeerClocks(m.ctx(), m.claim.Worker); err != nil {
+	b := m.mustBeat()
+	m.must(m.co.AskPeers(m.ctx()))
+	if _, err := m.co.ReadPeerClocks(m.ctx(), m.claim.Worker, b); err != nil {
 		m.Fatal(err)
 	}
 }

@@ -84,7 +84,6 @@ type Coordinator struct {
 	// logged is the loss of the last log line about one.
 	logged Loss
 	live   liveList
-	seen   PeersSeen // by the last call of ReadPeerClocks
 	met    met
 	// seenLock is the live lock of ours that EnsureLiveLock has last seen in ZooKeeper, zero for none.
 	seenLock lock
@@ -101,8 +100,7 @@ func New(cfg Config) *Coordinator {
 	if cfg.Logger == nil {
 		cfg.Logger = hclog.NewNullLogger()
 	}
-	return &Coordinator{Config: cfg, holder: new(newHolderState(Claim{})), strayLock: -1, mine: Cluster{HighestSlot: -1},
-		seen: PeersSeen{MayLeaveToOthers: true}}
+	return &Coordinator{Config: cfg, holder: new(newHolderState(Claim{})), strayLock: -1, mine: Cluster{HighestSlot: -1}}
 }
 
 // Join sets the cluster that this node belongs to. The node compares what it finds in ZooKeeper with cl, and restores
@@ -210,7 +208,7 @@ type View struct {
 
 // View returns what the node holds now.
 func (c *Coordinator) View() *View {
-	return &View{Claim: c.holder.Claim, Stage: c.holder.stage, Cluster: c.mine, Peers: c.seen}
+	return &View{Claim: c.holder.Claim, Stage: c.holder.stage, Cluster: c.mine, Peers: c.peersSeen()}
 }
 
 // Claim returns what the local record must say of the slot that the node holds.

@@ -42,6 +42,8 @@ type Beat struct {
 	FrozenUntil int64
 	FrozenBy    string
 	Clock       Reading
+	// sample has the records of peers that the heartbeat has read together with its own. nil: none.
+	sample *sample
 }
 
 // Heartbeat reports to ZooKeeper and extends the lease, by a versioned write (C13). It reads the slot first, and does
@@ -60,7 +62,7 @@ func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ err
 	}
 	restored := false
 	for synced := false; ; {
-		v, err := c.readBeat(ctx)
+		v, sampled, err := c.readBeat(ctx)
 		if err != nil {
 			return Beat{Restored: restored}, err
 		}
@@ -85,7 +87,7 @@ func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ err
 		case finding == FoundCloned: // the ticket and the live lock are the other process's, too
 			beat, err = Beat{}, &FencedError{Worker: h.Worker, Reason: why, Cloned: true}
 		}
-		beat.Restored = restored
+		beat.Restored, beat.sample = restored, sampled
 		if !mustReread(err) {
 			return beat, err
 		} // else read the record again
@@ -94,7 +96,7 @@ func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ err
 
 // readBeat reads the cluster's record and our slot in one round trip, and with them what ReadPeerClocks compares after
 // the heartbeat, if the live workers were listed before.
-func (c *Coordinator) readBeat(ctx context.Context) (recordPair, error) {
+func (c *Coordinator) readBeat(ctx context.Context) (v recordPair, sampled *sample, _ error) {
 	h := c.holder
 	paths, own := []string{clusterPath, SlotPath(h.Worker)}, 2
 	var peers []int
@@ -104,12 +106,13 @@ func (c *Coordinator) readBeat(ctx context.Context) (recordPair, error) {
 	}
 	records, err := c.Store.GetAll(ctx, paths...)
 	if err != nil {
-		return recordPair{}, err
+		return recordPair{}, nil, err
 	}
 	if c.live.read {
-		c.live.sampled = c.noteSample(peers, records[own:])
+		sampled = c.noteSample(peers, records[own:])
 	}
-	return parsePair(records[:own])
+	v, err = parsePair(records[:own])
+	return v, sampled, err
 }
 
 // report writes our slot again: the holderState plans, and takes over what the acknowledgement shows.

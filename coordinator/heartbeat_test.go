@@ -146,7 +146,8 @@ func (m *member) beatsFor(d time.Duration) {
 
 func (m *member) peers() {
 	m.Helper()
-	if _, err := m.co.ReadPeerClocks(m.ctx(), m.claim.Worker); err != nil {
+	m.must(m.co.AskPeers(m.ctx()))
+	if _, err := m.co.ReadPeerClocks(m.ctx(), m.claim.Worker, Beat{}); err != nil {
 		m.Fatal(err)
 	}
 }

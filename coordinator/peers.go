@@ -31,8 +31,6 @@ type liveList struct {
 	present listVersion
 	// fewReadings: fewer than half of the records read last had a reading.
 	fewReadings bool
-	// sampled has the peers' records that the heartbeat has read, for the next call of ReadPeerClocks. nil: none.
-	sampled *sample
 }
 
 // sample has the records of peers, and the version of the list that they were read with.
@@ -52,21 +50,14 @@ type listVersion struct {
 // ReadPeerClocks leaves out peers that refuse because of their own clock. It skips reports that are more than three
 // heartbeats older than the newest write it knows, and reports of another epoch of the leader.
 //
-// While this node waits for its peers, ReadPeerClocks reads the records of those that it waits for: see PeerWait.
-//
-// ReadPeerClocks takes the records that the last heartbeat has read together with its own. Without such records it
-// reads some itself, in one round trip, or two the first time. It reads the list of live workers again, in two more, if
-// the list has changed and one of these holds: there are at most eight peers, fewer than half of them have readings, or
-// the list is old. With few peers the list is short, and each reading counts.
+// ReadPeerClocks takes the records that the heartbeat b has read together with its own. Without such records, and for
+// the zero Beat, it reads some itself, in one round trip, or two the first time. It reads the list of live workers
+// again, in two more, if the list has changed and one of these holds: there are at most eight peers, fewer than half of
+// them have readings, or the list is old. With few peers the list is short, and each reading counts.
 //
 // The heartbeat has read these records a round trip before the write that they are compared with. No rule rests on
 // that: a reading may be as old as three heartbeats.
-func (c *Coordinator) ReadPeerClocks(ctx context.Context, own int) ([]Reading, error) {
-	if c.AskAgainIn() > 0 {
-		if err := c.askPeers(ctx); err != nil {
-			return nil, err
-		}
-	}
+func (c *Coordinator) ReadPeerClocks(ctx context.Context, own int, b Beat) ([]Reading, error) {
 	first := !c.live.read
 	if first {
 		if err := c.readLiveList(ctx, listVersion{}); err != nil {
@@ -76,9 +67,9 @@ func (c *Coordinator) ReadPeerClocks(ctx context.Context, own int) ([]Reading, e
 	peers := c.livePeers(own)
 	old := c.Elapsed.AtLeast()-c.live.readAt >= int64(relistAfter*c.Interval)
 	enough := len(peers) > maxSample && !c.live.fewReadings && !old
-	found := c.live.sampled
+	found := b.sample
 	var err error
-	if c.live.sampled = nil; found == nil {
+	if found == nil {
 		found, err = c.readSample(ctx, peers)
 	}
 	if err == nil && !first && !enough && found.version != c.live.version {
@@ -91,12 +82,10 @@ func (c *Coordinator) ReadPeerClocks(ctx context.Context, own int) ([]Reading, e
 	}
 	readings := c.readings(found.records)
 	c.live.fewReadings = 2*len(readings) < len(found.records)
-	c.seen = PeersSeen{Live: c.live.count, Session: c.holder.peerWait.first.Session, AskAgainIn: c.AskAgainIn(),
-		MayLeaveToOthers: c.holder.mayLeaveToOthers()}
 	return readings, nil
 }
 
-// PeersSeen has what the last call of ReadPeerClocks has found out about the other nodes.
+// PeersSeen has what this node has found out about the other nodes.
 type PeersSeen struct {
 	// Live is the number of connected nodes of the cluster. 0: not known.
 	Live int
@@ -109,6 +98,12 @@ type PeersSeen struct {
 	// leave them to that peer for a while, before it says that it is ready. It is true until the node has read all
 	// slots in its session, and false if more than manyTake take values.
 	MayLeaveToOthers bool
+}
+
+// peersSeen returns what this node has found out so far.
+func (c *Coordinator) peersSeen() PeersSeen {
+	return PeersSeen{Live: c.live.count, Session: c.holder.peerWait.first.Session, AskAgainIn: c.AskAgainIn(),
+		MayLeaveToOthers: c.holder.mayLeaveToOthers()}
 }
 
 // readLiveList reads the list of live workers. version is the list's version before that.

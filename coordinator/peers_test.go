@@ -51,7 +51,7 @@ func TestPeers(t *testing.T) {
 	l.serve(3 * time.Second)
 	peers := func(want ...int64) {
 		t.Helper()
-		got, err := a.co.ReadPeerClocks(t.Context(), a.claim.Worker)
+		got, err := a.co.ReadPeerClocks(t.Context(), a.claim.Worker, Beat{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,8 +225,7 @@ func TestManyNodesMeetTheLastOne(t *testing.T) {
 		for range n {
 			l.pass(3 * time.Second)
 			for _, m := range all {
-				m.mustBeat()
-				if _, err := m.co.ReadPeerClocks(t.Context(), m.claim.Worker); err != nil {
+				if _, err := m.co.ReadPeerClocks(t.Context(), m.claim.Worker, m.mustBeat()); err != nil {
 					t.Fatal(err)
 				}
 			}

@@ -188,9 +188,12 @@ const (
 	mostRunning = 2 * readAtOnce
 )
 
-// askPeers reads the slots of the peers that this node waits for, or the next of them if there are many.
-func (c *Coordinator) askPeers(ctx context.Context) error {
+// AskPeers reads the slots of the peers that this node waits for, or the next of them if there are many.
+func (c *Coordinator) AskPeers(ctx context.Context) error {
 	h := c.holder
+	if c.AskAgainIn() == 0 {
+		return nil
+	}
 	for reads, running := 0, 0; reads < mostReads && running < mostRunning; reads++ {
 		peers := h.peerWait.Next()
 		slots, err := c.Store.GetAll(ctx, slotPathsOf(peers)...)

@@ -85,9 +85,7 @@ func TestPeerWaitBeginsWithTheSession(t *testing.T) {
 	a.sess.Expire()
 	a.mustBeat()
 	waits(true)
-	if _, err := a.co.ReadPeerClocks(a.ctx(), a.claim.Worker); err != nil {
-		t.Fatal(err)
-	}
+	a.must(a.co.AskPeers(a.ctx()))
 	if p := a.co.View().Peers; p.Session != a.sess.SessionID() || p.AskAgainIn != limits.DefaultHeartbeat/3 {
 		t.Errorf("%+v", p)
 	}
@@ -126,7 +124,7 @@ func TestManyPeersAreReadBitByBit(t *testing.T) {
 		}
 		return memzk.NoFault
 	}
-	a.must(a.co.askPeers(t.Context()))
+	a.must(a.co.AskPeers(t.Context()))
 	if read != mostRunning || !(a.co.AskAgainIn() > 0) || a.h.mayLeaveToOthers() {
 		t.Errorf("read %d, others take: %t", read, a.h.mayLeaveToOthers())
 	}
@@ -134,9 +132,7 @@ func TestManyPeersAreReadBitByBit(t *testing.T) {
 		l.put(i+1, Slot{Node: fmt.Sprint(i), Term: 1, Nonce: "n", LeaseUntil: 1 << 50})
 	}
 	for range 6 {
-		if a.co.AskAgainIn() > 0 {
-			a.must(a.co.askPeers(t.Context()))
-		}
+		a.must(a.co.AskPeers(t.Context()))
 	}
 	if a.co.AskAgainIn() > 0 {
 		t.Error("waits for peers that have compared their records")

@@ -83,8 +83,7 @@ func (c *Coordinator) Register(ctx context.Context, cl Cluster, lease time.Durat
 
 // checkClocks calls check with the clocks of the leader and of the peers. own is our worker, -1 when we have none.
 func (c *Coordinator) checkClocks(ctx context.Context, own int, check ClockCheck) error {
-	c.live.sampled = nil // it is as old as the last heartbeat
-	peers, err := c.ReadPeerClocks(ctx, own)
+	peers, err := c.ReadPeerClocks(ctx, own, Beat{})
 	if err != nil {
 		return err
 	}

@@ -71,11 +71,12 @@ func (k *keeper) noteVerdict(
 	return v
 }
 
-// judgeClock compares this clock with the voters' after each heartbeat. If most voters find it wrong three times in a
-// row, the node stops issuing and extends no bound until they no longer do. The error is that of reading the peers'
-// clocks.
-func (k *keeper) judgeClock(ctx context.Context, own coordinator.Reading) error {
-	peers, err := k.coord.ReadPeerClocks(ctx, k.view.Load().Claim.Worker)
+// judgeClock compares this clock, as a heartbeat has read it, with the voters'. If most voters find it wrong three
+// times in a row, the node stops issuing and extends no bound until they no longer do. The error is that of reading the
+// peers' clocks.
+func (k *keeper) judgeClock(ctx context.Context, beat coordinator.Beat) error {
+	own := beat.Clock
+	peers, err := k.coord.ReadPeerClocks(ctx, k.view.Load().Claim.Worker, beat)
 	if err != nil {
 		return err
 	}

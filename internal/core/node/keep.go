@@ -119,7 +119,10 @@ func (k *keeper) beat(ctx context.Context) error {
 	if err := k.coord.EnsureLiveLock(callCtx); err != nil {
 		return err
 	}
-	return k.judgeClock(callCtx, beat.Clock)
+	if err := k.coord.AskPeers(callCtx); err != nil {
+		return err
+	}
+	return k.judgeClock(callCtx, beat)
 }
 
 // reportedPhase returns the phase for the record in ZooKeeper. A node that has a tenure in serving but would refuse a
