@@ -90,7 +90,7 @@ func create(t *testing.T, n *Node, mode record.Mode, names ...string) {
 // workers returns how many workers of the node's cluster are connected, and how many are held.
 func workers(t *testing.T, n *Node) (live, held int) {
 	t.Helper()
-	r, err := health.Read(t.Context(), n.app().Store(), n.app().Cluster())
+	r, err := health.ReadRecords(t.Context(), n.app().Store(), n.app().Cluster())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,11 +84,11 @@ func FuzzStatus(f *testing.F) {
 		for _, path := range []string{"/seq/s", "/seq/s/001", "/seq/s/001/a"} {
 			put(t, w.store, path, record, true)
 		}
-		r, err := health.Read(t.Context(), w.store, "c")
+		r, err := health.ReadRecords(t.Context(), w.store, "c")
 		if err != nil {
 			t.Fatal(err)
 		}
-		readSequences(t.Context(), w.store, &r)
+		r.ReadSequences(t.Context(), w.store)
 		r.Complete()
 		var out bytes.Buffer
 		if err := printStatus(&out, r); err != nil {

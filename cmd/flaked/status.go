@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,8 +10,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/flaked/flaked/internal/core/seq/operator"
-	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/ops/poll"
@@ -66,7 +63,7 @@ func status(c *cli.Context) error {
 		return statusOfAddrs(c, nodes)
 	}
 	return withStore(c, func(st store.Store) error {
-		r, err := health.Read(c.Context, st, c.String("cluster"))
+		r, err := health.ReadRecords(c.Context, st, c.String("cluster"))
 		if errors.Is(err, store.ErrUnreachable) && c.Context.Err() == nil {
 			return statusWithoutZooKeeper(c, nodes, err)
 		}
@@ -74,7 +71,7 @@ func status(c *cli.Context) error {
 			return err
 		}
 		nodes.AskWorkers(c.Context, r.Cluster, r.Workers)
-		readSequences(c.Context, st, &r)
+		r.ReadSequences(c.Context, st)
 		r.Complete()
 		return showStatus(c, r)
 	})
@@ -105,31 +102,6 @@ func statusOfAddrs(c *cli.Context, nodes *poll.Asker) error {
 		return err
 	}
 	return showStatus(c, health.AssessNodes("", found, time.Now()))
-}
-
-// sequencesTime bounds the time for which status reads sequences: a cluster may have 100,000 of them.
-const sequencesTime = 2 * time.Second
-
-func readSequences(ctx context.Context, zk store.Store, r *health.Report) {
-	ctx, cancel := context.WithTimeout(ctx, sequencesTime)
-	defer cancel()
-	found, st, err := operator.Commands{Store: zk}.List(ctx, "")
-	switch {
-	case errors.Is(err, operator.ErrNoState):
-	case errors.Is(err, record.ErrDamaged): // the record that all need
-		r.Sequences = health.CountSequences([]health.SequenceReport{
-			health.RecordedReport(record.Named{Name: "all", Err: err}, st, 0)})
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		r.SequencesError = fmt.Sprintf("not read within %s", sequencesTime)
-	case err != nil:
-		r.SequencesError = words.Clean(words.InPlainWords(err.Error()))
-	default:
-		var all []health.SequenceReport
-		for _, n := range found {
-			all = append(all, health.RecordedReport(n, st, r.Summary.NowMs))
-		}
-		r.Sequences = health.CountSequences(all)
-	}
 }
 
 // showStatus prints a report. The error that it returns sets the exit code.

@@ -76,7 +76,7 @@ func TestStatusDoesNotUseTheAnswerOfAnotherCluster(t *testing.T) {
 	}
 	doc.Cluster.UUID = "v"
 	text, _ := json.Marshal(doc)
-	r := judged("prod", exampleCluster(), nil, local(t0))
+	r := health.AssessRecords("prod", exampleCluster(), nil, local(t0))
 	r.Cluster.UUID = "u"
 	r.Workers = []health.WorkerReport{{Worker: 7, Node: "n1", Host: "here", State: health.Live,
 		Address: fakeNode(t, "tcp", "127.0.0.1:0", says(string(text)+"\n"))}}

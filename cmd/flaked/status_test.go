@@ -19,7 +19,7 @@ var (
 
 // judged returns the report of `flaked status` before it asks.
 func judged(name string, cl coordinator.Cluster, entries []coordinator.Entry, local time.Time) health.Report {
-	r := health.Assess(name, cl, entries, local)
+	r := health.AssessRecords(name, cl, entries, local)
 	r.Complete()
 	return r
 }
@@ -27,7 +27,7 @@ func judged(name string, cl coordinator.Cluster, entries []coordinator.Entry, lo
 func local(ms int64) time.Time { return time.UnixMilli(ms) }
 
 func exampleReport() health.Report {
-	r := judged("prod", exampleCluster(), []coordinator.Entry{
+	r := health.AssessRecords("prod", exampleCluster(), []coordinator.Entry{
 		liveEntry(7, 1200), liveEntry(8, 61_000, dead, func(e *coordinator.Entry) { e.Slot.Name = "\x1b[2Jx" }),
 		liveEntry(9, 5*hour, stopped, func(e *coordinator.Entry) { e.Slot.Address = "" }),
 		liveEntry(10, 5*hour, released, expired),

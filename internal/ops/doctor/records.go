@@ -190,7 +190,7 @@ func judgeLayout(cl coordinator.Cluster, now time.Time) Finding {
 
 // judgeWorkers judges how many workers are free. now is in Unix milliseconds.
 func judgeWorkers(cl coordinator.Cluster, entries []coordinator.Entry, now int64) Finding {
-	s := health.Count(cl, entries, now)
+	s := health.CountWorkers(cl, entries, now)
 	f := Finding{Check: "workers", Level: OK, Text: fmt.Sprintf("%d of %d workers are free: %d held, %d releasing, "+
 		"%d record-missing", s.Free, s.Slots, s.Held, s.Releasing, s.RecordMissing)}
 	switch {

@@ -11,9 +11,9 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// Read assesses the cluster that store has. name is the cluster's name. The caller must call Complete
-// to complete the report.
-func Read(ctx context.Context, st store.Store, name string) (Report, error) {
+// ReadRecords returns a report of the workers that ZooKeeper has recorded in st for the cluster of this name. The
+// caller must call Complete.
+func ReadRecords(ctx context.Context, st store.Store, name string) (Report, error) {
 	cl, err := coordinator.ReadCluster(ctx, st)
 	if err != nil {
 		return Report{}, err
@@ -22,12 +22,12 @@ func Read(ctx context.Context, st store.Store, name string) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	return Assess(name, cl, entries, time.Now()), nil
+	return AssessRecords(name, cl, entries, time.Now()), nil
 }
 
-// Assess returns a report of the records, which were read at the time local by this machine's
-// clock. The caller must call Complete to complete the report.
-func Assess(name string, cl coordinator.Cluster, entries []coordinator.Entry, local time.Time) Report {
+// AssessRecords returns a report of the records, which were read at the time local by this machine's clock. The caller
+// must call Complete.
+func AssessRecords(name string, cl coordinator.Cluster, entries []coordinator.Entry, local time.Time) Report {
 	now, suspect := presentTime(entries, local.UnixMilli())
 	r := Report{
 		Source:    SourceZooKeeper,
@@ -45,13 +45,13 @@ func Assess(name string, cl coordinator.Cluster, entries []coordinator.Entry, lo
 			r.Workers = append(r.Workers, describeWorker(e, state, now, suspect, newest>>32))
 		}
 	}
-	r.Summary = Count(cl, entries, now)
+	r.Summary = CountWorkers(cl, entries, now)
 	r.Summary.Used = len(r.Workers)
 	return r
 }
 
-// Count returns how many workers are in each state at the moment now, in Unix milliseconds.
-func Count(cl coordinator.Cluster, entries []coordinator.Entry, now int64) Summary {
+// CountWorkers returns how many workers are in each state at the moment now, in Unix milliseconds.
+func CountWorkers(cl coordinator.Cluster, entries []coordinator.Entry, now int64) Summary {
 	n := make(map[string]int)
 	for _, e := range entries {
 		n[stateOf(cl, e, now)]++
@@ -65,8 +65,9 @@ func Count(cl coordinator.Cluster, entries []coordinator.Entry, now int64) Summa
 	return s
 }
 
-// Complete completes a report with the shortest lease, what nodes say of sequences, and the problems, after nodes were
-// asked.
+// Complete completes a report with the shortest lease, what nodes say of sequences, and the problems. Call it once: a
+// second call would add what nodes say again. If nodes are asked and sequences are read, call it after
+// poll.Asker.AskWorkers and ReadSequences.
 func (r *Report) Complete() {
 	for _, w := range r.Workers {
 		if r.usesLease(w) {
@@ -201,7 +202,7 @@ const WarnOffsetMs = float64(limits.WarnSkew) / float64(time.Millisecond)
 // by its uncertainty. Both are in milliseconds.
 func BeyondWarning(ms, uncertain float64) bool { return math.Abs(ms)-uncertain > WarnOffsetMs }
 
-// AssessNodes returns the report of nodes that were asked because ZooKeeper was not read. why is the reason.
+// AssessNodes returns the complete report of nodes that were asked because ZooKeeper was not read. why is the reason.
 func AssessNodes(why string, workers []WorkerReport, now time.Time) Report {
 	r := Report{Source: SourceNodes, ZooKeeperError: why, Workers: workers,
 		Summary: Summary{NowMs: now.UnixMilli()}}

@@ -18,7 +18,7 @@ var (
 
 // judged returns the report of `flaked status` before it asks.
 func judged(name string, cl coordinator.Cluster, entries []coordinator.Entry, local time.Time) Report {
-	r := Assess(name, cl, entries, local)
+	r := AssessRecords(name, cl, entries, local)
 	r.Complete()
 	return r
 }

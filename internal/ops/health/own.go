@@ -15,15 +15,15 @@ type OwnWorker struct{ node.Snapshot }
 // HeartbeatLate reports whether the worker's last heartbeat was acknowledged too long ago.
 func (w OwnWorker) HeartbeatLate() bool {
 	age := w.ZooKeeper.HeartbeatAgeMs
-	return age != nil && HeartbeatLate(*age, w.ZooKeeper.HeartbeatMs)
+	return age != nil && HeartbeatOverdue(*age, w.ZooKeeper.HeartbeatMs)
 }
 
 // overdue is the delay after which a heartbeat counts as late, in milliseconds.
 const overdue = 500
 
-// HeartbeatLate reports whether a heartbeat of this age is overdue. every is the time between two
+// HeartbeatOverdue reports whether a heartbeat of this age is overdue. every is the time between two
 // heartbeats. Both are in milliseconds. For the reports of other nodes, ReportPatience allows more.
-func HeartbeatLate(age, every int64) bool { return every > 0 && age > every+overdue }
+func HeartbeatOverdue(age, every int64) bool { return every > 0 && age > every+overdue }
 
 // CutOff reports whether the worker's last heartbeat failed or is late, ZooKeeper refused its live lock, or ZooKeeper
 // has no record of this start yet.

@@ -44,7 +44,7 @@ func TestHeartbeatIsLate(t *testing.T) {
 		age, every int64
 		want       bool
 	}{{3000, 3000, false}, {3500, 3000, false}, {3501, 3000, true}, {9000, 0, false}} {
-		if got := HeartbeatLate(row.age, row.every); got != row.want {
+		if got := HeartbeatOverdue(row.age, row.every); got != row.want {
 			t.Errorf("%+v: %v", row, got)
 		}
 	}
@@ -59,7 +59,7 @@ func TestHeartbeatIsLate(t *testing.T) {
 
 // A node counts its lease by its own clock. The record counts by ZooKeeper's, which may be wrong.
 func TestLeaseIsWhatTheNodeSays(t *testing.T) {
-	r := Assess("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0)}, local(t0))
+	r := AssessRecords("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0)}, local(t0))
 	r.Workers[0].Says = &Answer{Ready: true, LeaseLeftMs: new(int64(5000))}
 	r.Complete()
 	if got := r.Summary.ShortestLeaseMs; got == nil || *got != 5000 {

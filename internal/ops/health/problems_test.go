@@ -111,7 +111,7 @@ func TestNodeAnswersDecideProblems(t *testing.T) {
 			"worker 0 (api): The machine's clock leapt ahead, unconfirmed by ZooKeeper and peers. IDs do not follow " +
 				"the leap. "},
 	} {
-		r := Assess("prod", exampleCluster(), row.entry, local(t0))
+		r := AssessRecords("prod", exampleCluster(), row.entry, local(t0))
 		for i := range r.Workers {
 			if row.says != nil {
 				row.says(&r.Workers[i])
@@ -144,7 +144,7 @@ func TestNodeWithoutAnswerIsAProblem(t *testing.T) {
 		"":          {"", "disconnected"}, AccessDenied: {"", "disconnected"}, NoAddress: {"", "disconnected"},
 	} {
 		for i, entry := range []coordinator.Entry{liveEntry(0, 0), liveEntry(0, 0, dead)} {
-			r := Assess("prod", exampleCluster(), []coordinator.Entry{entry}, local(t0))
+			r := AssessRecords("prod", exampleCluster(), []coordinator.Entry{entry}, local(t0))
 			r.Workers[0].Asked = asked
 			r.Complete()
 			if got := strings.Join(causes(r), " "); got != want[i] {
@@ -182,7 +182,7 @@ func causes(r Report) (out []string) {
 // Every trouble that a node may report is a problem of status, unless status has it from records.
 func TestStatusReportsEveryTrouble(t *testing.T) {
 	for _, word := range node.Troubles() {
-		r := Assess("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0)}, local(t0))
+		r := AssessRecords("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0)}, local(t0))
 		r.Workers[0].Says = &Answer{Ready: true, Degraded: []string{word}}
 		r.Complete()
 		recorded := []string{node.TroubleZooKeeper, node.TroubleOffset, node.TroubleFrozen}
@@ -206,7 +206,7 @@ func TestStatusReportsEveryTrouble(t *testing.T) {
 // are known.
 func TestCausesOfOtherReleasesComeBehindKnownOnes(t *testing.T) {
 	refusesUnheard := func(e *coordinator.Entry) { e.Slot.Phase = "refusing" }
-	r := Assess("prod", exampleCluster(), []coordinator.Entry{
+	r := AssessRecords("prod", exampleCluster(), []coordinator.Entry{
 		liveEntry(0, 0), liveEntry(1, 0, refusesUnheard), liveEntry(2, 0),
 	}, local(t0))
 	r.Workers[0].Says = &Answer{Phase: "refusing", Cause: "solar-flare", Degraded: []string{node.TroubleLeap}}

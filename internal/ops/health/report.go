@@ -1,7 +1,7 @@
 // Package health assesses a cluster: which state each worker is in, what is a problem, and what to do about it. It goes
 // by ZooKeeper's records and the answers of nodes. The command line, the status page and the metrics print its reports.
 //
-// Read or AssessNodes makes a Report, problem_table.go has all problems, and problems.go decides which of them a
+// ReadRecords or AssessNodes makes a Report, problem_table.go has all problems, and problems.go decides which of them a
 // cluster has. standing.go decides whether a node serves, and lines.go makes lines of a report. OwnWorker is the worker
 // of this process, which knows more of it. The files sequence_*.go do the same for named sequences.
 package health

@@ -21,7 +21,7 @@ func TestNodesSayWhatRecordsOfSequencesDoNot(t *testing.T) {
 	says := func(ready bool, all ...SequenceReport) *Answer {
 		return &Answer{Ready: ready, Sequences: CountSequences(all)}
 	}
-	r := Assess("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0), liveEntry(2, 0)},
+	r := AssessRecords("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0), liveEntry(2, 0)},
 		local(t0))
 	r.Sequences = CountSequences([]SequenceReport{use("near", 900, 0, ""), use("order", 5, 0, ""), use("all", 1000, 0, "")})
 	holds := use("all", 1000, 2, record.Exhausted)
@@ -61,7 +61,7 @@ func TestSequencesThatNodesReportAreSortedAndBounded(t *testing.T) {
 		}
 		return &Answer{Ready: true, Sequences: CountSequences(all)}
 	}
-	r := Assess("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0)}, local(t0))
+	r := AssessRecords("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0)}, local(t0))
 	r.Workers[0].Says, r.Workers[1].Says = says(15, 30), says(0, 15)
 	r.SequencesError = "timed out"
 	r.Complete()

@@ -27,7 +27,7 @@ func TestSourcesOfAWorkersFields(t *testing.T) {
 	entry := slots.Live(7, 1200, func(e *coordinator.Entry) {
 		e.Slot.Admin, e.Slot.ReleasedBy = "10.0.0.1:7610", "somebody@host"
 	})
-	recorded := health.Assess("prod", slots.Cluster(), []coordinator.Entry{entry}, time.UnixMilli(slots.T0)).Workers[0]
+	recorded := health.AssessRecords("prod", slots.Cluster(), []coordinator.Entry{entry}, time.UnixMilli(slots.T0)).Workers[0]
 	doc := web.Status{Node: node.Snapshot{
 		Name: "ids-1", Node: "n1", Phase: node.Serving, Ready: true, Worker: new(7), Term: 2, Confirmed: true,
 		ServedMs: 5, LeaseLeftMs: new(int64(60_000)), LeaseEndsMs: new(int64(slots.T0)),

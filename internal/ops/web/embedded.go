@@ -25,7 +25,7 @@ func Of(n *app.Node) Config {
 		Ready: node.Ready, Live: node.Live, Node: node.Snapshot, Met: node.Met, Reserve: node.Reserve,
 		Issuer: n.Issuer(), About: about, Events: new(Events), Logger: hclog.NewNullLogger(),
 		Slots: func(ctx context.Context) (health.Report, error) {
-			r, err := health.Read(ctx, n.Store(), n.Cluster())
+			r, err := health.ReadRecords(ctx, n.Store(), n.Cluster())
 			if err == nil {
 				r.Complete()
 			}

@@ -151,7 +151,7 @@ func describeSlot(w health.WorkerReport, own ownView, ago time.Duration, stale b
 		}
 		// ReportAgeMs is the age at the reading. The time since then does not count: the
 		// node may have reported, and only this process has not read it.
-		v.Late = !stale && w.ReportAgeMs != nil && health.HeartbeatLate(*w.ReportAgeMs, w.HeartbeatMs)
+		v.Late = !stale && w.ReportAgeMs != nil && health.HeartbeatOverdue(*w.ReportAgeMs, w.HeartbeatMs)
 	}
 	if w.ReportAgeMs != nil {
 		v.ReportAgeMs = new(*w.ReportAgeMs + ago.Milliseconds())

@@ -90,7 +90,7 @@ func (s *Server) sampleOf(at int64, w node.Snapshot) sample {
 		}
 	}
 	age, every := w.ZooKeeper.HeartbeatAgeMs, w.ZooKeeper.HeartbeatMs
-	recent := age != nil && (*age <= sampleEvery.Milliseconds() || !health.HeartbeatLate(*age, every))
+	recent := age != nil && (*age <= sampleEvery.Milliseconds() || !health.HeartbeatOverdue(*age, every))
 	if w.Clock.OffsetMs != nil && recent {
 		out.offset = *w.Clock.OffsetMs
 	}
