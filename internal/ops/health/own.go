@@ -39,8 +39,8 @@ func (w OwnWorker) ClockOff() bool {
 		c.OffsetMs != nil && BeyondWarning(*c.OffsetMs, *c.UncertaintyMs)
 }
 
-// Problems returns the problems of the worker with their details, the refusal first. Report.problemsOf is for workers
-// of other nodes.
+// Problems returns the problems of the worker with their details, the refusal first. Report.answerProblems and
+// Report.recordProblems are for workers of other nodes.
 func (w OwnWorker) Problems() (out []Problem) {
 	add := func(r row) { out = append(out, r.problem(w.details(r.cause))) }
 	if !w.Ready {

@@ -31,6 +31,8 @@ type Problem struct {
 	Text    string `json:"text"`
 	Clients string `json:"clients"`
 	Advice  string `json:"advice"`
+	// Workers are the workers in a Report that have the problem. Text names them.
+	Workers []int `json:"-"`
 }
 
 // String returns the sentences of a problem.
@@ -52,7 +54,8 @@ type row struct {
 
 // problem returns the problem of a row, with these details.
 func (r row) problem(details string) Problem {
-	return Problem{r.cause, r.severity, strings.Replace(r.text, "%s", details, 1), r.clients, r.advice}
+	return Problem{Cause: r.cause, Severity: r.severity, Text: strings.Replace(r.text, "%s", details, 1),
+		Clients: r.clients, Advice: r.advice}
 }
 
 // table has all rows in the order in which this file declares them: the critical ones first.

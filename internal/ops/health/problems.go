@@ -13,18 +13,24 @@ import (
 
 // problems returns the problems that need attention, the worst first. One problem names all workers that have it.
 func problems(r Report) []Problem {
+	type same struct{ cause, text string }
 	var found []Problem
-	who := make(map[Problem][]WorkerReport)
+	who := make(map[same][]WorkerReport)
 	for _, w := range r.Workers {
-		for _, p := range r.problemsOf(w) {
-			if who[p] == nil {
+		for _, p := range slices.Concat(r.answerProblems(w), r.recordProblems(w)) {
+			key := same{p.Cause, p.Text}
+			if who[key] == nil {
 				found = append(found, p)
 			}
-			who[p] = append(who[p], w)
+			who[key] = append(who[key], w)
 		}
 	}
 	for i, p := range found {
-		found[i].Text = subject(p, who[p]) + p.Text
+		workers := who[same{p.Cause, p.Text}]
+		found[i].Text = subject(p, workers) + p.Text
+		for _, w := range workers {
+			found[i].Workers = append(found[i].Workers, w.Worker)
+		}
 	}
 	found = WorstFirst(slices.Concat(found, r.clusterProblems(), r.Sequences.Problems(r.Summary.NowMs)))
 	if slices.ContainsFunc(found, func(p Problem) bool { return p.Cause == rowNoNodeServes.cause }) {
@@ -52,46 +58,61 @@ func subject(p Problem, workers []WorkerReport) string {
 	return Whom(workers) + one + " (" + p.Cause + "): "
 }
 
-// problemsOf returns the problems of one worker, as an operator sees it from outside: its record in ZooKeeper, and what
-// its node says, if it was asked. Beside it, OwnWorker.Problems is for a node that looks at itself, and knows details.
-// problems names the workers together whose problem has the same text.
-func (r Report) problemsOf(w WorkerReport) (out []Problem) {
-	add := func(r row, is bool) {
-		if is {
-			out = append(out, r.problem(""))
-		}
-	}
-	if r.Source == SourceNodes && w.Says == nil {
-		out = append(out, w.silence())
-	}
-	cause, refusal := node.Cause(""), r.showsRefusal(w)
-	if w.Says != nil {
-		cause = w.Says.Cause
-	}
-	add(rowOf(cmp.Or(string(cause), rowRefusing.cause)), refusal)
-	left, live := w.LeaseLeft(), w.State == Live
-	add(rowPastLease, live && left != nil && *left <= 0)
-	late := live && !w.zooKeeperRefuses() && w.ReportAgeMs != nil &&
-		*w.ReportAgeMs-r.suspectMs > ReportPatience(w.HeartbeatMs)
-	cutOff := late && w.Says != nil && !w.Says.ZooKeeperOK
-	add(rowNoZooKeeper, cutOff)
-	add(rowHeartbeatsMissed, late && !cutOff)
-	if live && w.gaveNoAnswer() {
-		out = append(out, rowNoAnswer.problem(" ("+cmp.Or(w.Why, w.Asked)+")"))
-	}
-	if live && w.Asked == AnotherNode {
-		out = append(out, rowAnotherNode.problem(w.inBrackets()))
-	}
-	add(rowNoRecord, w.State == RecordMissing)
-	if w.State == Disconnected {
-		out = append(out, r.whyDisconnected(w)...)
+// answerProblems returns the problems of a worker that its node's answer shows, or that there is none although the user
+// named the node. OwnWorker.Problems is for a node that looks at itself, and knows details.
+func (r Report) answerProblems(w WorkerReport) (out []Problem) {
+	switch {
+	case w.Says == nil && r.Source == SourceNodes:
+		return []Problem{w.silence()}
+	case w.Says == nil:
+		return nil
+	case r.showsRefusal(w):
+		out = append(out, ProblemOf(cmp.Or(string(w.Says.Cause), rowRefusing.cause)))
 	}
 	for _, word := range node.Troubles() {
-		add(rowOf(word), w.Says != nil && slices.Contains(w.Says.Degraded, word) && !r.covers(w, word))
+		if slices.Contains(w.Says.Degraded, word) && !r.covers(w, word) {
+			out = append(out, ProblemOf(word))
+		}
 	}
-	add(rowDevelopment, w.Says != nil && w.Says.Dev)
-	if w.ClockOff() && !(refusal && cause.OfClock()) {
-		out = append(out, rowClockOffset.problem(", compared with that of ZooKeeper's leader"))
+	if w.Says.Dev {
+		out = append(out, Development)
+	}
+	return out
+}
+
+// recordProblems returns the problems of a worker that its record in ZooKeeper shows, compared with what its node says.
+func (r Report) recordProblems(w WorkerReport) (out []Problem) {
+	add := func(row row, details string) { out = append(out, row.problem(details)) }
+	left, late := w.LeaseLeft(), w.ReportAgeMs != nil && *w.ReportAgeMs-r.suspectMs > ReportPatience(w.HeartbeatMs)
+	if w.State == Live {
+		if w.Says == nil && w.Refuses() {
+			add(rowRefusing, "")
+		}
+		if left != nil && *left <= 0 {
+			add(rowPastLease, "")
+		}
+		switch {
+		case !late, w.zooKeeperRefuses(): // which is a problem of its own
+		case w.Says != nil && !w.Says.ZooKeeperOK:
+			add(rowNoZooKeeper, "")
+		default:
+			add(rowHeartbeatsMissed, "")
+		}
+		switch {
+		case w.gaveNoAnswer():
+			add(rowNoAnswer, " ("+cmp.Or(w.Why, w.Asked)+")")
+		case w.Asked == AnotherNode:
+			add(rowAnotherNode, w.inBrackets())
+		}
+	}
+	switch w.State {
+	case RecordMissing:
+		add(rowNoRecord, "")
+	case Disconnected:
+		out = append(out, r.whyDisconnected(w)...)
+	}
+	if w.ClockOff() && !(w.Says != nil && w.Says.Cause.OfClock() && r.showsRefusal(w)) {
+		add(rowClockOffset, ", compared with that of ZooKeeper's leader")
 	}
 	return out
 }

@@ -1,7 +1,7 @@
 package web
 
 import (
-	"strings"
+	"slices"
 
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/ops/health"
@@ -93,15 +93,15 @@ func clusterWrong(v pageData, c seen) (out []health.Problem) {
 		out = append(out, health.Unread(since))
 	}
 	for _, problem := range c.Summary.Problems {
-		if !said(v.Own, problem.Text) {
+		if !said(v.Own, problem) {
 			out = append(out, problem)
 		}
 	}
 	return out
 }
 
-// said reports whether a problem of the cluster is about w while w has problems itself. This process knows more about
-// w than the cluster's record does.
-func said(w ownView, problem string) bool {
-	return w.Worker != nil && len(w.Problems()) > 0 && strings.HasPrefix(problem, "worker "+label(w.Snapshot)+" (")
+// said reports whether a problem of the cluster is about w alone while w has problems itself. This process knows more
+// about w than the cluster's record does.
+func said(w ownView, problem health.Problem) bool {
+	return w.Worker != nil && len(w.Problems()) > 0 && slices.Equal(problem.Workers, []int{*w.Worker})
 }

@@ -47,13 +47,14 @@ var noWorker = func(w *node.Snapshot) {
 func TestFirstScreenStatesTimeLeft(t *testing.T) {
 	const noTime = "bad|Not serving IDs|No time left: clients get no IDs from this node||"
 	const stops = "warn|Serving IDs|%s left: the node stops serving at %s UTC unless it %s||"
-	reports := func(texts ...string) (c seen) {
-		for _, text := range texts {
-			c.Summary.Problems = append(c.Summary.Problems, health.Problem{Text: text, Clients: "C.", Advice: "A."})
+	reports := func(of ...[]int) (c seen) {
+		for _, workers := range of {
+			c.Summary.Problems = append(c.Summary.Problems,
+				health.Problem{Text: fmt.Sprint(workers, " refuse"), Clients: "C.", Advice: "A.", Workers: workers})
 		}
 		return c
 	}
-	away := reports("worker 2 (b): down")
+	away := reports([]int{2})
 	away.err = errors.New("connection refused")
 	for _, row := range []struct {
 		name string
@@ -64,7 +65,7 @@ func TestFirstScreenStatesTimeLeft(t *testing.T) {
 		{"well", pageData{Own: own(well)}, seen{},
 			"good|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s.|"},
 		{"ZooKeeper is down", pageData{Own: own(cutOff), Stale: true, ReadAt: "10:31:36"}, away,
-			fmt.Sprintf(stops, "15m3s", "10:47:08", "reaches ZooKeeper") + "10:31:36: worker 2 (b): down. C. A."},
+			fmt.Sprintf(stops, "15m3s", "10:47:08", "reaches ZooKeeper") + "10:31:36: [2] refuse. C. A."},
 		{"a heartbeat is late", pageData{Own: own(func(w *node.Snapshot) { w.ZooKeeper.HeartbeatAgeMs = new(int64(3600)) })},
 			seen{}, fmt.Sprintf(stops, "15m3s", "10:47:08", "reaches ZooKeeper")},
 		{"only the cluster cannot be read", pageData{Own: own(well), Stale: true, ReadAt: "10:31:36"},
@@ -80,7 +81,7 @@ func TestFirstScreenStatesTimeLeft(t *testing.T) {
 		})}, seen{}, fmt.Sprintf(stops, "1.0s", "10:32:06", "reaches ZooKeeper")},
 		{"the lease is over", pageData{Own: refuses("FENCED", "lease-expired", cutOff)}, seen{}, noTime},
 		{"it refuses, and the cluster says so, too", pageData{Own: refuses("CLOCK", "clock-wrong", well)},
-			reports("worker 7 (a) refuses", "worker 71 (b) refuses"), noTime + "worker 71 (b) refuses. C. A."},
+			reports([]int{7}, []int{71}, []int{7, 71}), noTime + "[71] refuse. C. A.; [7 71] refuse. C. A."},
 		{"it has just started", pageData{Own: refuses("NOTREADY", "no-worker-yet", noWorker)}, seen{},
 			"warn|Starting|The node starts serving by itself, normally within seconds||"},
 		{"it cannot start", pageData{Own: refuses("NOTREADY", "zookeeper-unreachable", noWorker)}, seen{}, noTime},
