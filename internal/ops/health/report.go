@@ -91,12 +91,13 @@ type Summary struct {
 	Releasing     int `json:"releasing"`
 	RecordMissing int `json:"record_missing"`
 	Free          int `json:"free"`
-	// ShortestLeaseMs is the time for which all live nodes that do not refuse may go on without
-	// ZooKeeper. It is null if there are none.
+	// ShortestLeaseMs is the time for which all nodes that use a lease may go on without ZooKeeper: see usesLease. It
+	// is null if there are none.
 	ShortestLeaseMs *int64 `json:"shortest_lease_ms"`
 	// NowMs is the time from which ages and leases are counted.
 	NowMs int64 `json:"now_ms"`
-	// Degraded means that the exit code is 4. Problems say why, the worst first.
+	// Degraded is true if there are problems. `flaked status` then exits with 4, or with 3 if no asked node answered.
+	// Problems has the worst first.
 	Degraded bool      `json:"degraded"`
 	Problems []Problem `json:"problems"`
 }
