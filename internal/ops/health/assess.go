@@ -71,7 +71,7 @@ func CountWorkers(cl coordinator.Cluster, entries []coordinator.Entry, now int64
 func (r *Report) Complete() {
 	for _, w := range r.Workers {
 		if r.usesLease(w) {
-			r.Summary.ShortestLeaseMs = Shorter(r.Summary.ShortestLeaseMs, w.LeaseLeft())
+			r.Summary.ShortestLeaseMs = shorter(r.Summary.ShortestLeaseMs, w.LeaseLeft())
 		}
 	}
 	r.Sequences = merge(r.Sequences, r.Source == SourceZooKeeper && r.SequencesError == "", r.Workers)
@@ -79,8 +79,8 @@ func (r *Report) Complete() {
 	r.Summary.Degraded = len(r.Summary.Problems) > 0
 }
 
-// Shorter returns the pointer to the smaller of two times. nil counts as unlimited.
-func Shorter(a, b *int64) *int64 {
+// shorter returns the pointer to the smaller of two times. nil counts as unlimited.
+func shorter(a, b *int64) *int64 {
 	if a == nil || b != nil && *b < *a {
 		return b
 	}
@@ -192,15 +192,15 @@ func (w WorkerReport) Offset() (ms, uncertain float64, known bool) {
 // ClockOff reports whether the worker's clock is known to be so far off that a node warns.
 func (w WorkerReport) ClockOff() bool {
 	ms, uncertain, known := w.Offset()
-	return known && BeyondWarning(ms, uncertain)
+	return known && beyondWarning(ms, uncertain)
 }
 
 // WarnOffsetMs is the clock offset above which a node warns, in milliseconds.
 const WarnOffsetMs = float64(limits.WarnSkew) / float64(time.Millisecond)
 
-// BeyondWarning reports whether a clock offset is certainly above WarnOffsetMs, even if it is smaller
+// beyondWarning reports whether a clock offset is certainly above WarnOffsetMs, even if it is smaller
 // by its uncertainty. Both are in milliseconds.
-func BeyondWarning(ms, uncertain float64) bool { return math.Abs(ms)-uncertain > WarnOffsetMs }
+func beyondWarning(ms, uncertain float64) bool { return math.Abs(ms)-uncertain > WarnOffsetMs }
 
 // AssessNodes returns the complete report of nodes that were asked because ZooKeeper was not read. why is the reason.
 func AssessNodes(why string, workers []WorkerReport, now time.Time) Report {

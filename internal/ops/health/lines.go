@@ -14,29 +14,29 @@ import (
 
 // Verdict returns the report in one line.
 func (r Report) Verdict() string {
-	n, start, of := r.countServing()
+	serving, starting, wanted := r.countServing()
 	heading := "healthy"
 	switch all := len(r.Summary.Problems); {
 	case all > 0:
 		heading = words.Plural(int64(all), "problem")
-	case n == 0 && start > 0:
+	case serving == 0 && starting > 0:
 		heading = "starting"
 	}
-	facts := []string{fmt.Sprintf("%d of %d nodes serve", n, of)}
+	facts := []string{fmt.Sprintf("%d of %d nodes serve", serving, wanted)}
 	switch {
 	case len(r.Workers) == 0:
 		facts[0] = "no node has registered yet"
-	case n == 0 && r.Source == SourceNodes:
+	case serving == 0 && r.Source == SourceNodes:
 		facts[0] = "no node says that it serves"
-	case n == 0:
+	case serving == 0:
 		facts[0] = "no node serves"
-	case n == 1 && of == 1:
+	case serving == 1 && wanted == 1:
 		facts[0] = "1 node serves"
-	case n == of:
-		facts[0] = fmt.Sprintf("%d nodes serve", n)
+	case serving == wanted:
+		facts[0] = fmt.Sprintf("%d nodes serve", serving)
 	}
-	if start > 0 {
-		facts = append(facts, fmt.Sprintf("%d starting", start))
+	if starting > 0 {
+		facts = append(facts, fmt.Sprintf("%d starting", starting))
 	}
 	if s := r.Sequences; s != nil && s.Count > 0 {
 		facts = append(facts, words.Plural(int64(s.Count), "sequence"))

@@ -36,7 +36,7 @@ func (w OwnWorker) CutOff() bool {
 func (w OwnWorker) ClockOff() bool {
 	c := w.Clock
 	return c.Wrong || c.BehindMs > 0 || c.UnfollowedLeapMs > 0 ||
-		c.OffsetMs != nil && BeyondWarning(*c.OffsetMs, *c.UncertaintyMs)
+		c.OffsetMs != nil && beyondWarning(*c.OffsetMs, *c.UncertaintyMs)
 }
 
 // Problems returns the problems of the worker with their details, the refusal first. Report.answerProblems and

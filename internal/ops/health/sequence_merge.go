@@ -17,13 +17,13 @@ func merge(records *Sequences, read bool, nodes []WorkerReport) *Sequences {
 			continue
 		}
 		if w.Says.Ready && records != nil { // this node would say so if requests for them failed
-			delete(records.Wrong, rowSequencesOwnerGone.cause)
+			delete(records.ByCause, rowSequencesOwnerGone.cause)
 		}
 		if w.Says.Sequences == nil {
 			continue
 		}
 		if all == nil {
-			all = &Sequences{Wrong: map[string]SomeSequences{}}
+			all = &Sequences{ByCause: map[string]SequenceGroup{}}
 		}
 		for cause, n := range all.addAnswer(Whom([]WorkerReport{w}), w.Says.Ready, read, *w.Says.Sequences) {
 			most[cause] = max(most[cause], n)
@@ -33,11 +33,11 @@ func merge(records *Sequences, read bool, nodes []WorkerReport) *Sequences {
 		return nil
 	}
 	for cause, n := range most {
-		if some := all.Wrong[cause]; len(some.First) > 0 {
-			all.Wrong[cause] = SomeSequences{max(n, some.Count), some.First}
+		if some := all.ByCause[cause]; len(some.First) > 0 {
+			all.ByCause[cause] = SequenceGroup{max(n, some.Count), some.First}
 		}
 	}
-	all.shorten()
+	all.sortAndCut()
 	return all
 }
 
@@ -49,7 +49,7 @@ func (s *Sequences) addAnswer(who string, ready, read bool, said Sequences) map[
 		s.Count, s.Templates = max(s.Count, said.Count), max(s.Templates, said.Templates)
 	}
 	counts := map[string]int{}
-	for cause, some := range said.Wrong {
+	for cause, some := range said.ByCause {
 		if unserved(cause) && !ready {
 			continue // the node's own problem says so
 		}
@@ -64,7 +64,7 @@ func (s *Sequences) addAnswer(who string, ready, read bool, said Sequences) map[
 }
 
 // addSaid adds what a node says of a sequence with a problem, and reports whether the sequence counts for this problem.
-func (s *Sequences) addSaid(who, cause string, read bool, q WrongSequence) bool {
+func (s *Sequences) addSaid(who, cause string, read bool, q SequenceNote) bool {
 	why := strings.TrimSpace(words.Clean(q.Why) + " at " + who)
 	known, as := s.find(q.Name, cause)
 	switch {
@@ -93,14 +93,14 @@ func onlyNodesSay(cause string) bool { return unserved(cause) || cause == rowSeq
 
 // find returns the entry of a sequence that has this problem, else that with a problem that outweighs it, and which of
 // them it has. It returns nil for none.
-func (s *Sequences) find(name, cause string) (q *WrongSequence, as string) {
+func (s *Sequences) find(name, cause string) (q *SequenceNote, as string) {
 	causes := []string{cause}
 	for _, r := range table[:place(cause)] {
 		causes = append(causes, r.cause)
 	}
 	for _, cause := range causes {
-		first := s.Wrong[cause].First
-		if at := slices.IndexFunc(first, func(q WrongSequence) bool { return q.Name == name }); at >= 0 {
+		first := s.ByCause[cause].First
+		if at := slices.IndexFunc(first, func(q SequenceNote) bool { return q.Name == name }); at >= 0 {
 			return &first[at], cause
 		}
 	}

@@ -65,7 +65,7 @@ func TestSequencesThatNodesReportAreSortedAndBounded(t *testing.T) {
 	r.Workers[0].Says, r.Workers[1].Says = says(15, 30), says(0, 15)
 	r.SequencesError = "timed out"
 	r.Complete()
-	frozen := r.Sequences.Wrong[rowSequencesFrozen.cause]
+	frozen := r.Sequences.ByCause[rowSequencesFrozen.cause]
 	if frozen.Count != 30 || len(frozen.First) != firstSequences || frozen.First[0].Name != "order-00" ||
 		frozen.First[firstSequences-1].Name != "order-19" {
 		t.Errorf("%+v", frozen)
@@ -74,18 +74,18 @@ func TestSequencesThatNodesReportAreSortedAndBounded(t *testing.T) {
 
 // A sequence that is nearly used up and gets no values has two problems. Rates count for the one that nodes report.
 func TestRatesCountForTheProblemThatNodesReport(t *testing.T) {
-	near := WrongSequence{Name: "near", Taken: 900, Positions: 1000}
+	near := SequenceNote{Name: "near", Taken: 900, Positions: 1000}
 	fast := near
 	fast.PerSecond = 0.5
 	for range 20 {
-		s := &Sequences{Wrong: map[string]SomeSequences{
-			rowSequencesNearlyUsed.cause: {1, []WrongSequence{near}},
-			rowSequencesUnserved.cause:   {1, []WrongSequence{near}},
+		s := &Sequences{ByCause: map[string]SequenceGroup{
+			rowSequencesNearlyUsed.cause: {1, []SequenceNote{near}},
+			rowSequencesUnserved.cause:   {1, []SequenceNote{near}},
 		}}
 		merge(s, true, []WorkerReport{{Says: &Answer{Ready: true, Sequences: &Sequences{
-			Wrong: map[string]SomeSequences{rowSequencesNearlyUsed.cause: {1, []WrongSequence{fast}}},
+			ByCause: map[string]SequenceGroup{rowSequencesNearlyUsed.cause: {1, []SequenceNote{fast}}},
 		}}}})
-		if got := s.Wrong[rowSequencesNearlyUsed.cause].First[0].PerSecond; got != 0.5 {
+		if got := s.ByCause[rowSequencesNearlyUsed.cause].First[0].PerSecond; got != 0.5 {
 			t.Fatalf("%v/s, want 0.5/s", got)
 		}
 	}
@@ -107,8 +107,8 @@ func TestSequencesThatNodesDoNotNameCount(t *testing.T) {
 	}
 	count := func(records *Sequences, read bool, nodes ...WorkerReport) string {
 		s := merge(records, read, nodes)
-		return fmt.Sprintf("%d: %d frozen, %d unserved", s.Count, s.Wrong[rowSequencesFrozen.cause].Count,
-			s.Wrong[rowSequencesUnserved.cause].Count)
+		return fmt.Sprintf("%d: %d frozen, %d unserved", s.Count, s.ByCause[rowSequencesFrozen.cause].Count,
+			s.ByCause[rowSequencesUnserved.cause].Count)
 	}
 	frozen := says(true, SeqFrozen, 0, 300)
 	for name, row := range map[string]struct{ got, want string }{

@@ -16,7 +16,8 @@ import (
 type SequenceReport struct {
 	Name  string `json:"name"`
 	State string `json:"state"`
-	// Why has details of the state, for people. Of a record that cannot be read, other fields are empty.
+	// Why has details of the state, for people. Of a record that cannot be read, only this, Name, State and
+	// WrittenMs are set.
 	Why string `json:"why,omitempty"`
 	// Mode is segment, strict or ordered.
 	Mode string `json:"mode"`
@@ -99,7 +100,7 @@ type SectionReport struct {
 	Ownership
 }
 
-// AtNode has the facts about a node that only the node itself knows, and ZooKeeper's report has not.
+// AtNode has the facts about a sequence that only one node knows, and ZooKeeper's records do not have.
 type AtNode struct {
 	// Held is the number of values that the node has taken and not issued, and PerSecond that of those that it issues
 	// in a second.
@@ -193,13 +194,13 @@ func baseReport(name string, r record.Record, st record.State) SequenceReport {
 func ownershipOf(n record.Named, now int64) Ownership {
 	o := Ownership{Term: n.Term}
 	if n.HasOwner() {
-		o.Owner, o.OwnedSinceMs, o.OwnerGone = cmp.Or(n.Address, n.WrittenBy, "unknown"), n.OwnedAt, OwnerGone(n, now)
+		o.Owner, o.OwnedSinceMs, o.OwnerGone = cmp.Or(n.Address, n.WrittenBy, "unknown"), n.OwnedAt, ownerGone(n, now)
 	}
 	return o
 }
 
-// OwnerGone reports whether an ordered sequence has an owner that has not renewed its lease, so that another node may
+// ownerGone reports whether an ordered sequence has an owner that has not renewed its lease, so that another node may
 // take its place. now is Unix ms.
-func OwnerGone(n record.Named, now int64) bool {
+func ownerGone(n record.Named, now int64) bool {
 	return n.HasOwner() && now-n.WrittenAt > 2*n.HoldMs
 }

@@ -30,7 +30,7 @@ func SequenceState(r record.Record, st record.State) string {
 	switch {
 	case r.Kind() == record.Tombstone:
 		return SeqDeleted
-	case r.Next >= r.Positions(), s.Refusal == record.NoSequence:
+	case r.Next >= r.Positions(), s.Refusal == record.NoSequence: // NoSequence: a template that has created its names
 		return SeqExhausted
 	case s.Refusal == record.Frozen:
 		return SeqFrozen
@@ -104,9 +104,9 @@ func oneIf(is bool) int {
 // nearlyUsed is the used part from which a sequence needs attention.
 const nearlyUsed = 0.8
 
-// usage returns how many of all values nodes have taken. For a template, it is how many of the
+// usedOf returns how many of all values nodes have taken. For a template, it is how many of the
 // sequences that it may create exist.
-func (r *SequenceReport) usage() (done, all int64) {
+func (r *SequenceReport) usedOf() (done, all int64) {
 	if r.MaxNames > 0 {
 		return r.Names, r.MaxNames
 	}
@@ -114,9 +114,9 @@ func (r *SequenceReport) usage() (done, all int64) {
 }
 
 // Used returns the part of all values that nodes have taken, or of the names of a template, from 0 to 1.
-func (r *SequenceReport) Used() float64 { return part(r.usage()) }
+func (r *SequenceReport) Used() float64 { return ratio(r.usedOf()) }
 
-func part(done, all int64) float64 { return min(1, float64(done)/float64(all)) }
+func ratio(done, all int64) float64 { return min(1, float64(done)/float64(all)) }
 
 // Sequences counts named sequences, and lists those that have a problem.
 type Sequences struct {
@@ -124,22 +124,22 @@ type Sequences struct {
 	// nodes were asked, and the records were not read, these are the most that one node knows.
 	Count     int `json:"count"`
 	Templates int `json:"templates"`
-	// Wrong has the sequences with a problem, by its cause.
-	Wrong map[string]SomeSequences `json:"wrong"`
+	// ByCause has the sequences with a problem, by its cause.
+	ByCause map[string]SequenceGroup `json:"wrong"`
 }
 
-// SomeSequences are the sequences with one problem.
-type SomeSequences struct {
+// SequenceGroup are the sequences with one problem.
+type SequenceGroup struct {
 	// Count may be too low if only nodes were asked: it is the most that one node says, or that all name.
 	Count int `json:"count"`
 	// First are the first of them, by name.
-	First []WrongSequence `json:"first"`
+	First []SequenceNote `json:"first"`
 }
 
-// WrongSequence is the part of a sequence's report that a problem shows: SequenceReport.wrong makes it. It is not the
+// SequenceNote is the part of a sequence's report that a problem shows: SequenceReport.note makes it. It is not the
 // whole report, because addAnswer adds up what several nodes say of one sequence, and STATUS carries up to 20 for each
 // problem.
-type WrongSequence struct {
+type SequenceNote struct {
 	Name string `json:"name"`
 	// Why has details for people, "" for none.
 	Why string `json:"why"`
@@ -152,13 +152,13 @@ type WrongSequence struct {
 	PerSecond float64 `json:"values_per_second"`
 }
 
-// firstSequences is the number of sequences that SomeSequences has at most.
+// firstSequences is the number of sequences that SequenceGroup has at most.
 const firstSequences = 20
 
 // CountSequences counts sequences, and lists those that have a problem. It returns nil if there are none but deleted
 // ones.
 func CountSequences(all []SequenceReport) *Sequences {
-	s := &Sequences{Wrong: map[string]SomeSequences{}}
+	s := &Sequences{ByCause: map[string]SequenceGroup{}}
 	for k := range all {
 		q := &all[k]
 		switch {
@@ -169,30 +169,30 @@ func CountSequences(all []SequenceReport) *Sequences {
 			s.Count++
 		}
 		if p, is := q.problem(); is {
-			s.add(p.cause, q.wrong())
+			s.add(p.cause, q.note())
 		}
 	}
-	s.shorten()
-	if s.Count+s.Templates+len(s.Wrong) == 0 {
+	s.sortAndCut()
+	if s.Count+s.Templates+len(s.ByCause) == 0 {
 		return nil
 	}
 	return s
 }
 
-// shorten sorts the sequences of each problem, and leaves as many of them as SomeSequences has at most.
-func (s *Sequences) shorten() {
-	for cause, some := range s.Wrong {
-		slices.SortFunc(some.First, func(a, b WrongSequence) int { return cmp.Compare(a.Name, b.Name) })
-		s.Wrong[cause] = SomeSequences{some.Count, some.First[:min(firstSequences, len(some.First))]}
+// sortAndCut sorts the sequences of each problem, and leaves as many of them as SequenceGroup has at most.
+func (s *Sequences) sortAndCut() {
+	for cause, some := range s.ByCause {
+		slices.SortFunc(some.First, func(a, b SequenceNote) int { return cmp.Compare(a.Name, b.Name) })
+		s.ByCause[cause] = SequenceGroup{some.Count, some.First[:min(firstSequences, len(some.First))]}
 	}
 }
 
-func (r *SequenceReport) wrong() WrongSequence {
-	w := WrongSequence{Name: words.Clean(r.Name), Why: r.Why, Held: r.atNode().Held, PerSecond: r.atNode().PerSecond}
+func (r *SequenceReport) note() SequenceNote {
+	w := SequenceNote{Name: words.Clean(r.Name), Why: r.Why, Held: r.atNode().Held, PerSecond: r.atNode().PerSecond}
 	if r.State == SeqDamaged {
 		return w // nothing else is known
 	}
-	w.Taken, w.Positions = r.usage()
+	w.Taken, w.Positions = r.usedOf()
 	switch p, _ := r.problem(); p.cause {
 	case rowSequencesUnserved.cause, rowSequencesNoOwner.cause:
 		w.Why = string(r.Refusal)
@@ -204,9 +204,9 @@ func (r *SequenceReport) wrong() WrongSequence {
 	return w
 }
 
-func (s *Sequences) add(cause string, q WrongSequence) {
-	some := s.Wrong[cause]
-	s.Wrong[cause] = SomeSequences{some.Count + 1, append(some.First, q)}
+func (s *Sequences) add(cause string, q SequenceNote) {
+	some := s.ByCause[cause]
+	s.ByCause[cause] = SequenceGroup{some.Count + 1, append(some.First, q)}
 }
 
 // Problems returns the problems of sequences, the worst first. now is Unix ms.
@@ -215,7 +215,7 @@ func (s *Sequences) Problems(now int64) (out []Problem) {
 		return nil
 	}
 	for _, r := range table {
-		some, is := s.Wrong[r.cause]
+		some, is := s.ByCause[r.cause]
 		if !is || some.Count == 0 || len(some.First) == 0 {
 			continue
 		}

@@ -8,13 +8,13 @@ import (
 )
 
 // UsedText returns Used in percent.
-func (r *SequenceReport) UsedText() string { return partText(r.usage()) }
+func (r *SequenceReport) UsedText() string { return ratioText(r.usedOf()) }
 
 // UsedUp returns when the values are used up at the rate that is known, "" if no rate is known or none are left. now is
 // Unix ms.
-func (r *SequenceReport) UsedUp(now int64) string { return r.wrong().usedUp(now) }
+func (r *SequenceReport) UsedUp(now int64) string { return r.note().usedUp(now) }
 
-func (q WrongSequence) usedUp(now int64) string {
+func (q SequenceNote) usedUp(now int64) string {
 	left := max(0, q.Positions-q.Taken) + q.Held
 	if q.PerSecond <= 0 || left == 0 {
 		return ""
@@ -23,11 +23,11 @@ func (q WrongSequence) usedUp(now int64) string {
 }
 
 // text returns the name of a sequence, with what an operator should know.
-func (q WrongSequence) text(cause string, now int64) string {
+func (q SequenceNote) text(cause string, now int64) string {
 	why := q.Why
 	switch {
 	case cause == rowSequencesNearlyUsed.cause:
-		why = partText(q.Taken, q.Positions)
+		why = ratioText(q.Taken, q.Positions)
 	case cause == rowSequencesExhausted.cause && q.Held > 0:
 		why = "nodes hold " + words.Thousands(fmt.Sprint(q.Held))
 	}
@@ -40,9 +40,9 @@ func (q WrongSequence) text(cause string, now int64) string {
 	return q.Name + " (" + why + ")"
 }
 
-// partText returns a part in percent. Only 0 has 0%, and only all has 100%.
-func partText(done, all int64) string {
-	percent := part(done, all) * 100
+// ratioText returns a part in percent. Only 0 has 0%, and only all has 100%.
+func ratioText(done, all int64) string {
+	percent := ratio(done, all) * 100
 	switch {
 	case done == 0:
 		return "0%"

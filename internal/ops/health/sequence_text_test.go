@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestPartText(t *testing.T) {
+func TestRatioText(t *testing.T) {
 	for _, row := range []struct {
 		done, all int64
 		want      string
@@ -17,7 +17,7 @@ func TestPartText(t *testing.T) {
 		{math.MaxInt64 - 1, math.MaxInt64, ">99.9%"}, // rounds to 1
 		{100, 100, "100%"},
 	} {
-		if got := partText(row.done, row.all); got != row.want {
+		if got := ratioText(row.done, row.all); got != row.want {
 			t.Errorf("%d of %d: %s, want %s", row.done, row.all, got, row.want)
 		}
 	}
@@ -43,7 +43,7 @@ func TestUsedUpText(t *testing.T) {
 		{100 * 365 * day, 1, "in more than 100 years"},
 		{math.MaxInt64, 0.001, "in more than 100 years"},
 	} {
-		if got := (WrongSequence{Positions: row.left, PerSecond: row.perSecond}).usedUp(now); got != row.want {
+		if got := (SequenceNote{Positions: row.left, PerSecond: row.perSecond}).usedUp(now); got != row.want {
 			t.Errorf("%d at %v/s: %s, want %s", row.left, row.perSecond, got, row.want)
 		}
 	}

@@ -10,7 +10,7 @@ const (
 	unheard                    // a node may serve: it holds the worker, and nobody has heard how it is
 	starts                     // the node does not serve yet, and will soon
 	serves                     // the node serves
-	refuses                    // the node has the worker and must not use it
+	refuses                    // the node has the worker and must not use it, or is not ready because it drains
 	notServing                 // the node does not serve for another reason: it stops, or it needs ZooKeeper to start
 )
 
@@ -72,20 +72,20 @@ func (r Report) usesLease(w WorkerReport) bool {
 }
 
 // countServing returns how many nodes serve, how many start, and how many should serve.
-func (r Report) countServing() (n, start, of int) {
+func (r Report) countServing() (serving, starting, wanted int) {
 	for _, w := range r.Workers {
 		if w.State != Live && w.State != Disconnected && r.Source != SourceNodes {
 			continue
 		}
-		of++
+		wanted++
 		switch w.standing() {
 		case serves:
-			n++
+			serving++
 		case starts:
-			start++
+			starting++
 		}
 	}
-	return n, start, of
+	return serving, starting, wanted
 }
 
 // Starting reports whether the cause is that a node acquires or confirms a worker, waits for its floor, or takes no
