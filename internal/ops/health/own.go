@@ -54,13 +54,15 @@ func (w OwnWorker) Problems() (out []Problem) {
 	default:
 		add(rowNoZooKeeper)
 	}
+	covered := map[string]bool{
+		node.TroubleZooKeeper: true, // by one of those above
+		node.TroubleFromCache: true, // likewise
+		node.TroubleFrozen:    true, // by ClusterReport.FrozenProblem
+		node.TroubleDisk:      !w.Ready,
+		node.TroubleOffset:    w.Clock.WorstMs == nil || w.Cause.OfClock(),
+	}
 	for _, word := range w.Degraded {
-		switch {
-		case covered(word, w.Ready):
-		// Other problems say what these mean: ClusterReport.FrozenProblem, and one of those above.
-		case word == node.TroubleFrozen, word == node.TroubleFromCache:
-		case word == node.TroubleOffset && (w.Clock.WorstMs == nil || w.Cause.OfClock()):
-		default:
+		if !covered[word] {
 			add(rowOf(word))
 		}
 	}

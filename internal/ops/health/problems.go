@@ -69,8 +69,16 @@ func (r Report) answerProblems(w WorkerReport) (out []Problem) {
 	case r.showsRefusal(w):
 		out = append(out, ProblemOf(cmp.Or(string(w.Says.Cause), rowRefusing.cause)))
 	}
+	recorded := r.Source != SourceNodes
+	covered := map[string]bool{ // by a refusal, or by what recordProblems and clusterProblems find
+		node.TroubleZooKeeper: true,
+		node.TroubleFromCache: w.State == Disconnected,
+		node.TroubleFrozen:    recorded,
+		node.TroubleDisk:      !w.Says.Ready,
+		node.TroubleOffset:    recorded || w.ClockOff(),
+	}
 	for _, word := range node.Troubles() {
-		if slices.Contains(w.Says.Degraded, word) && !r.covers(w, word) {
+		if slices.Contains(w.Says.Degraded, word) && !covered[word] {
 			out = append(out, ProblemOf(word))
 		}
 	}
@@ -156,26 +164,6 @@ func (w WorkerReport) silence() Problem {
 		return rowDenied.problem(why)
 	}
 	return rowSilent.problem(why)
-}
-
-// covers reports whether other problems of the report say what a trouble of a node means: its refusal, or what
-// ZooKeeper has recorded.
-func (r Report) covers(w WorkerReport, word string) bool {
-	switch word {
-	case node.TroubleFromCache:
-		return w.State == Disconnected
-	case node.TroubleOffset:
-		return r.Source != SourceNodes || w.ClockOff()
-	case node.TroubleFrozen:
-		return r.Source != SourceNodes
-	}
-	return covered(word, w.Says.Ready)
-}
-
-// covered reports whether a node's other problems always say what a trouble of the node means: the missing heartbeats,
-// or its refusal. OwnWorker.Problems and Report.covers each add those that their further knowledge covers.
-func covered(trouble string, ready bool) bool {
-	return trouble == node.TroubleZooKeeper || trouble == node.TroubleDisk && !ready
 }
 
 // clusterProblems returns the problems of the whole cluster, and of reading it.
