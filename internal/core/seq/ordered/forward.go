@@ -21,8 +21,8 @@ import (
 // until it answers:
 //
 //  1. asked: flight has what was sent to it.
-//  2. slow: slowAfter has passed, or slowTaker. The next round doubts it. An error does so at once, and makes Round
-//     read the record.
+//  2. slow: slowAfter has passed, or slowTaker. The next round doubts it. A failed connection, an unknown outcome, or a
+//     refusal for want of the ownership does so at once, and makes Round read the record.
 //  3. doubted: its ownership is the suspect or, if the record named no owner, its address is avoided. Nothing more is
 //     sent to it, and the queue waits for a round.
 //  4. The record says how it goes on. The owner has renewed: it is no suspect any more, and is asked again when the
@@ -120,7 +120,8 @@ func (s *Section) ownedByAnother() bool {
 }
 
 // target returns the address of the node that should answer requests. It is "" if this node should, or if it can ask
-// none: the owner is suspect or has no address, or this node has not joined a cluster.
+// none: the owner is suspect or has no address, the node that should take the section is avoided, or this node forwards
+// nothing or has not joined a cluster.
 func (s *Section) target(now int64) string {
 	p, address := &s.forwarding, s.Known.Address
 	switch {

@@ -1,6 +1,7 @@
 package ordered
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -35,7 +36,8 @@ func (s *Section) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 	return nil
 }
 
-// extension returns the write that takes more positions, nil if none are needed or the node gets none.
+// extension returns the write that takes more positions, nil if none are needed or the node gets none. If the node gets
+// none, extension refuses the requests that wait.
 func (s *Section) extension(v mode.View, sit mode.Situation, due bool) *record.Write {
 	if len(s.Waiting) == 0 && !s.counters.low() && !(due && s.counters.usedThird()) {
 		return nil
@@ -50,7 +52,7 @@ func (s *Section) extension(v mode.View, sit mode.Situation, due bool) *record.W
 			return &w
 		}
 	}
-	s.counters.lowAbove = s.counters.end
+	s.counters.lowAbove = s.counters.end // until its next write the owner does not ask again
 	if len(s.Waiting) > 0 {
 		s.Refuse(refusal, sit.AtMost)
 	}
@@ -169,11 +171,8 @@ func (s *Section) Wrote(w mode.Write, v mode.View, sent, now int64, err error) (
 	case mode.NotMade(err):
 		return nil, 0
 	//mutant:o3-unknown-outcome by internal/core/seq:TestUnknownRenewalEndsTheOwnership -> case s.lease.owner != "": s.accept(w, v, sent, now)
-	default:
-		if w.Record.Owner != "" { // it may have been written: freeIn must know that it has ended
-			s.lease.owner = w.Record.Owner
-		}
-		s.endLease()
+	default: // w may have been written: freeIn must know that its ownership has ended
+		s.endOwnership(cmp.Or(w.Record.Owner, s.lease.owner))
 	}
 	return s.TakeWaiting(), 0
 }
@@ -182,7 +181,7 @@ func (s *Section) accept(w mode.Write, v mode.View, sent, now int64) {
 	s.Host.KnowWritten(w, now)
 	switch owner := w.Record.Owner; {
 	case owner == "":
-		s.endLease()
+		s.endOwnership(s.lease.owner)
 		return
 	case w.Renews && owner != s.lease.owner: // a request has found meanwhile that the lease had ended
 		return

@@ -54,7 +54,8 @@ func (n *Shared) takeMove(section string) bool {
 	return n.Others() && n.preferredOwner(section) != n.own && n.movable.Add(-1) >= 0
 }
 
-// KeepListed reads the list of the nodes that may own sections, and keeps this node on it while it may.
+// KeepListed reads the list of the nodes that may own sections, and keeps this node on it while it may. It also allows
+// movesAtOnce moves again.
 func (n *Shared) KeepListed(ctx context.Context, st store.Store, may func() bool) error {
 	if !n.inUse.Load() || n.Forward == nil {
 		return nil

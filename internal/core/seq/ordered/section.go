@@ -104,14 +104,15 @@ func (s *Section) issue(r mode.Request, now int64, to []worker.Run) (_ []worker.
 func (s *Section) Lapse(now int64) {
 	s.lapses++
 	s.lapsedAt = [2]int64{s.lapsedAt[1], now}
-	s.endLease()
+	s.endOwnership(s.lease.owner)
 }
 
-func (s *Section) endLease() {
-	if s.lease.owner != "" {
-		s.Trace.Step("disowns", "name", s.Name, "owner", s.lease.owner)
+// endOwnership notes that the ownership with this nonce has ended. "": there was none.
+func (s *Section) endOwnership(nonce string) {
+	if nonce != "" {
+		s.Trace.Step("disowns", "name", s.Name, "owner", nonce)
 	}
-	s.lastEnded, s.lease, s.Last = s.lease.owner, lease{}, nil
+	s.lastEnded, s.lease, s.Last = nonce, lease{}, nil
 }
 
 // Lacks is that of mode.Issuing. It does not count requests that can be forwarded.
@@ -140,7 +141,7 @@ func (s *Section) TakesAhead() bool { return s.Leased() }
 func (s *Section) Leased() bool { return s.lease.owner != "" }
 
 // Drop ends the ownership.
-func (s *Section) Drop() { s.endLease() }
+func (s *Section) Drop() { s.endOwnership(s.lease.owner) }
 
 // Pause is that of mode.Issuing. It is short for the owner, whose lease would end.
 func (s *Section) Pause(int64) time.Duration {
@@ -175,7 +176,7 @@ func (s *Section) Saw(v mode.View, before *record.Record, sit mode.Situation) {
 		s.Lapse(sit.AtMost)
 	//mutant:o8-replaced by internal/core/seq:TestOwnerReadsThatItIsReplaced -> case false:
 	case !s.lease.survives(v): // another node owns it, or what was held is of an earlier incarnation (O8)
-		s.endLease()
+		s.endOwnership(s.lease.owner)
 	default:
 		s.lease.session, s.Last = sit.Session, new(v) // a renewal checks the versions: v was not read at one moment
 		s.counters.skipTo(v.Record.RaisedTo)
