@@ -41,7 +41,7 @@ func newTwins(t *testing.T) *twins {
 		one: harness.NewSite(t, connect, append(slow, "--cluster", "one")...),
 		two: harness.NewSite(t, connect, append(slow, "--cluster", "two")...)}
 	nodes := w.one.OnPorts(2)
-	if ordered.PreferredOwner([]string{nodes[0].Listen, nodes[1].Listen}, harness.Plain) != nodes[0].Listen {
+	if ordered.PreferredAddress([]string{nodes[0].Listen, nodes[1].Listen}, harness.Plain) != nodes[0].Listen {
 		slices.Reverse(nodes) // else a gives the sequence to b as soon as it hears of b
 	}
 	w.a, w.b, w.x = nodes[0], nodes[1], w.two.OnPorts(1)[0]

@@ -89,7 +89,7 @@ func TestAnswerOfAnotherOwnerIsNotUsed(t *testing.T) {
 	_, b := s.owned(nodes[0], nodes[1])
 	for _, owner := range []string{"other", ""} {
 		b.is.issuer.ordered.Forward = func(context.Context, ordered.Ask) (ordered.Answer, error) {
-			return ordered.Answer{First: 5, Owner: owner}, nil
+			return ordered.Answer{First: 5, Ownership: owner}, nil
 		}
 		c := b.ask("ticks", 1, true)
 		s.pass(10 * time.Millisecond)
@@ -109,7 +109,7 @@ func TestRefusalTellsOfAnAnswerWithAForeignValue(t *testing.T) {
 	s, nodes := newLinked(t, record.MaxLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
 	b.is.issuer.ordered.Forward = func(_ context.Context, ask ordered.Ask) (ordered.Answer, error) {
-		return ordered.Answer{First: -5, Owner: ask.Of.Owner}, nil
+		return ordered.Answer{First: -5, Ownership: ask.Of.Owner}, nil
 	}
 	first := b.ask("ticks", 1, true)
 	s.pass(10 * time.Millisecond)

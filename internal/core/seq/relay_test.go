@@ -38,7 +38,7 @@ func (a *actor) passTo(_ context.Context, ask ordered.Ask) (got ordered.Answer, 
 			case err != nil:
 				return got, replies.Of(err)
 			default:
-				return ordered.Answer{First: int64(runs[0].First), Owner: w.Owner}, nil
+				return ordered.Answer{First: int64(runs[0].First), Ownership: w.Owner}, nil
 			}
 		}
 	}
@@ -152,7 +152,7 @@ func TestRequestsThatAreTooLargeTogether(t *testing.T) {
 			return ordered.Answer{}, replies.New(ids.NOTREADY, "reason=ceiling retry_after_ms=10 too much")
 		}
 		next += ask.N
-		return ordered.Answer{First: next - ask.N, Owner: ask.Of.Owner}, nil
+		return ordered.Answer{First: next - ask.N, Ownership: ask.Of.Owner}, nil
 	}
 	calls := []*call{b.ask("ticks", 3, true), b.ask("ticks", 3, true), b.ask("ticks", 3, true)}
 	s.pass(10 * time.Millisecond)

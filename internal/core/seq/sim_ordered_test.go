@@ -102,7 +102,7 @@ func (n *simNode) passTo(_ context.Context, ask ordered.Ask) (got ordered.Answer
 			return got, errors.New("the answer is lost")
 		}
 		h.interleave(n) // the answer is late
-		return ordered.Answer{First: int64(runs[0].First), Owner: w.Owner}, nil
+		return ordered.Answer{First: int64(runs[0].First), Ownership: w.Owner}, nil
 	}
 	return got, errors.New("no answer in time")
 }

@@ -20,8 +20,8 @@ type Ask struct {
 
 // Answer is the first value, and the nonce of the ownership that has issued it.
 type Answer struct {
-	First int64
-	Owner string
+	First     int64
+	Ownership string
 }
 
 var (
@@ -31,16 +31,16 @@ var (
 
 // answeredBy reports whether an answer is of the ownership that was asked. A node that was to become the owner has an
 // ownership that nobody knew before.
-func (a Ask) answeredBy(owner string) bool {
+func (a Ask) answeredBy(ownership string) bool {
 	//mutant:o10-any-answer by internal/core/seq:TestAnswerOfAnotherOwnerIsNotUsed -> return true
-	return owner != "" && (owner == a.Of.Owner || a.Of.Owner == "")
+	return ownership != "" && (ownership == a.Of.Owner || a.Of.Owner == "")
 }
 
 // isAskedFor reports whether this node's ownership is the one that a request was forwarded to. If the sequence had no
 // owner, it is any later one.
 func (s *Section) isAskedFor(of *sequence.Ownership) bool {
 	//mutant:o10-any-owner by internal/core/seq:TestPassedRequestNamesTheOwner -> return true
-	return of.Owner == s.lease.owner || of.Owner == "" && of.Term < s.Known.Term
+	return of.Owner == s.lease.ownership || of.Owner == "" && of.Term < s.Known.Term
 }
 
 // mayBecome reports whether this node, which owns nothing, may become the owner for a request that was forwarded.

@@ -72,9 +72,9 @@ func (p *forwarding) cancelFlight() {
 // requests that wait behind it can be sent to that node.
 func (p *forwarding) leaveBehind(r *record.Record) {
 	switch f := p.flight; {
-	case !p.doubted() || r.Owner == "" || r.Owner == f.owner:
+	case !p.doubted() || r.Owner == "" || r.Owner == f.ownership:
 	case r.Address == f.address:
-		p.suspect, f.owner = r.Owner, r.Owner
+		p.suspect, f.ownership = r.Owner, r.Owner
 	default:
 		f.cancel()
 	}
@@ -103,10 +103,10 @@ func (s *Section) slow(now int64) bool {
 func (s *Section) doubt(f *flight, why error, reread bool) {
 	p := &s.forwarding
 	f.doubted, p.doubtedFor = true, why
-	if f.owner == "" {
+	if f.ownership == "" {
 		p.avoided, p.avoidedUntil = f.address, s.shared.Now()+int64(mode.Patience)
 	} else {
-		p.suspect = f.owner
+		p.suspect = f.ownership
 	}
 	s.Waiting, p.queue = append(s.Waiting, p.queue...), nil
 	if reread {
@@ -116,7 +116,7 @@ func (s *Section) doubt(f *flight, why error, reread bool) {
 
 // ownedByAnother reports whether the last known owner is another node, or an earlier process of this one.
 func (s *Section) ownedByAnother() bool {
-	return s.Known.Owner != "" && s.Known.Owner != s.lease.owner && s.Known.Owner != s.lastEnded
+	return s.Known.Owner != "" && s.Known.Owner != s.lease.ownership && s.Known.Owner != s.lastEnded
 }
 
 // target returns the address of the node that should answer requests. It is "" if this node should, or if it can ask
@@ -128,7 +128,7 @@ func (s *Section) target(now int64) string {
 	case s.shared.Forward == nil, s.shared.cluster.Load() == nil:
 		return ""
 	case s.Known.Owner == "":
-		address = s.shared.preferredOwner(s.Name)
+		address = s.shared.preferredAddress(s.Name)
 		if p.avoids(address, now) {
 			return ""
 		}
@@ -214,7 +214,7 @@ func (s *Section) note(f *flight, some []mode.Request, n int64, got Answer, err 
 	p, ok := s.Values.Position(got.First)
 	switch {
 	case err != nil:
-	case !f.ask.answeredBy(got.Owner):
+	case !f.ask.answeredBy(got.Ownership):
 		err = errOtherOwner
 	case !ok:
 		err = errOtherMap
@@ -228,10 +228,10 @@ func (s *Section) note(f *flight, some []mode.Request, n int64, got Answer, err 
 
 // noteAnswer gives the requests the positions from p on, which the node that was asked has issued.
 func (s *Section) noteAnswer(f *flight, some []mode.Request, p int64) {
-	if s.forwarding.suspect == f.owner {
+	if s.forwarding.suspect == f.ownership {
 		s.forwarding.suspect = ""
 	}
-	if f.owner == "" && s.forwarding.answered != f.address { // it owns the section now. Its lease counts if it dies
+	if f.ownership == "" && s.forwarding.answered != f.address { // it owns the section now. Its lease counts if it dies
 		s.reread()
 	}
 	s.forwarding.answered = f.address
@@ -283,11 +283,11 @@ func (s *Section) reread() {
 // flight is one batch of requests to the owner.
 type flight struct {
 	context.Context
-	cancel         context.CancelFunc
-	ask            Ask // without Name and N
-	owner, address string
-	slowAt         int64 // when the node seems to be dead, ns of AtMost
-	doubted        bool  // see doubt
+	cancel             context.CancelFunc
+	ask                Ask // without Name and N
+	ownership, address string
+	slowAt             int64 // when the node seems to be dead, ns of AtMost
+	doubted            bool  // see doubt
 }
 
 // atOnce is Shared.Each. The last call needs no goroutine.
@@ -319,9 +319,13 @@ func (s *Section) nextBatch() (batch []mode.Request, f *flight) {
 	if s.Known.Owner == "" {
 		slow = slowTaker
 	}
-	p.flight = &flight{Context: ctx, cancel: cancel, owner: s.Known.Owner, address: address, slowAt: now + int64(slow)}
-	p.flight.ask = Ask{Address: address, Cluster: *s.shared.cluster.Load(),
-		Of: sequence.Ownership{ID: s.Known.ID, Owner: s.Known.Owner, Term: s.Known.Term}}
+	p.flight = &flight{
+		Context: ctx, cancel: cancel, ownership: s.Known.Owner, address: address, slowAt: now + int64(slow),
+		ask: Ask{
+			Address: address, Cluster: *s.shared.cluster.Load(),
+			Of: sequence.Ownership{ID: s.Known.ID, Owner: s.Known.Owner, Term: s.Known.Term},
+		},
+	}
 	s.Host.WakeAt(p.flight.slowAt)
 	return batch, p.flight
 }

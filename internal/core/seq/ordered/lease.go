@@ -13,8 +13,8 @@ import (
 // lease is an ownership of the section, as the owner knows it. It is a chain: each renewal is acknowledged before the
 // one before it ends (O5).
 type lease struct {
-	// owner is the nonce of the ownership, "" for none.
-	owner string
+	// ownership is its nonce, "" for none.
+	ownership string
 	// until is the time at which the owner must stop issuing.
 	until int64
 	// sent is the time at which the last acknowledged write was sent. session is the session of that write, or of a
@@ -35,7 +35,7 @@ func leaseEnd(sent int64, d time.Duration) int64 {
 // newLease returns the lease after a write that was acknowledged.
 func newLease(w mode.Write, sent int64) lease {
 	until := leaseEnd(sent, w.Record.Hold())
-	return lease{owner: w.Record.Owner, until: until, sent: sent, session: w.Session}
+	return lease{ownership: w.Record.Owner, until: until, sent: sent, session: w.Session}
 }
 
 // renewAt returns when the owner must write the record again. It may do so by a sixth of the lease earlier, together
@@ -50,15 +50,15 @@ func (l *lease) mayRenew(now int64, d time.Duration) bool {
 // valid reports whether the owner may issue at now. The caller must have read the clock after it received the request
 // (O2).
 func (l *lease) valid(now int64) bool {
-	//mutant:o2-no-lease by internal/core/seq:TestClockIsReadAfterTheRequest -> return l.owner != "" && !l.ending
-	return l.owner != "" && now < l.until && !l.ending
+	//mutant:o2-no-lease by internal/core/seq:TestClockIsReadAfterTheRequest -> return l.ownership != "" && !l.ending
+	return l.ownership != "" && now < l.until && !l.ending
 }
 
 // survives reports whether an ownership whose lease has not ended goes on by the record that was read (O7). An operator
 // may have changed the record since the owner wrote it, so its version is not compared. A record that is older than the
 // owner's last write does not come here: series.owed reports it as a loss of data.
 func (l *lease) survives(v mode.View) bool {
-	return v.Record.Owner == l.owner && v.Record.Incarnation == v.Incarnation()
+	return v.Record.Owner == l.ownership && v.Record.Incarnation == v.Incarnation()
 }
 
 // watch measures how long a node has seen a record unchanged.

@@ -14,7 +14,7 @@ import (
 // NextWrite returns the write that is due: a renewal with more positions or without, one that takes the section, or one
 // that gives it back.
 func (s *Section) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
-	if s.lease.owner == "" {
+	if s.lease.ownership == "" {
 		return s.take(v, sit)
 	}
 	if s.slow(sit.AtMost) {
@@ -61,15 +61,15 @@ func (s *Section) extension(v mode.View, sit mode.Situation, due bool) *record.W
 
 // renewal makes a write keep the ownership.
 func (s *Section) renewal(w record.Write, sit mode.Situation) *mode.Write {
-	w.Record.Owner = s.lease.owner
+	w.Record.Owner = s.lease.ownership
 	return &mode.Write{Write: w, Session: sit.Session, Renews: true}
 }
 
-// endsNow reports whether the owner should give the section back: nobody asks, the node gives all away, or the section
-// has its place at another node. The last reason uses up one of the node's moves, so the caller must give the section
-// back if endsNow returns true.
+// endsNow reports whether the owner should give the section back: nobody asks, the node gives all away, or another node
+// is the preferred owner of the section. The last reason uses up one of the node's moves, so the caller must give the
+// section back if endsNow returns true.
 func (s *Section) endsNow(sit mode.Situation) bool {
-	return sit.AtMost-s.AskedAt > int64(idleAfter) || s.shared.leaves() ||
+	return sit.AtMost-s.AskedAt > int64(idleAfter) || s.shared.givesAll() ||
 		sit.AtMost >= s.staysUntil && s.shared.takeMove(s.Name)
 }
 
@@ -108,7 +108,7 @@ func (s *Section) take(v mode.View, sit mode.Situation) *mode.Write {
 	}
 	//mutant:o4-at-most by internal/core/seq:TestOwnerAndBootClocksAtAnyRate -> wait := s.watch.freeIn(v, s.lastEnded, sit.AtMost)
 	wait := s.watch.freeIn(v, s.lastEnded, sit.AtLeast)
-	if wait > 0 || s.shared.leaves() {
+	if wait > 0 || s.shared.givesAll() {
 		s.waitForLease(wait, sit.AtMost)
 		return nil
 	}
@@ -133,7 +133,7 @@ func (s *Section) take(v mode.View, sit mode.Situation) *mode.Write {
 // for them.
 func (s *Section) refuseMisdirected() {
 	s.refuseForwarded(func(r mode.Request) bool { return !s.mayBecome(r.Wait.Passed) })
-	if s.Known.Owner == "" && s.shared.preferredOwner(s.Name) != s.shared.own {
+	if s.Known.Owner == "" && s.shared.preferredAddress(s.Name) != s.shared.own {
 		s.refuseForwarded(nil) // another node is asked next
 	}
 }
@@ -141,7 +141,7 @@ func (s *Section) refuseMisdirected() {
 // waitForLease makes rounds pause until this node may take the section, but for a second at most. wait is the time
 // until the last owner's lease has ended.
 func (s *Section) waitForLease(wait time.Duration, now int64) {
-	if s.Known.Address != s.shared.own || s.shared.leaves() { // else the last process of this node was the owner
+	if s.Known.Address != s.shared.own || s.shared.givesAll() { // else the last process of this node was the owner
 		s.refuseForwarded(nil)
 	}
 	// Requests that come until then are only queued, so it is a second away at most, however long the lease is.
@@ -170,9 +170,9 @@ func (s *Section) Wrote(w mode.Write, v mode.View, sent, now int64, err error) (
 		s.accept(w, v, sent, now)
 	case mode.NotMade(err):
 		return nil, 0
-	//mutant:o3-unknown-outcome by internal/core/seq:TestUnknownRenewalEndsTheOwnership -> case s.lease.owner != "": s.accept(w, v, sent, now)
+	//mutant:o3-unknown-outcome by internal/core/seq:TestUnknownRenewalEndsTheOwnership -> case s.lease.ownership != "": s.accept(w, v, sent, now)
 	default: // w may have been written: freeIn must know that its ownership has ended
-		s.endOwnership(cmp.Or(w.Record.Owner, s.lease.owner))
+		s.endOwnership(cmp.Or(w.Record.Owner, s.lease.ownership))
 	}
 	return s.TakeWaiting(), 0
 }
@@ -181,13 +181,13 @@ func (s *Section) accept(w mode.Write, v mode.View, sent, now int64) {
 	s.Host.KnowWritten(w, now)
 	switch owner := w.Record.Owner; {
 	case owner == "":
-		s.endOwnership(s.lease.owner)
+		s.endOwnership(s.lease.ownership)
 		return
-	case w.Renews && owner != s.lease.owner: // a request has found meanwhile that the lease had ended
+	case w.Renews && owner != s.lease.ownership: // a request has found meanwhile that the lease had ended
 		return
-	case owner != s.lease.owner: // a new ownership
+	case owner != s.lease.ownership: // a new ownership
 		s.counters.begin(w.Block)
-		if s.shared.preferredOwner(s.Name) != s.shared.own {
+		if s.shared.preferredAddress(s.Name) != s.shared.own {
 			s.staysUntil = now + int64(time.Minute)
 		}
 	//mutant:o5-block-kept -> case false:
@@ -215,6 +215,6 @@ func (s *Section) traceOwner(sent, now int64) {
 	}
 	at := s.shared.elapsed.Now()
 	boot := func(most int64) int64 { return at.Boot - (at.Most - most) }
-	s.Trace.Step("owns", "name", s.Name, "owner", s.lease.owner, "sent", boot(sent), "now", boot(now),
+	s.Trace.Step("owns", "name", s.Name, "owner", s.lease.ownership, "sent", boot(sent), "now", boot(now),
 		"until", boot(s.lease.until), "hold_ms", s.Known.HoldMs)
 }

@@ -11,21 +11,21 @@ import (
 )
 
 // The nodes that may own sections are listed in ZooKeeper, each with an ephemeral record that is named after its
-// address. Rendezvous hashing gives each section a place among them: the node that is asked first when nobody owns the
-// section. It has no part in safety.
+// address. Rendezvous hashing gives each section one of them as its preferred owner: the node that is asked first when
+// nobody owns the section. It has no part in safety.
 
-// preferredOwner returns the address of the node that should own a section: this one if there is no other.
-func (n *Shared) preferredOwner(section string) string {
-	nodes := n.nodes.Load()
+// preferredAddress returns the address of the node that should own a section: this one if there is no other.
+func (sh *Shared) preferredAddress(section string) string {
+	nodes := sh.nodes.Load()
 	if nodes == nil || len(*nodes) == 0 {
-		return n.own
+		return sh.own
 	}
-	return PreferredOwner(*nodes, section)
+	return PreferredAddress(*nodes, section)
 }
 
-// PreferredOwner returns the address, of those that are listed, of the node that should own a section. "": there is
+// PreferredAddress returns the address, of those that are listed, of the node that should own a section. "": there is
 // none.
-func PreferredOwner(addresses []string, section string) (best string) {
+func PreferredAddress(addresses []string, section string) (best string) {
 	var most uint64
 	for _, address := range addresses {
 		h := fnv.New64a()
@@ -38,51 +38,51 @@ func PreferredOwner(addresses []string, section string) (best string) {
 	return best
 }
 
-// movesAtOnce is the number of sections that a node gives away at each heartbeat, because they have their place at
-// another node.
+// movesAtOnce is the number of sections that a node gives away at each heartbeat, because another node is their
+// preferred owner.
 const movesAtOnce = 8
 
 // Others reports whether another node may own sections.
-func (n *Shared) Others() bool {
-	nodes := n.nodes.Load()
-	return nodes != nil && slices.ContainsFunc(*nodes, func(a string) bool { return a != n.own })
+func (sh *Shared) Others() bool {
+	nodes := sh.nodes.Load()
+	return nodes != nil && slices.ContainsFunc(*nodes, func(a string) bool { return a != sh.own })
 }
 
-// takeMove reports whether this node should give a section away now, because the section has its place at another one.
-// That uses up one of movesAtOnce.
-func (n *Shared) takeMove(section string) bool {
-	return n.Others() && n.preferredOwner(section) != n.own && n.movable.Add(-1) >= 0
+// takeMove reports whether this node should give a section away now, because another one is its preferred owner. That
+// uses up one of movesAtOnce.
+func (sh *Shared) takeMove(section string) bool {
+	return sh.Others() && sh.preferredAddress(section) != sh.own && sh.movable.Add(-1) >= 0
 }
 
 // KeepListed reads the list of the nodes that may own sections, and keeps this node on it while it may. It also allows
 // movesAtOnce moves again.
-func (n *Shared) KeepListed(ctx context.Context, st store.Store, may func() bool) error {
-	if !n.inUse.Load() || n.Forward == nil {
+func (sh *Shared) KeepListed(ctx context.Context, st store.Store, may func() bool) error {
+	if !sh.inUse.Load() || sh.Forward == nil {
 		return nil
 	}
 	nodes, err := st.Children(ctx, record.NodesDir)
 	if err != nil && !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
-	n.movable.Store(movesAtOnce)
-	listed, stays := slices.Contains(nodes, n.own), n.own != "" && !n.leaving.Load() && may()
+	sh.movable.Store(movesAtOnce)
+	listed, stays := slices.Contains(nodes, sh.own), sh.own != "" && !sh.leaving.Load() && may()
 	switch {
 	case stays && !listed:
 		if err := st.EnsureRoot(ctx, record.StatePath, record.NodesDir); err != nil {
 			return err
 		}
-		_, err := st.Create(ctx, record.NodesDir+"/"+n.own, nil, store.Ephemeral)
+		_, err := st.Create(ctx, record.NodesDir+"/"+sh.own, nil, store.Ephemeral)
 		if err != nil && !errors.Is(err, store.ErrExists) {
 			return err
 		}
-		nodes = append(nodes, n.own)
+		nodes = append(nodes, sh.own)
 	case !stays && listed:
-		err := st.Delete(ctx, record.NodesDir+"/"+n.own, store.AnyVersion)
+		err := st.Delete(ctx, record.NodesDir+"/"+sh.own, store.AnyVersion)
 		if err != nil && !errors.Is(err, store.ErrNoNode) {
 			return err
 		}
-		nodes = slices.DeleteFunc(nodes, func(a string) bool { return a == n.own })
+		nodes = slices.DeleteFunc(nodes, func(a string) bool { return a == sh.own })
 	}
-	n.nodes.Store(&nodes)
+	sh.nodes.Store(&nodes)
 	return nil
 }

@@ -9,7 +9,8 @@
 // Three types to read:
 //
 //   - Section is the mode: it issues, forwards, renews its lease, or takes the section over.
-//   - Shared has the parts that the sections of a node share: how others are asked, and the place of each section.
+//   - Shared has the parts that the sections of a node share: how others are asked, and the preferred owner of each
+//     section.
 //   - Ask is a request to another node. Package peer has the connections.
 package ordered
 
@@ -42,14 +43,14 @@ type Section struct {
 	lapses     int64
 	lapsedAt   [2]int64
 	forwarding forwarding
-	// staysUntil: the node has taken the section although its place is at another one, and keeps it until then.
+	// staysUntil: the node has taken the section although another one is its preferred owner, and keeps it until then.
 	staysUntil int64
 }
 
 // NewSection returns the mode of an ordered sequence that this node has just learned of, and does not own.
-func NewSection(s *mode.Series, node *Shared) *Section {
-	node.inUse.Store(true)
-	return &Section{Series: s, shared: node}
+func NewSection(s *mode.Series, shared *Shared) *Section {
+	shared.inUse.Store(true)
+	return &Section{Series: s, shared: shared}
 }
 
 // Serve is that of mode.Issuing. Without a valid lease the request is forwarded, or waits for a round.
@@ -74,7 +75,7 @@ func (s *Section) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker
 	if valid {
 		return s.issue(r, now, to)
 	}
-	if s.lease.owner != "" && !s.lease.ending {
+	if s.lease.ownership != "" && !s.lease.ending {
 		s.Lapse(now)
 	}
 	switch {
@@ -94,7 +95,7 @@ func (s *Section) issue(r mode.Request, now int64, to []worker.Run) (_ []worker.
 		return s.WaitOrRefuse(r, now, to)
 	}
 	s.Issued += r.N
-	r.Wait.Owner = s.lease.owner
+	r.Wait.Owner = s.lease.ownership
 	block := positions.Block{First: p, End: p + r.N}
 	return block.AppendRuns(to, &s.Values), s.counters.low() && s.MayTry(now), nil
 }
@@ -104,7 +105,7 @@ func (s *Section) issue(r mode.Request, now int64, to []worker.Run) (_ []worker.
 func (s *Section) Lapse(now int64) {
 	s.lapses++
 	s.lapsedAt = [2]int64{s.lapsedAt[1], now}
-	s.endOwnership(s.lease.owner)
+	s.endOwnership(s.lease.ownership)
 }
 
 // endOwnership notes that the ownership with this nonce has ended. "": there was none.
@@ -138,10 +139,10 @@ func (s *Section) SlowAt() int64 { return s.forwarding.slowAt() }
 func (s *Section) TakesAhead() bool { return s.Leased() }
 
 // Leased reports whether this node is the owner, as far as it knows. Its lease may have ended: see Until.
-func (s *Section) Leased() bool { return s.lease.owner != "" }
+func (s *Section) Leased() bool { return s.lease.ownership != "" }
 
 // Drop ends the ownership.
-func (s *Section) Drop() { s.endOwnership(s.lease.owner) }
+func (s *Section) Drop() { s.endOwnership(s.lease.ownership) }
 
 // Pause is that of mode.Issuing. It is short for the owner, whose lease would end.
 func (s *Section) Pause(int64) time.Duration {
@@ -154,7 +155,7 @@ func (s *Section) Pause(int64) time.Duration {
 // Urgency is that of mode.Issuing: a renewal is due, or another node does not answer.
 func (s *Section) Urgency(sit mode.Situation) mode.Urgency {
 	switch {
-	case s.slow(sit.AtMost), s.forwarding.doubted() && sit.AtMost >= s.DueAt, s.lease.owner != "" && s.renewalDue(sit.AtMost):
+	case s.slow(sit.AtMost), s.forwarding.doubted() && sit.AtMost >= s.DueAt, s.lease.ownership != "" && s.renewalDue(sit.AtMost):
 		return mode.Needed
 	}
 	return mode.Idle
@@ -162,7 +163,7 @@ func (s *Section) Urgency(sit mode.Situation) mode.Urgency {
 
 // renewalDue reports whether the owner must write the record, or give the section back.
 func (s *Section) renewalDue(now int64) bool {
-	return s.lease.ending || s.shared.leaves() || s.counters.low() || s.lease.mayRenew(now, s.Known.Hold())
+	return s.lease.ending || s.shared.givesAll() || s.counters.low() || s.lease.mayRenew(now, s.Known.Hold())
 }
 
 // Saw is that of mode.Issuing. It ends the ownership if the lease has ended, or if the record does not show that
@@ -170,13 +171,13 @@ func (s *Section) renewalDue(now int64) bool {
 func (s *Section) Saw(v mode.View, before *record.Record, sit mode.Situation) {
 	s.watch.see(v, sit.Session)
 	switch {
-	case s.lease.owner == "":
+	case s.lease.ownership == "":
 	//mutant:o5-block-kept by internal/core/seq:TestRenewalAfterTheEndIsANewOwnership -> case false:
 	case sit.AtMost >= s.lease.until:
 		s.Lapse(sit.AtMost)
 	//mutant:o8-replaced by internal/core/seq:TestOwnerReadsThatItIsReplaced -> case false:
 	case !s.lease.survives(v): // another node owns it, or what was held is of an earlier incarnation (O8)
-		s.endOwnership(s.lease.owner)
+		s.endOwnership(s.lease.ownership)
 	default:
 		s.lease.session, s.Last = sit.Session, new(v) // a renewal checks the versions: v was not read at one moment
 		s.counters.skipTo(v.Record.RaisedTo)
@@ -192,12 +193,13 @@ func (s *Section) Saw(v mode.View, before *record.Record, sit mode.Situation) {
 
 // Report is that of mode.Issuing.
 func (s *Section) Report(u *mode.Use) string {
-	u.Owns, u.FromOthers, u.Lapses = s.lease.owner != "", s.forwarding.values, s.lapses
+	u.Owns, u.FromOthers, u.Lapses = s.lease.ownership != "", s.forwarding.values, s.lapses
 	if u.Owns {
 		u.Held = s.counters.end - s.counters.high
 	}
 	address := s.Known.Address
-	if !s.Known.HasOwner() { // as far as this node knows: it need not read the record as long as its place answers
+	// A node need not read the record as long as the preferred owner answers.
+	if !s.Known.HasOwner() {
 		address = s.forwarding.answered
 	}
 	return fmt.Sprintf("owner=%s term=%d lease_ms=%d passed=%d", cmp.Or(address, "-"), s.Known.Term, s.Known.HoldMs,

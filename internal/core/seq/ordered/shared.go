@@ -26,10 +26,10 @@ type Shared struct {
 
 	inUse atomic.Bool // the node has known an ordered sequence since it started
 	// nodes are the addresses of the nodes that may own sections: see KeepListed.
-	nodes   atomic.Pointer[[]string]
-	leaving atomic.Bool  // the node gives its sections to others
-	ending  atomic.Bool  // the node gives its sections back, also if there is no other one
-	movable atomic.Int64 // how many sections may move to other nodes until the next heartbeat
+	nodes    atomic.Pointer[[]string]
+	leaving  atomic.Bool  // the node gives its sections to others
+	stopping atomic.Bool  // the node gives its sections back, also if there is no other one
+	movable  atomic.Int64 // how many sections may move to other nodes until the next heartbeat
 }
 
 // NewShared returns a Shared. It does no I/O.
@@ -40,19 +40,19 @@ type Shared struct {
 func NewShared(
 	pass func(ctx context.Context, ask Ask) (Answer, error), own string, elapsed *timeguard.Elapsed,
 ) *Shared {
-	n := &Shared{
+	sh := &Shared{
 		Forward: pass, own: own, elapsed: elapsed, Each: atOnce,
 		//mutant:o2-at-least by internal/core/seq:TestOwnerAndBootClocksAtAnyRate -> Now: elapsed.AtLeast,
 		Now: elapsed.ByWall().AtMost,
 	}
-	n.senders.ctx, n.senders.cancel = context.WithCancel(context.Background())
-	n.Beside = n.senders.start
-	return n
+	sh.senders.ctx, sh.senders.cancel = context.WithCancel(context.Background())
+	sh.Beside = sh.senders.start
+	return sh
 }
 
 // Close ends the requests that are forwarded, and waits for their goroutines. None starts afterwards.
-func (n *Shared) Close() {
-	p := &n.senders
+func (sh *Shared) Close() {
+	p := &sh.senders
 	p.mu.Lock()
 	p.cancel()
 	p.mu.Unlock()
@@ -77,23 +77,23 @@ func (p *senders) start(f func()) {
 }
 
 // Join notes the cluster that the node has joined, "" for none yet.
-func (n *Shared) Join(uuid string) {
-	if known := n.cluster.Load(); uuid != "" && (known == nil || *known != uuid) {
-		n.cluster.Store(&uuid)
+func (sh *Shared) Join(uuid string) {
+	if known := sh.cluster.Load(); uuid != "" && (known == nil || *known != uuid) {
+		sh.cluster.Store(&uuid)
 	}
 }
 
-// leaves reports whether this node gives all its sections away.
-func (n *Shared) leaves() bool { return n.ending.Load() || n.leaving.Load() && n.Others() }
+// givesAll reports whether this node gives all its sections away.
+func (sh *Shared) givesAll() bool { return sh.stopping.Load() || sh.leaving.Load() && sh.Others() }
 
 // Leave makes this node give its sections to other nodes. news: it had not been told before.
-func (n *Shared) Leave() (news bool) { return !n.leaving.Swap(true) }
+func (sh *Shared) Leave() (news bool) { return !sh.leaving.Swap(true) }
 
-// IsLeaving reports whether this node was told to give its sections to other nodes.
-func (n *Shared) IsLeaving() bool { return n.leaving.Load() }
+// WasToldToLeave reports whether this node was told to give its sections to other nodes.
+func (sh *Shared) WasToldToLeave() bool { return sh.leaving.Load() }
 
 // GiveAll makes this node give all its sections back, also if there is no other one.
-func (n *Shared) GiveAll() { n.ending.Store(true) }
+func (sh *Shared) GiveAll() { sh.stopping.Store(true) }
 
 // Used reports whether the node has known an ordered sequence since it started.
-func (n *Shared) Used() bool { return n.inUse.Load() }
+func (sh *Shared) Used() bool { return sh.inUse.Load() }

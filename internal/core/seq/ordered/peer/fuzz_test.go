@@ -45,7 +45,7 @@ func FuzzReplies(f *testing.F) {
 					var owner string
 					_, err := fmt.Sscanf(strings.Split(said, "\n")[i], "%d %d %s", &first, &last, &owner)
 					if err != nil || k.got.First != first || first < 0 || last < first || last-first < k.N-1 ||
-						k.got.Owner == "" {
+						k.got.Ownership == "" {
 						t.Fatalf("%q: call %d has %v", said, i, k.got)
 					}
 				}

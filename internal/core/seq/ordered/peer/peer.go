@@ -419,7 +419,7 @@ func (k *call) parse(address string, line []byte) (got ordered.Answer, err error
 	values, owner, ok := dialog.Row(buffer[:0], line, 2)
 	if ok && isNonce(owner) {
 		if first, wide := values[0], values[1]-values[0]; wide >= k.N-1 && (k.N > 1 || wide == 0) {
-			return ordered.Answer{First: first, Owner: k.nonce(owner)}, nil
+			return ordered.Answer{First: first, Ownership: k.nonce(owner)}, nil
 		}
 	}
 	err = dialog.Refusal(address, string(line))

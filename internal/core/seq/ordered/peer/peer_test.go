@@ -145,7 +145,7 @@ func TestCallsShareAConnection(t *testing.T) {
 					var mine []int64
 					for range calls {
 						got, err := c.Forward(t.Context(), asking(address, "msg:a", n))
-						if err != nil || len(mine) > 0 && got.First <= mine[len(mine)-1] || got.Owner != "nonce" {
+						if err != nil || len(mine) > 0 && got.First <= mine[len(mine)-1] || got.Ownership != "nonce" {
 							t.Error(got, err)
 							return
 						}
