@@ -36,7 +36,6 @@ package seq
 
 import (
 	"cmp"
-	"context"
 	"math/rand/v2"
 	"sync/atomic"
 	"time"
@@ -67,10 +66,8 @@ type Config struct {
 	By string
 	// Address is the address at which other nodes reach the line protocol of this one: HOST:PORT, "" for none.
 	Address string
-	// Forward asks another node for values of an ordered sequence. It returns an *ids.ReplyError if that node refuses,
-	// an error that wraps ordered.ErrNothingIssued if that node has certainly issued nothing, and another one if the
-	// outcome is not known. nil: this node asks no others.
-	Forward func(ctx context.Context, ask ordered.Ask) (ordered.Answer, error)
+	// Forward asks another node for values of an ordered sequence. nil: this node asks no others.
+	Forward ordered.Forwarder
 	// Nonce returns a new nonce for each write. All of a process have one record.WriterOf. nil: that of
 	// record.NewNonce.
 	Nonce func() string

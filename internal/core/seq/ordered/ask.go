@@ -1,8 +1,10 @@
 package ordered
 
 import (
+	"context"
 	"errors"
 
+	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -22,6 +24,17 @@ type Ask struct {
 type Answer struct {
 	First     int64
 	Ownership string
+}
+
+// A Forwarder asks another node. Its error is an *ids.ReplyError if that node refuses the request itself. It wraps
+// ErrNothingIssued if that node has certainly issued nothing: it could not be reached, belongs to another cluster, or
+// refuses this node. If it refuses this node's token, the error wraps that *ids.ReplyError, too: see RefusesThisNode. Any
+// other error leaves open whether the node has issued values.
+type Forwarder func(ctx context.Context, ask Ask) (Answer, error)
+
+// RefusesThisNode reports whether a node that was asked refuses the token of this one: the reply is not for the client.
+func RefusesThisNode(e *ids.ReplyError) bool {
+	return e.Code == ids.NOAUTH || e.Code == ids.WRONGPASS || e.Code == ids.NOPERM
 }
 
 var (
@@ -48,6 +61,5 @@ func (s *Section) mayBecome(of *sequence.Ownership) bool {
 	return of.Owner == "" && of.ID == s.Known.ID && of.Term <= s.Known.Term
 }
 
-// ErrNothingIssued: another node has certainly issued nothing for a request. It could not be reached, or has refused
-// this node.
+// ErrNothingIssued: another node has certainly issued nothing for a request: see Forwarder.
 var ErrNothingIssued = errors.New("it was not asked")

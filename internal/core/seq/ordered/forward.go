@@ -247,7 +247,7 @@ func (s *Section) noteFailure(f *flight, some []mode.Request, n int64, err error
 	switch {
 	case refused && (reply.Code == ids.NOTREADY && !final(record.Reason(reply.Reason())) || reply.Code == ids.WRONGNODE):
 		s.doubt(f, err, true)
-	case refused && (reply.Code == ids.NOAUTH || reply.Code == ids.WRONGPASS || reply.Reason() == "no-right"):
+	case refused && RefusesThisNode(reply):
 		fail(some, noOwner(s.Name, f.address, false, err))
 	case refused:
 		fail(some, err)

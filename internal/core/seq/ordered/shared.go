@@ -11,9 +11,9 @@ import (
 // Shared has the parts that the sections of a node share: how to ask other nodes, and which node should own a section.
 // Its methods may be called by any goroutine.
 type Shared struct {
-	// Forward asks another node: see NewShared. Beside calls a function in a goroutine that Close waits for, and Each
+	// Forward asks another node, nil: this node asks none. Beside calls a function in a goroutine that Close waits for, and Each
 	// calls one for 0 to n-1 at once, and returns when all have. A test may replace them before the first request.
-	Forward func(ctx context.Context, ask Ask) (Answer, error)
+	Forward Forwarder
 	Beside  func(func())
 	Each    func(n int, f func(k int))
 	// Now is AtMost for requests, ns: right also when the machine has just stood still.
@@ -32,16 +32,11 @@ type Shared struct {
 	movable  atomic.Int64 // how many sections may move to other nodes until the next heartbeat
 }
 
-// NewShared returns a Shared. It does no I/O.
-//
-// pass asks another node for values. It returns an *ids.ReplyError if that node refuses, an error that wraps
-// ErrNothingIssued if that node has certainly issued nothing, and another one if the outcome is not known. nil: this
-// node asks no others. own is the address at which other nodes reach this one: HOST:PORT, "" for none.
-func NewShared(
-	pass func(ctx context.Context, ask Ask) (Answer, error), own string, elapsed *timeguard.Elapsed,
-) *Shared {
+// NewShared returns a Shared. It does no I/O. forward may be nil: this node asks no others. own is the address at which
+// other nodes reach this one: HOST:PORT, "" for none.
+func NewShared(forward Forwarder, own string, elapsed *timeguard.Elapsed) *Shared {
 	sh := &Shared{
-		Forward: pass, own: own, elapsed: elapsed, Each: atOnce,
+		Forward: forward, own: own, elapsed: elapsed, Each: atOnce,
 		//mutant:o2-at-least by internal/core/seq:TestOwnerAndBootClocksAtAnyRate -> Now: elapsed.AtLeast,
 		Now: elapsed.ByWall().AtMost,
 	}

@@ -49,10 +49,7 @@ func (c *Caller) Close() {
 // retryDial is the time for which a node is not dialled again after an attempt that failed.
 const retryDial = 100 * time.Millisecond
 
-// Forward asks a node for values of an ordered sequence. Its error is an *ids.ReplyError if the node refuses the
-// request itself. It wraps ordered.ErrNothingIssued if the node has certainly issued nothing: it could not be reached,
-// belongs to another cluster, or refuses this node. If it refuses the token of this node, the error wraps that
-// *ids.ReplyError, too. Any other error leaves open whether the node has issued values.
+// Forward is an ordered.Forwarder.
 func (c *Caller) Forward(ctx context.Context, ask ordered.Ask) (got ordered.Answer, err error) {
 	k, address := &call{Ask: ask, done: make(chan struct{})}, ask.Address
 	l, err := c.submit(k)
@@ -101,8 +98,7 @@ func (c *Caller) submit(k *call) (*link, error) {
 }
 
 func nothingIssued(err error) error {
-	e, ok := errors.AsType[*ids.ReplyError](err)
-	if ok && e.Code != ids.NOAUTH && e.Code != ids.WRONGPASS && e.Code != ids.NOPERM {
+	if e, ok := errors.AsType[*ids.ReplyError](err); ok && !ordered.RefusesThisNode(e) {
 		return fmt.Errorf("%w: %v", ordered.ErrNothingIssued, e) // not a refusal of the request, which clients would get
 	}
 	return fmt.Errorf("%w: %w", ordered.ErrNothingIssued, err)
@@ -424,7 +420,7 @@ func (k *call) parse(address string, line []byte) (got ordered.Answer, err error
 	}
 	err = dialog.Refusal(address, string(line))
 	e, refused := errors.AsType[*ids.ReplyError](err)
-	if refused && (e.Code == ids.NOPERM || e.Reason() == "" && e.Code != ids.NOTREADY) {
+	if refused && (ordered.RefusesThisNode(e) || e.Reason() == "" && e.Code != ids.NOTREADY) {
 		return got, nothingIssued(e)
 	}
 	return got, err
