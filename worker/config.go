@@ -14,8 +14,8 @@ type Clock interface {
 }
 
 // RollbackRule decides what a request does when the clock is behind the last ID. behind is
-// how far, and waited is how long the request has waited so far. If ok is true, the request
-// waits for pause and looks again. Otherwise it is refused.
+// how far, and waited is how long the request has waited so far, without waits that were cut short. If ok is true, the
+// request waits for pause and looks again. Otherwise it is refused.
 type RollbackRule interface {
 	Wait(behind, waited time.Duration) (pause time.Duration, ok bool)
 }

@@ -44,8 +44,8 @@ type counter struct {
 	_     [64]byte
 }
 
-// counterPointer is an atomic pointer to a counter. It stands here so that package worker needs no other atomics than
-// those of numbers.
+// counterPointer is an atomic pointer to a counter. It stands here, beside the atomics of counter, because generator.go
+// would have to take go.uber.org/atomic for it: see internal/check/docs/atomics_test.go.
 type counterPointer struct{ atomic.Pointer[counter] }
 
 const closedBit = int64(-1) << 63
@@ -71,7 +71,7 @@ func (c *counter) try(n int, waited time.Duration) (Run, Pause, error) {
 		}
 		first := pos
 		if tick > at {
-			first = int64(tick)<<c.tickShift | c.firstSequence(pos)
+			first = int64(tick)<<c.tickShift | c.firstBelowTick(pos)
 		} else if tick < at {
 			if at > tick+c.borrow {
 				// Another goroutine may have moved the position on since the clock was
@@ -138,9 +138,12 @@ func (c *counter) behind(now, pos int64) time.Duration {
 	return time.Duration(c.startOf(c.last(pos)-c.borrow) - now)
 }
 
+// isFirst reports whether no ID has been made before a position.
+func (c *counter) isFirst(pos int64) bool { return pos == int64(c.floor)<<c.tickShift }
+
 // last returns the tick of the last ID before a position, or floor - 1 if there is none.
 func (c *counter) last(pos int64) Tick {
-	if pos == int64(c.floor)<<c.tickShift {
+	if c.isFirst(pos) {
 		return c.floor - 1
 	}
 	return Tick((pos - 1) >> c.tickShift)
@@ -149,22 +152,20 @@ func (c *counter) last(pos int64) Tick {
 // startOf returns when a tick begins, in Unix nanoseconds.
 func (c *counter) startOf(t Tick) int64 { return c.epochNs + int64(t)*c.unitNs }
 
-// firstSequence returns the segment and the sequence with which a new tick begins after
-// pos.
-func (c *counter) firstSequence(pos int64) int64 {
-	madeNone := pos == int64(c.floor)<<c.tickShift // begin as after a tick that had numbers left
-	if !madeNone && pos&c.belowTick == 0 {
+// firstBelowTick returns the segment and the sequence with which a new tick begins after pos.
+func (c *counter) firstBelowTick(pos int64) int64 {
+	if pos&c.belowTick == 0 && !c.isFirst(pos) {
 		return 0 // the last tick ran out
 	}
 	if c.segStart == SegmentRandom {
-		return int64(c.rand(1<<c.segBits))<<(c.tickShift-c.segBits) | c.sequence(pos&c.seqMask, c.seqMask)
+		return int64(c.rand(1<<c.segBits))<<(c.tickShift-c.segBits) | c.firstSequence(pos&c.seqMask, c.seqMask)
 	}
-	return c.sequence(pos&c.belowTick, c.belowTick)
+	return c.firstSequence(pos&c.belowTick, c.belowTick)
 }
 
-// sequence returns the first sequence value of a new tick. next is the value at which it stopped in the tick before,
-// and most is its highest value.
-func (c *counter) sequence(next, most int64) int64 {
+// firstSequence returns the first sequence value of a new tick. next is the value at which it stopped in the tick
+// before, and most is its highest value.
+func (c *counter) firstSequence(next, most int64) int64 {
 	switch c.start {
 	case StartRandom:
 		return int64(c.rand(c.randN))
@@ -199,13 +200,7 @@ func (c *counter) close() Tick {
 
 // end returns the first tick above all reservations so far: the tick of the last one + 1,
 // or the floor if there is none.
-func (c *counter) end() Tick {
-	pos := c.pos.Load() &^ closedBit
-	if pos == int64(c.floor)<<c.tickShift {
-		return c.floor
-	}
-	return Tick((pos-1)>>c.tickShift) + 1
-}
+func (c *counter) end() Tick { return c.last(c.pos.Load()&^closedBit) + 1 }
 
 // ready returns nil if try would make an ID now or return a Pause, and otherwise the error
 // that try would return.

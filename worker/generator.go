@@ -84,7 +84,7 @@ func (g *Generator) Try(n int, waited time.Duration) (Run, Pause, error) {
 func (g *Generator) Last() (tick Tick, ok bool) {
 	c := g.active.Load()
 	pos := c.pos.Load() &^ closedBit
-	return c.last(pos), pos != int64(c.floor)<<c.tickShift
+	return c.last(pos), !c.isFirst(pos)
 }
 
 // retryAfter reports whether Try must try again, because another counter has replaced from or can
@@ -147,7 +147,7 @@ func (g *Generator) nextValue(from *counter) (value int, ok bool) {
 // Extend raises the limit: IDs may be made for ticks below it. A limit that is not above
 // the present one changes nothing.
 func (g *Generator) Extend(limit Tick) {
-	g.mu.Lock()
+	g.mu.Lock() // else rewind could copy the limit before it rises
 	defer g.mu.Unlock()
 	g.active.Load().extend(limit)
 }
@@ -184,10 +184,8 @@ func (g *Generator) Behind() time.Duration {
 	defer g.mu.Unlock()
 	c := g.active.Load()
 	behind := c.behind(g.cfg.Clock.Now(), c.pos.Load()&^closedBit)
-	if behind > 0 && g.free != nil {
-		if _, ok := g.nextValue(c); ok {
-			return 0
-		}
+	if behind > 0 && g.canRewind(c) {
+		return 0
 	}
 	return behind
 }
@@ -206,10 +204,17 @@ func (g *Generator) Ready() error {
 	defer g.mu.Unlock()
 	c := g.active.Load()
 	err := c.ready()
-	if _, behind := err.(*BehindError); behind && g.free != nil {
-		if _, ok := g.nextValue(c); ok {
-			return nil
-		}
+	if _, behind := err.(*BehindError); behind && g.canRewind(c) {
+		return nil
 	}
 	return err
+}
+
+// canRewind reports whether the generator would count a rollback now and go on. mu is held.
+func (g *Generator) canRewind(from *counter) bool {
+	if g.free == nil {
+		return false
+	}
+	_, ok := g.nextValue(from)
+	return ok
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -259,4 +260,38 @@ func TestNewGeneratorRefuses(t *testing.T) {
 			t.Errorf("%s: accepted", name)
 		}
 	}
+}
+
+// One goroutine sleeps for all that wait for the clock. If its request is cancelled, the others have not waited yet:
+// they must not be refused as requests that have.
+func TestCancelledSleeperRefusesNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first := true
+		g, c := newManual(t, nil)
+		g.cfg.Sleep = func(ctx context.Context, d time.Duration) error {
+			if first {
+				first = false
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return c.sleep(ctx, d)
+		}
+		mustNext(t, g)
+		c.step(-3 * time.Millisecond)
+		ctx, cancel := context.WithCancel(t.Context())
+		next := func(ctx context.Context) <-chan error {
+			result := make(chan error, 1)
+			go func() { _, err := g.Next(ctx); result <- err }()
+			synctest.Wait() // until it sleeps, or waits for the one that does
+			return result
+		}
+		sleeper, other := next(ctx), next(t.Context())
+		cancel()
+		if err := <-sleeper; !errors.Is(err, context.Canceled) {
+			t.Errorf("the one that slept: %v", err)
+		}
+		if err := <-other; err != nil {
+			t.Errorf("the other one: %v", err)
+		}
+	})
 }

@@ -90,7 +90,8 @@ func (l Layout) Parts() []Part {
 }
 
 // canonical returns the layout with a canonical order. A field without bits has no place in an
-// ID, so canonical places it by rule. Then layouts that make the same IDs are equal.
+// ID, so canonical places it by rule. Then layouts that make the same IDs are equal. The rule: rollback at the top, the
+// segment there too or below a rollback at the top, the datacenter above the worker, the sequence at the bottom.
 // Example: if only worker and sequence have bits, each order with the worker above the
 // sequence becomes the zero Order.
 func (l Layout) canonical() Layout {
@@ -106,7 +107,7 @@ func (l Layout) canonical() Layout {
 		if l.Bits(f) == 0 && f != FieldWorker {
 			continue
 		}
-		if segment && (f != FieldRollback || len(order) > 0) {
+		if segment && f != FieldRollback {
 			order, segment = append(order, FieldSegment), false
 		}
 		if f == FieldWorker && l.DatacenterBits == 0 {

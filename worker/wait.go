@@ -33,10 +33,11 @@ func (g *Generator) Reserve(ctx context.Context, n int) (Run, error) {
 		if err != nil || run.Len > 0 {
 			return run, err
 		}
-		if err := g.wait(ctx, pause); err != nil {
+		whole, err := g.wait(ctx, pause)
+		if err != nil {
 			return Run{}, err
 		}
-		if pause.Rollback {
+		if pause.Rollback && whole {
 			waited += pause.For
 		}
 	}
@@ -51,11 +52,11 @@ func (g *Generator) count(p Pause) {
 	}
 }
 
-// wait waits for a Pause that Try has returned. It blocks no other request. Its errors are
-// those of the context.
-func (g *Generator) wait(ctx context.Context, p Pause) error {
+// wait waits for a Pause that Try has returned. It blocks no other request. whole is false if it was woken before the
+// Pause was over. Its errors are those of the context.
+func (g *Generator) wait(ctx context.Context, p Pause) (whole bool, err error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return false, err
 	}
 	return g.gate.wait(ctx, p.Tick, func() error { return g.cfg.Sleep(ctx, p.For) })
 }
@@ -63,40 +64,47 @@ func (g *Generator) wait(ctx context.Context, p Pause) error {
 // gate lets one goroutine sleep for all that wait for the same tick: a hundred connections
 // at the ceiling cost one timer, not a hundred threads.
 type gate struct {
-	mu sync.Mutex // guards tick and open
-	// open is closed when the sleeper wakes; nil when nobody sleeps.
-	open chan struct{}
-	tick Tick
+	mu      sync.Mutex // guards sleeper
+	sleeper *sleeper   // nil when nobody sleeps
 }
 
-// wait returns when tick may have begun. The caller must look at the clock again.
-func (w *gate) wait(ctx context.Context, tick Tick, sleep func() error) error {
+// sleeper is a goroutine that sleeps until a tick.
+type sleeper struct {
+	tick  Tick
+	woken chan struct{} // closed when it wakes
+	whole bool          // it slept to the end; set before woken is closed
+}
+
+// wait returns when tick may have begun. The caller must look at the clock again. whole is false if the goroutine that
+// slept was woken early, because its context ended.
+func (w *gate) wait(ctx context.Context, tick Tick, sleep func() error) (whole bool, err error) {
 	w.mu.Lock()
-	if w.open != nil && w.tick == tick {
-		open := w.open
+	other := w.sleeper
+	if other != nil && other.tick == tick {
 		w.mu.Unlock()
 		select {
-		case <-open:
-			return nil
+		case <-other.woken:
+			return other.whole, nil
 		case <-ctx.Done():
-			return ctx.Err()
+			return false, ctx.Err()
 		}
 	}
 	// If the present sleeper waits for another tick, because the clock stepped, this
 	// goroutine sleeps for itself and leaves the gate alone.
-	lead := w.open == nil
-	if lead {
-		w.open, w.tick = make(chan struct{}), tick
+	own := &sleeper{tick: tick, woken: make(chan struct{})}
+	if other == nil {
+		w.sleeper = own
 	}
 	w.mu.Unlock()
-	err := sleep()
-	if lead {
+	err = sleep()
+	if other == nil {
 		w.mu.Lock()
-		close(w.open)
-		w.open = nil
+		w.sleeper = nil
 		w.mu.Unlock()
 	}
-	return err
+	own.whole = err == nil
+	close(own.woken)
+	return err == nil, err
 }
 
 // exactBelow is the part at the end of a wait for which exactSleep is used. Before it a Go
