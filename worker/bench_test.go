@@ -23,7 +23,7 @@ func wide() worker.Layout {
 func benchGenerator(b *testing.B, l worker.Layout) *worker.Generator {
 	b.Helper()
 	g, err := worker.NewGenerator(worker.GeneratorConfig{
-		Layout: l, Worker: 1, Clock: timeguard.NewIssuing(timeguard.System()), Rollback: timeguard.RollbackPolicy{},
+		Layout: l, Worker: 1, Clock: timeguard.NewIssuing(timeguard.System()), OnRollback: timeguard.RollbackPolicy{},
 	})
 	if err != nil {
 		b.Fatal(err)

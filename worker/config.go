@@ -39,7 +39,7 @@ type GeneratorConfig struct {
 	Floor Tick
 	Clock Clock
 	// Rollback is asked when the clock is behind the last ID.
-	Rollback RollbackRule
+	OnRollback RollbackRule
 	// CountRollbacks makes the generator go on with another value of the layout's rollback
 	// field when Rollback refuses. It takes the next value whose IDs are all before the
 	// clock's tick. Without such a value it refuses.
@@ -68,7 +68,7 @@ func (cfg GeneratorConfig) validate() error {
 		return err
 	}
 	switch {
-	case cfg.Clock == nil || cfg.Rollback == nil:
+	case cfg.Clock == nil || cfg.OnRollback == nil:
 		return errors.New("a generator needs a clock and a rollback rule")
 	case cfg.Floor < 0 || cfg.Floor > l.MaxTick():
 		return fmt.Errorf("floor %d is outside the layout's time field (0 to %d)", cfg.Floor, l.MaxTick())

@@ -16,27 +16,27 @@ import (
 // once it is set no reservation can succeed, and the position is final. Only pos and limit change.
 type counter struct {
 	// Read-only once made.
-	epochNs   int64
-	unitNs    int64
-	tickShift uint8 // segment and sequence bits: those of a position below its tick
-	idShift   uint8 // all bits of an ID below its tick
-	belowTick int64 // a position's segment and sequence
-	seqMask   int64 // a position's sequence; no run crosses the end of a segment
-	seqShift  uint8 // where the sequence is in an ID
-	step      ID    // difference of consecutive IDs
-	segBits   uint8 // bits of the segment
-	segShift  uint8 // shift of the segment from a position to an ID
-	maxTick   Tick
-	borrow    Tick // how far positions may be ahead of the clock
-	identity  int64
-	value     int // of the rollback field
-	floor     Tick
-	clock     Clock
-	rollback  RollbackRule
-	start     SequenceStart
-	segStart  SegmentStart
-	rand      func(uint32) uint32
-	randN     uint32
+	epochNs       int64
+	unitNs        int64
+	tickShift     uint8 // segment and sequence bits: those of a position below its tick
+	idShift       uint8 // all bits of an ID below its tick
+	belowTick     int64 // a position's segment and sequence
+	seqMask       int64 // a position's sequence; no run crosses the end of a segment
+	seqShift      uint8 // where the sequence is in an ID
+	step          ID    // difference of consecutive IDs
+	segBits       uint8 // bits of the segment
+	segShift      uint8 // shift of the segment from a position to an ID
+	maxTick       Tick
+	borrow        Tick // how far positions may be ahead of the clock
+	identity      int64
+	rollbackValue int // value of the rollback field
+	floor         Tick
+	clock         Clock
+	onRollback    RollbackRule
+	start         SequenceStart
+	segStart      SegmentStart
+	rand          func(uint32) uint32
+	randN         uint32
 
 	limit atomic.Int64 // first tick that may not be used; only grows
 	_     [64]byte     // pos has its own cache line: each reservation writes it
@@ -123,7 +123,7 @@ func (c *counter) tickNear(now int64, likely Tick) Tick {
 // until the next one.
 func (c *counter) early(now, pos int64, waited time.Duration) (Pause, error) {
 	if behind := c.behind(now, pos); behind > 0 {
-		if pause, ok := c.rollback.Wait(behind, waited); ok {
+		if pause, ok := c.onRollback.Wait(behind, waited); ok {
 			return Pause{For: pause, Rollback: true, Tick: c.last(pos)}, nil
 		}
 		return Pause{}, &BehindError{Behind: behind}
@@ -241,8 +241,8 @@ func newCounter(cfg *GeneratorConfig, value int, floor Tick) *counter {
 		tickShift: l.SegmentBits + l.SequenceBits, idShift: l.timeShift(), belowTick: l.Sequences() - 1,
 		seqMask: 1<<l.SequenceBits - 1, seqShift: l.shift(FieldSequence), step: 1 << l.shift(FieldSequence),
 		segBits: l.SegmentBits, segShift: l.shift(FieldSegment) - l.SequenceBits, maxTick: l.MaxTick(),
-		borrow: Tick(cfg.Borrow / l.Unit), identity: int64(identity), value: value, floor: floor,
-		clock: cfg.Clock, rollback: cfg.Rollback, start: cfg.SequenceStart, segStart: cfg.SegmentStart,
+		borrow: Tick(cfg.Borrow / l.Unit), identity: int64(identity), rollbackValue: value, floor: floor,
+		clock: cfg.Clock, onRollback: cfg.OnRollback, start: cfg.SequenceStart, segStart: cfg.SegmentStart,
 		rand: cfg.Rand, randN: uint32(randomStarts(l.Sequences())),
 	}
 	if cfg.SegmentStart == SegmentRandom {

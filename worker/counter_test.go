@@ -151,7 +151,7 @@ func TestNoDuplicatesBetweenGoroutines(t *testing.T) {
 	l.SequenceBits = 18 // enough that the ceiling does not slow the race down
 	l.TimeBits = 35
 	l.Unit = 64 * time.Millisecond
-	g, err := NewGenerator(GeneratorConfig{Layout: l, Clock: systemClock{}, Rollback: leafRule{}})
+	g, err := NewGenerator(GeneratorConfig{Layout: l, Clock: systemClock{}, OnRollback: leafRule{}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestConcurrentRollbacksMakeNoIDTwice(t *testing.T) {
 	}
 	c := &manualClock{}
 	c.ns.Store(l.Epoch*1e6 + int64(time.Hour))
-	g, err := NewGenerator(GeneratorConfig{Layout: l, Clock: c, Rollback: leafRule{}, CountRollbacks: true,
+	g, err := NewGenerator(GeneratorConfig{Layout: l, Clock: c, OnRollback: leafRule{}, CountRollbacks: true,
 		Sleep: c.sleep})
 	if err != nil {
 		t.Fatal(err)

@@ -124,7 +124,7 @@ func (g *Generator) rewind(from *counter) bool {
 	floor := g.free[value]
 	next := newCounter(&g.cfg, value, floor)
 	next.extend(Tick(from.limit.Load()))
-	g.free[from.value] = from.close()
+	g.free[from.rollbackValue] = from.close()
 	g.rollbacks++
 	g.active.Store(next)
 	return true
@@ -135,7 +135,7 @@ func (g *Generator) rewind(from *counter) bool {
 func (g *Generator) nextValue(from *counter) (value int, ok bool) {
 	tick := from.tick(g.cfg.Clock.Now())
 	for i := 1; i < len(g.free); i++ {
-		value := (from.value + i) % len(g.free)
+		value := (from.rollbackValue + i) % len(g.free)
 		//mutant:c28-value-before-its-time by sim:one-rollback-bit -> if _ = tick; true {
 		if g.free[value] <= tick { // a value comes again above its latest tick (C28)
 			return value, true

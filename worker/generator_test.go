@@ -34,7 +34,7 @@ func newManual(t testing.TB, change func(*GeneratorConfig)) (*Generator, *manual
 	t.Helper()
 	c := &manualClock{}
 	c.ns.Store(time.Date(2026, 11, 20, 8, 0, 0, 0, time.UTC).UnixNano())
-	cfg := GeneratorConfig{Layout: Leaf(), Worker: 7, Clock: c, Rollback: leafRule{}, Sleep: c.sleep,
+	cfg := GeneratorConfig{Layout: Leaf(), Worker: 7, Clock: c, OnRollback: leafRule{}, Sleep: c.sleep,
 		SequenceStart: StartZero}
 	if change != nil {
 		change(&cfg)
@@ -240,10 +240,10 @@ func TestLeafRuleWaitsOnce(t *testing.T) {
 }
 
 func TestNewGeneratorRefuses(t *testing.T) {
-	ok := GeneratorConfig{Layout: Leaf(), Clock: systemClock{}, Rollback: leafRule{}}
+	ok := GeneratorConfig{Layout: Leaf(), Clock: systemClock{}, OnRollback: leafRule{}}
 	for name, change := range map[string]func(*GeneratorConfig){
 		"no clock":                func(c *GeneratorConfig) { c.Clock = nil },
-		"no rule":                 func(c *GeneratorConfig) { c.Rollback = nil },
+		"no rule":                 func(c *GeneratorConfig) { c.OnRollback = nil },
 		"no layout":               func(c *GeneratorConfig) { c.Layout = Layout{} },
 		"worker beyond its bits":  func(c *GeneratorConfig) { c.Worker = 1024 },
 		"datacenter without bits": func(c *GeneratorConfig) { c.Datacenter = 1 },

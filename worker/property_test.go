@@ -20,7 +20,7 @@ func TestIDsAreUniqueAndObeyTheIssueRule(t *testing.T) {
 		segmentStarts := []SegmentStart{SegmentZero, SegmentRandom}
 		borrow := Tick(rapid.Int64Range(0, 20).Draw(t, "borrow") / 10 * rapid.Int64Range(0, 30).Draw(t, "ticks"))
 		g, err := NewGenerator(GeneratorConfig{
-			Layout: l, Worker: int64(l.Workers() - 1), Clock: c, Rollback: leafRule{}, Floor: floor, Sleep: c.sleep,
+			Layout: l, Worker: int64(l.Workers() - 1), Clock: c, OnRollback: leafRule{}, Floor: floor, Sleep: c.sleep,
 			SequenceStart:  rapid.SampledFrom([]SequenceStart{StartRandom, StartZero, StartCarryOn}).Draw(t, "start"),
 			SegmentStart:   rapid.SampledFrom(segmentStarts[:1+min(1, l.SegmentBits)]).Draw(t, "segment start"),
 			Borrow:         time.Duration(borrow) * l.Unit,

@@ -34,7 +34,7 @@ func benchmarkAll(b *testing.B, workerBits, sequenceBits uint8) {
 	b.Run("flaked.Generator", func(b *testing.B) {
 		g, err := worker.NewGenerator(worker.GeneratorConfig{
 			Layout: layout, Worker: 1, Clock: timeguard.NewIssuing(timeguard.System()),
-			Rollback: timeguard.RollbackPolicy{},
+			OnRollback: timeguard.RollbackPolicy{},
 		})
 		if err != nil {
 			b.Fatal(err)

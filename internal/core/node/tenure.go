@@ -30,7 +30,7 @@ func (k *keeper) beginTenure() error {
 	gen, err := worker.NewGenerator(worker.GeneratorConfig{
 		Layout: k.layout, Datacenter: k.view.Load().Cluster.Datacenter, Worker: int64(claim.Worker),
 		Floor: k.layout.CeilTick(claim.Floor),
-		Clock: k.clock, Rollback: k.onRollback, CountRollbacks: k.onRollback.Counts(), Borrow: k.borrow,
+		Clock: k.clock, OnRollback: k.onRollback, CountRollbacks: k.onRollback.Counts(), Borrow: k.borrow,
 		SequenceStart: k.sequenceStart, SegmentStart: k.segmentStart, Rand: k.cfg.Rand, Counts: &k.meter.worker,
 	})
 	if err != nil {
