@@ -166,16 +166,19 @@ func freeLost(ctx context.Context, st store.Store, e Entry) (bool, error) {
 }
 
 // StillFrozenError: registration is frozen until Until, Unix ms, so ZooKeeper's record of the slot may be older than
-// its holder's.
+// its holder's. By is the operator who froze it, "" if ZooKeeper lost data.
 type StillFrozenError struct {
 	Worker int
 	Until  int64
+	By     string
 }
 
 func (e *StillFrozenError) Error() string {
-	return fmt.Sprintf("registration is frozen until %s, so ZooKeeper's record of worker %d may be out of date. "+
-		"Let its holder come back, or wait",
-		time.UnixMilli(e.Until).UTC().Format(time.RFC3339), e.Worker)
+	until, text := time.UnixMilli(e.Until).UTC().Format(time.RFC3339), "ZooKeeper's record of worker %d may be out of date"
+	if e.By != "" {
+		return fmt.Sprintf("registration is frozen until %s by operator %s, so "+text, until, e.By, e.Worker)
+	}
+	return fmt.Sprintf("registration is frozen until %s, so "+text+". Let its holder come back, or wait", until, e.Worker)
 }
 
 // ChangedError: the slot has changed since Examine read it.
@@ -256,7 +259,7 @@ func (o Operator) reread(ctx context.Context, found Examined) (Entry, Cluster, t
 	case cl.UUID != found.Cluster.UUID:
 		return found.Entry, cl, now, &OtherClusterError{Found: cl.UUID, Ours: found.Cluster.UUID}
 	case cl.Frozen(now.early):
-		return found.Entry, cl, now, &StillFrozenError{found.Worker, cl.FrozenUntil}
+		return found.Entry, cl, now, &StillFrozenError{found.Worker, cl.FrozenUntil, cl.FrozenBy}
 	}
 	e, err := readSlot(ctx, o.Store, cl, found.Worker)
 	changed := e.Missing != found.Missing || e.Slot.Term != found.Slot.Term || e.Slot.Nonce != found.Slot.Nonce

@@ -59,13 +59,10 @@ func advise(err error) (advice string, about error) {
 			"cluster back", e
 	}
 	if e, ok := errors.AsType[*coordinator.FrozenError](err); ok {
-		if e.By != "" {
-			return adviceOf(health.FrozenByOperator), e
-		}
-		return adviceOf(health.RegistrationFrozen), e
+		return frozenAdvice(e.By), e
 	}
-	if _, ok := errors.AsType[*coordinator.StillFrozenError](err); ok {
-		return adviceOf(health.RegistrationFrozen), err
+	if e, ok := errors.AsType[*coordinator.StillFrozenError](err); ok {
+		return frozenAdvice(e.By), e
 	}
 	if e, ok := errors.AsType[*poll.SilentError](err); ok {
 		return silentAdvice(e.Err), e
@@ -100,6 +97,14 @@ func sentinelAdvice(err error) string {
 		}
 	}
 	return ""
+}
+
+// frozenAdvice returns the advice for a freeze of registration. by is the operator who froze it, "" for a loss of data.
+func frozenAdvice(by string) string {
+	if by != "" {
+		return adviceOf(health.FrozenByOperator)
+	}
+	return adviceOf(health.RegistrationFrozen)
 }
 
 // adviceOf returns the advice of a cause as the end of a sentence, which may go on.

@@ -97,7 +97,7 @@ func clusterThaw(c *cli.Context) error {
 		}
 		fmt.Fprintln(c.App.Writer, text)
 		if freed > 0 {
-			fmt.Fprintf(c.App.Writer, "freed %d workers whose records were lost\n", freed)
+			fmt.Fprintf(c.App.Writer, "freed %s with a lost record\n", words.Plural(int64(freed), "worker"))
 		}
 		return nil
 	})

@@ -98,7 +98,7 @@ func (r recoverer) recover() error {
 	}
 	next, err := goesOnAt(r.c, before, taken)
 	if err != nil {
-		return failure("%w. The highest known value is %s", err, lastOf(before, taken))
+		return failure("%w", err)
 	}
 	if err := printKnown(r.c.App.Writer, before, survey, takenAt); err != nil {
 		return err
@@ -118,12 +118,11 @@ func goesOnAt(c *cli.Context, r record.Record, taken int64) (int64, error) {
 	}
 	switch {
 	case next < taken:
-		return 0, fmt.Errorf("--next: values up to a higher one than %d may have been issued. Give a higher one",
-			c.Int64("next"))
+		return 0, fmt.Errorf("--next %d: values up to %s may have been issued. Give a higher one", c.Int64("next"),
+			lastOf(r, taken))
 	case next >= r.Positions():
 		return 0, fmt.Errorf("that is too close to the max, %d. Give another --next, or raise the max: `flaked seq "+
-			"set --max`",
-			r.Max)
+			"set --max`. The highest known value is %s", r.Max, lastOf(r, taken))
 	}
 	return r.Value(next), nil
 }

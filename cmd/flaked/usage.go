@@ -11,6 +11,7 @@ import (
 var (
 	unknownFlag  = regexp.MustCompile(`^flag provided but not defined: -+(.+)$`)
 	missingValue = regexp.MustCompile(`^flag needs an argument: -+(.+)$`)
+	twoForms     = regexp.MustCompile(`^Cannot use two forms of the same flag: (\S+) (\S+)$`) // package cli's
 	badValue     = regexp.MustCompile(`^invalid (?:boolean )?value (".*") for (?:flag )?-+([a-z0-9-]+): (.*)$`)
 )
 
@@ -25,6 +26,9 @@ func inOurWords(c *cli.Context, text string) error {
 	}
 	if m := missingValue.FindStringSubmatch(text); m != nil {
 		return usageError("%s needs a value", dashed(m[1]))
+	}
+	if m := twoForms.FindStringSubmatch(text); m != nil {
+		return usageError("%s and %s are the same flag. Give it once", dashed(m[1]), dashed(m[2]))
 	}
 	if m := badValue.FindStringSubmatch(text); m != nil {
 		return usageError("%s: %s is not %s", dashed(m[2]), m[1], kinds[kindOf(flagNamed(c.Command.Flags, m[2]))])

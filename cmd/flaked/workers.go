@@ -73,7 +73,8 @@ func release(c *cli.Context, o coordinator.Operator, worker int) (done string, e
 		return "", failure("ZooKeeper lost the record of worker %d, so the worker is kept for its "+
 			"holder until %s. Wait, or see flaked cluster thaw --help", worker, until)
 	case (s.Term == 0 || s.Released) && found.Cluster.Frozen(o.Now()):
-		return "", &coordinator.StillFrozenError{Worker: worker, Until: found.Cluster.FrozenUntil}
+		return "", &coordinator.StillFrozenError{Worker: worker, Until: found.Cluster.FrozenUntil,
+			By: found.Cluster.FrozenBy}
 	case s.Term == 0 || s.Released:
 		return nothingToRelease(found, until), nil
 	case s.Term < 0:
