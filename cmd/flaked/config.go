@@ -95,7 +95,16 @@ func applySetting(c *cli.Context, all map[string]cli.Flag, name string, value ya
 			return fmt.Errorf("%q is not %s", v, kinds[kindOf(flag)])
 		}
 	}
+	c.App.Metadata[name] = fromFile
 	return nil
+}
+
+// fromFile is what the metadata of the app say about a flag that the file of --config has set.
+const fromFile = "from the file"
+
+// onCommandLine reports whether the command line gives the value of a flag.
+func onCommandLine(c *cli.Context, name string) bool {
+	return c.IsSet(name) && !fromEnvironment(c, name) && c.App.Metadata[name] != fromFile
 }
 
 // allFlags returns the flags of all commands that a file may set, by name.

@@ -93,8 +93,8 @@ func (f foundLayout) decode(text string) (decodedID, error) {
 
 // findLayout returns the layout of --layout, or else that of the cluster of the node at --addr.
 func findLayout(c *cli.Context) (found foundLayout, err error) {
-	asked := c.IsSet("addr") && !fromEnvironment(c, "addr") // overrides a layout of the environment
-	if c.IsSet("layout") && !(asked && fromEnvironment(c, "layout")) {
+	// --addr of the command line overrides a layout that the environment or the file gives.
+	if c.IsSet("layout") && (onCommandLine(c, "layout") || !onCommandLine(c, "addr")) {
 		if found.Layout, err = worker.ParseLayout(c.String("layout")); err != nil {
 			return found, usageError("--layout: %w", err)
 		}

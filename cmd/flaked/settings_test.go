@@ -35,11 +35,13 @@ func TestServeReadsTheSettingsOfClusterInit(t *testing.T) {
 	}
 }
 
-// The command line overrides the environment: a pod that has FLAKED_LAYOUT can ask another cluster's node.
-func TestAddrOverridesALayoutOfTheEnvironment(t *testing.T) {
+// The command line overrides the environment, which overrides the file: a pod that has FLAKED_LAYOUT can ask another
+// cluster's node.
+func TestAddrOnTheCommandLineOverridesALayout(t *testing.T) {
+	file := "--config " + configFile(t, "addr: 127.0.0.1:1\n")
 	t.Setenv("FLAKED_LAYOUT", "twitter")
 	for args, from := range map[string]string{"": "--layout", "--layout leaf --addr 127.0.0.1:1": "--layout",
-		"--addr 127.0.0.1:1": ""} {
+		"--addr 127.0.0.1:1": "", file: "--layout", file + " --addr 127.0.0.1:2": ""} {
 		var found foundLayout
 		var err error
 		instead(t, "decode", func(c *cli.Context) error {
