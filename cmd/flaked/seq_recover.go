@@ -60,7 +60,7 @@ func seqRecover(c *cli.Context, o operator.Commands, name string) error {
 	if err != nil {
 		return err
 	}
-	return recoverer{c, o, name, nodes, named}.recover()
+	return recoverer{c: c, o: o, name: name, nodes: nodes, named: named}.recover()
 }
 
 // recoverer finds out where a strict sequence goes on.
@@ -69,7 +69,7 @@ type recoverer struct {
 	o     operator.Commands
 	name  string
 	nodes *poll.Asker
-	named []string
+	named []string // the addresses of --addr
 }
 
 func (r recoverer) recover() error {
@@ -93,7 +93,7 @@ func (r recoverer) recover() error {
 	taken := before.Next
 	takenAt := make([]int64, len(survey.Replies)) // by the reply of each node
 	for k := range survey.Replies {
-		takenAt[k] = r.takenBy(&survey.Replies[k], before)
+		takenAt[k] = r.noteTaken(&survey.Replies[k], before)
 		taken = max(taken, takenAt[k])
 	}
 	next, err := goesOnAt(r.c, before, taken)
@@ -138,9 +138,9 @@ func lastOf(r record.Record, n int64) string {
 	return strconv.FormatInt(r.Value(n-1), 10)
 }
 
-// takenBy returns the number of positions that a node knows to be taken, by its reply to SEQ: 0 if it does not say. A
-// reply about another sequence is not one of the node that was asked.
-func (r recoverer) takenBy(reply *poll.Reply, inZooKeeper record.Record) (taken int64) {
+// noteTaken returns the number of positions that a node knows to be taken, by its reply to SEQ, 0 if it does not say.
+// It marks a reply about another sequence as not answered, so that the words to confirm name that node.
+func (r recoverer) noteTaken(reply *poll.Reply, inZooKeeper record.Record) (taken int64) {
 	if reply.Outcome != health.Answered {
 		return 0
 	}
