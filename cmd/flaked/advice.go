@@ -120,15 +120,15 @@ func causeAdvice(reply *ids.ReplyError) string {
 	return ". " + p.Text + adviceOf(p)
 }
 
-// elsewhere is the advice for a refusal that may be this node's, and may pass.
-const elsewhere = ". Ask another node, or try again in a moment"
-
-// codeAdvice returns what to do about a code, "" for one that needs no explanation.
-func codeAdvice(code ids.Code) string {
-	if replies.ClassOf(code).Passes {
-		return elsewhere
+// codeAdvice returns what to do about the code of a reply, "" for one that needs no explanation.
+func codeAdvice(reply *ids.ReplyError) string {
+	if replies.ClassOf(reply.Code).Passes {
+		if strings.Contains(reply.Text, "Retry") { // the node says what to do
+			return ""
+		}
+		return ". Ask another node, or try again in a moment"
 	}
-	switch code {
+	switch reply.Code {
 	case ids.WRONGNODE:
 		return ": --addr, or the name of the cluster: --cluster"
 	case ids.EXHAUSTED:
@@ -145,15 +145,13 @@ func codeAdvice(code ids.Code) string {
 // replyAdvice returns what an error reply means and what to do, after a full stop, "" for one that needs no
 // explanation.
 func replyAdvice(reply *ids.ReplyError) string {
-	return cmp.Or(codeAdvice(reply.Code), accessAdvice(reply))
+	return cmp.Or(codeAdvice(reply), accessAdvice(reply))
 }
 
 // nextAdvice is replyAdvice for a reply to NEXT. It returns "" for a reply that says itself what to do.
 func nextAdvice(reply *ids.ReplyError) string {
 	reason := record.Reason(reply.Reason())
 	switch {
-	case reply.Code == ids.NOPERM, reply.Code == ids.WRONGNODE:
-		return codeAdvice(reply.Code)
 	case reply.Text == replies.ErrNoSequences.Text:
 		return ". Ask a node that does"
 	case reason == record.NoSequence:
@@ -164,10 +162,6 @@ func nextAdvice(reply *ids.ReplyError) string {
 		return ": `flaked seq set --ceiling`" // the reply ends with: or raise the ceiling
 	case reason == record.Exhausted:
 		return ": `flaked seq set --max`" // the reply ends with: Raise it
-	case reply.Code == ids.ERR && reason != "":
-		return ""
-	case reason != "":
-		return elsewhere
 	}
 	return replyAdvice(reply)
 }
@@ -198,7 +192,7 @@ func accessAdvice(err error) string {
 	if reply, refused := errors.AsType[*ids.ReplyError](err); refused {
 		switch {
 		case reply.Code == ids.NOAUTH, reply.Code == ids.WRONGPASS:
-			return codeAdvice(reply.Code)
+			return codeAdvice(reply)
 		case reply.Text == replies.ErrNeedsTLS.Text:
 			return ". Give --tls, and --tls-ca FILE if its authority is your own"
 		}

@@ -214,7 +214,7 @@ func benchVerdict(r *load.Report) error {
 			text += ": " + words.Clean(r.Errors.Refused)
 		}
 		wrong = append(wrong, fmt.Sprintf("%s errors, most of them %s%s", grouped(r.Errors.Total), text,
-			codeAdvice(ids.Code(most))))
+			codeAdvice(&ids.ReplyError{Code: ids.Code(most)})))
 	}
 	if len(wrong) > 0 {
 		return failure("%s", strings.Join(wrong, ", "))

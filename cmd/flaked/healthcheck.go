@@ -33,7 +33,7 @@ func healthcheck(c *cli.Context) error {
 	lines, err := node.Ask(c.Context, "READY", 1)
 	if reply, refused := errors.AsType[*ids.ReplyError](err); refused {
 		if reply.Code == ids.WRONGNODE { // not a node that is not ready
-			return failure("%w%s", reply, codeAdvice(reply.Code))
+			return failure("%w%s", reply, codeAdvice(reply))
 		}
 		return failure("not ready: %s%s%s", reply.Line(), accessAdvice(reply), causeAdvice(reply))
 	}

@@ -26,11 +26,7 @@ func printNumbers(c *cli.Context, request, what string, n int, advice func(*ids.
 	}
 	lines, err := node.Ask(c.Context, request, n)
 	if reply, ok := errors.AsType[*ids.ReplyError](err); ok {
-		text := advice(reply)
-		if text == elsewhere && strings.Contains(reply.Text, "Retry") {
-			text = "" // the node says so
-		}
-		return failure("%w%s", err, text)
+		return failure("%w%s", err, advice(reply))
 	}
 	if err != nil {
 		return err

@@ -30,9 +30,8 @@ func changeSequence(
 	if err != nil {
 		return err
 	}
-	rows := changedRows(r, after, st, o.Now())
-	differs, moved := len(rows) > 1, change.Next != nil || change.NextPosition != nil // a header and one row or more
-	if !differs && change.VouchedIn == 0 {
+	moved := change.Next != nil || change.NextPosition != nil
+	if sameSettings(r.Record, after.Record) {
 		if moved { // the command that has changed it was perhaps ended while it waited
 			if err := o.AwaitFollowed(c.Context, r, st); err != nil {
 				return err
@@ -58,22 +57,27 @@ func changeSequence(
 		text += " The sequence does not go on at the next value, because ZooKeeper has lost data and nobody vouched " +
 			"with --vouch-after-loss. See `flaked seq show " + name + "`."
 	}
-	if err := say(c, "%s\n", text); err != nil || !differs {
+	if err := say(c, "%s\n", text); err != nil {
 		return err
 	}
-	return rows.print(c.App.Writer)
+	return changedRows(r, after, st, o.Now()).print(c.App.Writer)
+}
+
+// sameSettings reports whether a change leaves all of a sequence as it is that an operator can change.
+func sameSettings(before, after record.Record) bool {
+	return before.Settings == after.Settings && before.Map == after.Map && before.MaxNames == after.MaxNames &&
+		before.Next == after.Next && before.Incarnation == after.Incarnation
 }
 
 // changedRows returns a header, and what differs between a sequence before and after a change.
 func changedRows(before, after record.Named, st record.State, now int64) (t textTable) {
+	was, is := health.RecordedReport(before, st, now), health.RecordedReport(after, st, now)
 	at := time.UnixMilli(now)
-	was := seqRows(health.RecordedReport(before, st, now), at)
-	is := seqRows(health.RecordedReport(after, st, now), at)
+	old, explained := seqRows(was, at, false), seqRows(is, at, true)
 	t.add("", "BEFORE", "AFTER")
-	for i := range was {
-		old, _, _ := strings.Cut(was[i][1], ": ZooKeeper") // without what the state means
-		if was[i][1] != is[i][1] {
-			t.add(was[i][0], old, is[i][1])
+	for i, row := range seqRows(is, at, false) {
+		if old[i][1] != row[1] {
+			t.add(row[0], old[i][1], explained[i][1])
 		}
 	}
 	return t

@@ -121,7 +121,7 @@ func seqShow(c *cli.Context, o operator.Commands, name string) error {
 	d := health.RecordedReport(r, st, o.Now())
 	if !asJSON(c) || !r.Keyed() {
 		return show(c, d, func(w io.Writer) error {
-			if err := seqRows(d, time.Now()).print(w); err != nil {
+			if err := seqRows(d, time.Now(), true).print(w); err != nil {
 				return err
 			}
 			return printOwners(d, w, time.Now())

@@ -89,7 +89,12 @@ func ifUsed(d health.SequenceReport, text string) string {
 	return text
 }
 
-func seqRows(d health.SequenceReport, now time.Time) textTable {
+// seqRows returns all that is known about a sequence. meaning adds what its state means.
+func seqRows(d health.SequenceReport, now time.Time, meaning bool) textTable {
+	state := d.State
+	if meaning {
+		state += stateMeaning(d)
+	}
 	top := strconv.FormatInt(d.Max, 10)
 	if name := maxText(d.Max); name != top {
 		top += " (" + name + ")"
@@ -102,7 +107,7 @@ func seqRows(d health.SequenceReport, now time.Time) textTable {
 	}
 	rows := textTable{
 		{"sequence", d.Name},
-		{"state", d.State + stateMeaning(d)},
+		{"state", state},
 		{"mode", d.Mode},
 		{"next value", nextText(d)},
 		{"start", strconv.FormatInt(d.Start, 10)},
