@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -94,25 +95,15 @@ func createFlags() []cli.Flag {
 }
 
 func seqCreate(c *cli.Context, o operator.Commands, name string) error {
-	d, err := definition(c, name)
+	d, err := definition(c, name, func() (int64, error) {
+		cl, err := coordinator.ReadCluster(c.Context, o.Store)
+		return cl.LeaseMs, err
+	})
 	if err != nil {
 		return err
 	}
-	if !c.IsSet("hold") && d.Mode.Holds() && !d.Mode.Owned() {
-		cl, err := coordinator.ReadCluster(c.Context, o.Store)
-		if err != nil {
-			return err
-		}
-		d.HoldMs = cl.LeaseMs
-	}
 	old, _, _ := o.Find(c.Context, name) // only for the text
-	r, err := o.Create(c.Context, d)
-	for k := 0; errors.Is(err, operator.ErrNoState) && k < 10; k++ { // a node is ready a moment before it serves sequences
-		if err := o.Sleep(c.Context, 200*time.Millisecond); err != nil {
-			return err
-		}
-		r, err = o.Create(c.Context, d)
-	}
+	r, err := createWhenReady(c.Context, o, d)
 	if late, is := errors.AsType[*operator.NotFollowedError](err); is && !late.Made && len(late.Absent) > 0 {
 		r, err = createWithout(c, o, d)
 	}
@@ -120,6 +111,24 @@ func seqCreate(c *cli.Context, o operator.Commands, name string) error {
 		return err
 	}
 	return say(c, "%s", createdText(name, r, old.Kind() == record.Tombstone))
+}
+
+// A node is ready a moment before it serves sequences, so createWhenReady waits for up to readyTries of readyPause.
+const (
+	readyTries = 10
+	readyPause = 200 * time.Millisecond
+)
+
+// createWhenReady creates a sequence, as soon as a node has served sequences.
+func createWhenReady(ctx context.Context, o operator.Commands, d operator.Definition) (record.Record, error) {
+	r, err := o.Create(ctx, d)
+	for k := 0; errors.Is(err, operator.ErrNoState) && k < readyTries; k++ {
+		if err := o.Sleep(ctx, readyPause); err != nil {
+			return r, err
+		}
+		r, err = o.Create(ctx, d)
+	}
+	return r, err
 }
 
 // createWithout creates a name again while nodes are absent, if --confirm names them.
@@ -154,9 +163,9 @@ func namesAndSections(c *cli.Context, name string, m record.Mode) (most int64, s
 	return 0, 0, nil
 }
 
-// definition returns the sequence that the command line describes. Without --hold, its hold is 1 ms. That of a strict
-// sequence is fixed, and that of an ordered one is its lease.
-func definition(c *cli.Context, name string) (d operator.Definition, err error) {
+// definition returns the sequence that the command line describes. clusterLease returns the longest lease of the cluster,
+// in ms, which is the hold without --hold. It is called when all flags are known to be right.
+func definition(c *cli.Context, name string, clusterLease func() (int64, error)) (d operator.Definition, err error) {
 	d.Name = name
 	var known bool
 	if d.Mode, known = record.ParseMode(c.String("mode")); !known {
@@ -179,7 +188,7 @@ func definition(c *cli.Context, name string) (d operator.Definition, err error) 
 		}
 	}
 	d.Settings = record.Settings{
-		Block: c.Int64("block"), SupplyMs: defaultSupply.Milliseconds(), HoldMs: 1, Ceiling: defaultCeiling,
+		Block: c.Int64("block"), SupplyMs: defaultSupply.Milliseconds(), Ceiling: defaultCeiling,
 	}
 	if d.Max <= math.MaxInt32 {
 		d.Ceiling = int32Ceiling
@@ -190,16 +199,22 @@ func definition(c *cli.Context, name string) (d operator.Definition, err error) 
 	}
 	changeSettings(c, hold, &d.Settings)
 	d.HardCeiling = d.Ceiling
+	leased := false
 	switch {
 	case d.Mode.Owned():
 		d.HoldMs = c.Duration("lease").Milliseconds()
 	case !d.Mode.Holds():
 		d.HoldMs = seq.AnswerFor.Milliseconds()
+	case !c.IsSet("hold"):
+		leased, d.HoldMs = true, 1 // any that Check allows
 	}
 	if err := d.Check(); err != nil {
 		return d, usageError("--%w", err)
 	}
-	return d, nil
+	if leased {
+		d.HoldMs, err = clusterLease()
+	}
+	return d, err
 }
 
 // createdText returns a line that says what was created, and one that says how to ask for a value. again
