@@ -9,33 +9,48 @@ import (
 	"github.com/flaked/flaked/lineproto"
 )
 
-// listen opens all addresses before anything else starts, and stores them in p. A port in use is
-// therefore reported at once.
-func (p *process) listen() ([]net.Listener, error) {
-	var listeners []net.Listener
-	for i, given := range p.listenOn {
+// ports are the open ports of a node.
+type ports struct {
+	// listeners are those of --listen, and listenOn their addresses.
+	listeners []net.Listener
+	listenOn  []string
+	// adminListener is that of --admin, nil for none, and admin its address, "" for none.
+	adminListener net.Listener
+	admin         string
+}
+
+// openPorts opens all ports before anything else starts. A port in use is therefore reported at once.
+func (p *process) openPorts() error {
+	for _, given := range p.listenAddrs {
 		network, address, err := dialog.SplitAddr(given)
 		if err != nil {
-			err = usageError("--listen: %w", err)
+			return usageError("--listen: %w", err)
 		}
 		var l net.Listener
-		switch {
-		case err != nil:
-		case network == "unix":
+		if network == "unix" {
 			l, err = newUnixListener(address, p.unix)
-		default:
-			if l, err = p.listenTCP(given, address); err == nil {
-				p.listenOn[i] = boundAddress(address, l)
-			}
+		} else {
+			l, err = p.listenTCP(given, address)
 		}
 		if err != nil {
-			closeAll(listeners)
-			return nil, listenError("--listen", given, err)
+			return listenError("--listen", given, err)
 		}
-		listeners = append(listeners, l)
+		if network != "unix" {
+			given = boundAddress(address, l)
+		}
+		p.listeners, p.listenOn = append(p.listeners, l), append(p.listenOn, given)
 	}
-	p.nodeConfig.Labels.Address = allAdvertised(p.listenOn, p.advertise)
-	return listeners, nil
+	return p.listenAdmin()
+}
+
+// close closes all ports.
+func (p *ports) close() {
+	for _, l := range p.listeners {
+		_ = l.Close()
+	}
+	if p.adminListener != nil {
+		_ = p.adminListener.Close()
+	}
 }
 
 // boundAddress returns the address of a flag, with the port that the kernel chose if it was given as 0.
@@ -68,12 +83,6 @@ func (p *process) listenTCP(given, address string) (net.Listener, error) {
 		l = lineproto.TLS(l, config)
 	}
 	return l, err
-}
-
-func closeAll(listeners []net.Listener) {
-	for _, l := range listeners {
-		_ = l.Close()
-	}
 }
 
 func listenError(flag, address string, err error) error {

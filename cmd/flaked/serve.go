@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"net"
 	"os"
 	"os/signal"
 	"strconv"
@@ -66,12 +65,10 @@ func serve(c *cli.Context) error {
 // process is a node with its ports.
 type process struct {
 	options
+	ports
 	access *access.Server
 	events *web.Events
 	log    hclog.InterceptLogger
-	// listeners are those of --listen. adminListener is that of --admin, nil for none.
-	listeners     []net.Listener
-	adminListener net.Listener
 	// drains gets the signals of `flaked drain`, and hangups gets SIGHUP.
 	drains, hangups chan os.Signal
 	running         *app.Node
@@ -93,23 +90,17 @@ func serveNode(c *cli.Context, log hclog.InterceptLogger) (err error) {
 	if p.options, err = serveOptions(c); err != nil {
 		return err
 	}
-	p.guard.Logger = log.Named("credentials")
-	if p.access, err = access.Load(p.guard); err != nil {
-		return credentialError(p.guard, err)
+	guard := p.guard
+	guard.Logger = log.Named("credentials")
+	if p.access, err = access.Load(guard); err != nil {
+		return credentialError(guard, err)
 	}
-	if p.listeners, err = p.listen(); err != nil {
+	defer p.close()
+	if err := p.openPorts(); err != nil {
 		return err
 	}
-	defer closeAll(p.listeners)
-	if p.adminListener, err = p.listenAdmin(); err != nil {
-		return err
-	}
-	if p.adminListener != nil {
-		defer p.adminListener.Close()
-	}
-	cfg := app.Config{Node: p.nodeConfig, StateDir: p.stateDir, PeerAccess: p.access.Peer}
-	cfg.Node.Logger, cfg.Node.Trace = log, newTrace(log)
-	if p.nodeConfig.InMemory {
+	cfg := p.config()
+	if cfg.Node.InMemory {
 		log.Warn(health.Development.String())
 	} else if cfg.ZooKeeper, err = zkConfig(c); err != nil {
 		return err
@@ -121,6 +112,15 @@ func serveNode(c *cli.Context, log hclog.InterceptLogger) (err error) {
 		return explainStateDir(err)
 	}
 	return p.serve(c.Context)
+}
+
+// config returns the configuration of the node, but for ZooKeeper. Others find the node at the ports that are open.
+func (p *process) config() app.Config {
+	cfg := app.Config{Node: p.nodeConfig, StateDir: p.stateDir, PeerAccess: p.access.Peer}
+	cfg.Node.Logger, cfg.Node.Trace = p.log, newTrace(p.log)
+	cfg.Node.Labels.Address = allAdvertised(p.listenOn, p.advertise)
+	cfg.Node.Labels.Admin = p.adminURL(advertised(p.admin, p.advertise))
+	return cfg
 }
 
 // backend is the backend of a node. Its Stats and its status have the server's counters, too.
@@ -146,7 +146,7 @@ func (p *process) servers() (*lineproto.Server, *web.Server, error) {
 	var err error
 	front.server, err = lineproto.New(lineproto.Config{
 		Backend: front, Sequences: p.running.Issuer(), Status: front.status, Authenticate: p.access.Authenticate(),
-		MaxConns: p.maxConns(), AdminHint: p.adminHint(), Logger: p.log,
+		MaxConns: p.limitConns(), AdminHint: p.adminHint(), Logger: p.log,
 	})
 	if err == nil {
 		front.admin = p.adminServer(front.server)
@@ -179,28 +179,7 @@ func (p *process) serve(ctx context.Context) (err error) {
 		case <-outer.Done():
 		}
 	})
-	for _, l := range p.listeners {
-		serving.Go(func() { stopAll(server.Serve(outer, l)) })
-		if socket, ok := l.(*unixListener); ok {
-			serving.Go(func() { socket.watch(outer, p.nodeConfig.Heartbeat, p.log) })
-		}
-	}
-	serving.Go(func() {
-		systemd.Run(outer, systemd.Config{
-			Look:   func() (bool, string) { return serviceState(p.running.Core().Snapshot()) },
-			Live:   p.running.Core().Live,
-			Logger: p.log.Named("systemd"),
-		})
-	})
-	serving.Go(func() {
-		p.drain(outer, server)
-		stopAll(nil)
-	})
-	serving.Go(func() { p.access.Run(outer, p.hangups) })
-	if p.adminListener != nil {
-		serving.Go(func() { stopAll(adminServer.Serve(outer, p.adminListener)) })
-	}
-
+	p.startServers(outer, stopAll, &serving, server, adminServer)
 	select {
 	case <-outer.Done():
 	case <-p.running.Done(): // Close returns why
@@ -211,4 +190,33 @@ func (p *process) serve(ctx context.Context) (err error) {
 		return err
 	}
 	return nil
+}
+
+// startServers starts the goroutines that serve the ports and watch over the node. They end when ctx is done. The first
+// that fails, or has drained the node, ends the others with stopAll.
+func (p *process) startServers(
+	ctx context.Context, stopAll context.CancelCauseFunc, serving *sync.WaitGroup, server *lineproto.Server,
+	adminServer *web.Server,
+) {
+	for _, l := range p.listeners {
+		serving.Go(func() { stopAll(server.Serve(ctx, l)) })
+		if socket, ok := l.(*unixListener); ok {
+			serving.Go(func() { socket.watch(ctx, p.nodeConfig.Heartbeat, p.log) })
+		}
+	}
+	serving.Go(func() {
+		systemd.Run(ctx, systemd.Config{
+			Look:   func() (bool, string) { return serviceState(p.running.Core().Snapshot()) },
+			Live:   p.running.Core().Live,
+			Logger: p.log.Named("systemd"),
+		})
+	})
+	serving.Go(func() {
+		p.drain(ctx, server)
+		stopAll(nil)
+	})
+	serving.Go(func() { p.access.Run(ctx, p.hangups) })
+	if p.adminListener != nil {
+		serving.Go(func() { stopAll(adminServer.Serve(ctx, p.adminListener)) })
+	}
 }

@@ -39,36 +39,43 @@ func adminAddress(c *cli.Context) (string, error) {
 	return address, nil
 }
 
-// listenAdmin opens the admin port and stores its address in p. It returns nil if the default
-// port is taken: another node on this machine may have it, and this one goes on without.
-func (p *process) listenAdmin() (net.Listener, error) {
-	if p.admin == "" {
-		return nil, nil
+// listenAdmin opens the admin port. It opens none if the default port is taken: another node on this machine may have
+// it, and this one goes on without.
+func (p *process) listenAdmin() error {
+	if p.adminAddr == "" {
+		return nil
 	}
-	l, err := net.Listen("tcp", p.admin)
+	l, err := net.Listen("tcp", p.adminAddr)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE) && !p.adminAsked:
 		p.log.Warn("the admin address is already in use, perhaps by another node: continuing without admin port. "+
-			"--admin HOST:PORT sets another address, --admin off disables the port", "address", p.admin)
-		p.admin = ""
-		return nil, nil
+			"--admin HOST:PORT sets another address, --admin off disables the port", "address", p.adminAddr)
+		return nil
 	case err != nil:
-		return nil, p.adminError(err)
+		return p.adminError(err)
 	}
-	p.admin = boundAddress(p.admin, l)
-	p.nodeConfig.Labels.Admin = p.adminURL(advertised(p.admin, p.advertise))
-	return l, nil
+	p.adminListener, p.admin = l, boundAddress(p.adminAddr, l)
+	return nil
 }
 
-func (o *options) adminError(err error) error {
+// adminError returns the error of a start for which the admin port cannot be opened.
+func (p *process) adminError(err error) error {
 	switch {
-	case slices.Contains(o.listenOn, o.admin):
-		return usageError("--admin and --listen are both %s. Give them different ports", o.admin)
+	case slices.Contains(p.listenOn, p.adminAddr):
+		return usageError("--admin and --listen are both %s. Give them different ports", p.adminAddr)
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("--admin %s: address already in use. Give each node of a machine an --admin address of its "+
-			"own, or --admin off", o.admin)
+			"own, or --admin off", p.adminAddr)
 	}
-	return listenError("--admin", o.admin, err)
+	return listenError("--admin", p.adminAddr, err)
+}
+
+// adminHint returns where the node speaks HTTP, for a client that does so at another port.
+func (p *process) adminHint() string {
+	if p.admin == "" {
+		return "this is not an HTTP port, and the node has none: --admin HOST:PORT sets one"
+	}
+	return "the HTTP admin port is " + p.adminURL(p.admin)
 }
 
 // adminURL returns an address of the admin port as it stands in records and messages: HOST:PORT

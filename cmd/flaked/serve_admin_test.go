@@ -30,18 +30,19 @@ func TestTakenDefaultAdminPortIsSkipped(t *testing.T) {
 		err, log string
 	}{
 		{"none", options{adminAsked: true}, "", "", ""},
-		{"a free one", options{admin: "127.0.0.1:0", adminAsked: true}, "127.0.0.1:", "", ""},
-		{"with TLS", options{admin: "0.0.0.0:0", adminTLS: true, advertise: "ids-1"}, "https://ids-1:", "", ""},
-		{"a taken one", options{admin: taken.Addr().String(), adminAsked: true}, "",
+		{"a free one", options{adminAddr: "127.0.0.1:0", adminAsked: true}, "127.0.0.1:", "", ""},
+		{"with TLS", options{adminAddr: "0.0.0.0:0", adminTLS: true, advertise: "ids-1"}, "https://ids-1:", "", ""},
+		{"a taken one", options{adminAddr: taken.Addr().String(), adminAsked: true}, "",
 			"address already in use. Give each node", ""},
-		{"a taken one that nobody asked for", options{admin: taken.Addr().String()}, "", "",
+		{"a taken one that nobody asked for", options{adminAddr: taken.Addr().String()}, "", "",
 			"the admin address is already in use"},
-		{"no address", options{admin: "127.0.0.1", adminAsked: true}, "", "--admin 127.0.0.1", ""},
+		{"no address", options{adminAddr: "127.0.0.1", adminAsked: true}, "", "--admin 127.0.0.1", ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var log bytes.Buffer
 			p := &process{options: row.o, log: logTo(&log)}
-			l, err := p.listenAdmin()
+			err := p.listenAdmin()
+			l := p.adminListener
 			if l != nil {
 				defer l.Close()
 			}
@@ -54,9 +55,10 @@ func TestTakenDefaultAdminPortIsSkipped(t *testing.T) {
 			}
 			if row.open != "" { // with the port that was given for 0
 				_, port, _ := net.SplitHostPort(l.Addr().String())
-				if p.nodeConfig.Labels.Admin != row.open+port || !strings.HasSuffix(p.admin, ":"+port) ||
+				inRecord := p.config().Node.Labels.Admin
+				if inRecord != row.open+port || !strings.HasSuffix(p.admin, ":"+port) ||
 					!strings.HasSuffix(p.adminHint(), p.adminURL(p.admin)) {
-					t.Errorf("it is at %q, in the record at %q. %s", p.admin, p.nodeConfig.Labels.Admin, p.adminHint())
+					t.Errorf("it is at %q, in the record at %q. %s", p.admin, inRecord, p.adminHint())
 				}
 			} else if err == nil && p.admin != "" {
 				t.Errorf("it is at %q", p.admin)
@@ -92,7 +94,7 @@ func TestPublicAdminPortIsRestricted(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			var log bytes.Buffer
 			p := &process{access: guard(row.token), log: logTo(&log), options: options{
-				admin: row.addr, allowOpen: row.allowOpen, adminTLS: strings.HasPrefix(row.name, "by TLS")}}
+				allowOpen: row.allowOpen, adminTLS: strings.HasPrefix(row.name, "by TLS")}, ports: ports{admin: row.addr}}
 			if strings.HasSuffix(row.name, "a certificate") {
 				p.guard.ClientCA = "customers.pem"
 			}

@@ -10,9 +10,9 @@ const (
 	refusedFiles = 256
 )
 
-// maxConns returns how many connections the node serves at once. It warns if the limit on open files
+// limitConns returns how many connections the node serves at once. It warns if the limit on open files
 // allows fewer than usual.
-func (p *process) maxConns() int {
+func (p *process) limitConns() int {
 	limit, known := openFiles()
 	if !known {
 		return mostConns

@@ -13,20 +13,20 @@ import (
 	"github.com/flaked/flaked/internal/ops/access"
 )
 
-// options are serve's flags, read and checked.
+// options are serve's flags, read and checked. Nothing changes them.
 type options struct {
-	listenOn  []string
-	allowOpen bool
-	guard     access.Config
-	unix      unixOptions
-	admin     string
+	listenAddrs []string
+	allowOpen   bool
+	guard       access.Config
+	unix        unixOptions
+	adminAddr   string // "" for none
 	// adminAsked means that --admin was given, so its address is not the default.
 	adminAsked bool
 	adminTLS   bool
 	advertise  string
 	drainTime  time.Duration
 	stateDir   string
-	// nodeConfig lacks the log and the trace: serveNode adds them.
+	// nodeConfig lacks the log, the trace and the addresses: see process.config.
 	nodeConfig node.Config
 }
 
@@ -70,7 +70,7 @@ func serveOptions(c *cli.Context) (o options, wrong error) {
 	}
 	refuse := func(format string, a ...any) { check(usageError(format, a...)) }
 	o = options{
-		listenOn: c.StringSlice("listen"), allowOpen: c.Bool("allow-open"),
+		listenAddrs: c.StringSlice("listen"), allowOpen: c.Bool("allow-open"),
 		adminAsked: c.IsSet("admin"), advertise: c.String("advertise"),
 		drainTime: c.Duration("drain-time"),
 	}
@@ -83,7 +83,7 @@ func serveOptions(c *cli.Context) (o options, wrong error) {
 		refuse("--dev runs without ZooKeeper. Leave out --zk or --dev")
 	}
 	var err error
-	o.admin, err = adminAddress(c)
+	o.adminAddr, err = adminAddress(c)
 	check(err)
 	check(checkAdvertised(o.advertise))
 	if o.drainTime < 0 {
@@ -91,7 +91,7 @@ func serveOptions(c *cli.Context) (o options, wrong error) {
 	}
 	o.guard, err = serverAccess(c)
 	check(err)
-	o.adminTLS = o.guard.Cert != "" && o.admin != "" && !dialog.IsLoopback(o.admin)
+	o.adminTLS = o.guard.Cert != "" && o.adminAddr != "" && !dialog.IsLoopback(o.adminAddr)
 	o.unix, err = parseUnixOptions(c.String("unix-mode"), c.String("unix-group"))
 	check(err)
 	o.nodeConfig = node.Config{
@@ -107,11 +107,4 @@ func serveOptions(c *cli.Context) (o options, wrong error) {
 		check(err)
 	}
 	return o, wrong
-}
-
-func (o options) adminHint() string {
-	if o.admin == "" {
-		return "this is not an HTTP port, and the node has none: --admin HOST:PORT sets one"
-	}
-	return "the HTTP admin port is " + o.adminURL(o.admin)
 }
