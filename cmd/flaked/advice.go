@@ -20,7 +20,8 @@ import (
 	"github.com/flaked/flaked/internal/ops/words"
 )
 
-// The packages below know neither flags nor commands, so this file has the advice that names them:
+// Of the packages below, only health, doctor, poll and admin name flags. This file has the advice for errors of the
+// others. An error that a command makes itself has its advice in its text.
 //
 //   - withAdvice is for the error that ends any command. advise and sentinelAdvice find its advice.
 //   - replyAdvice is for the error reply of a node, and nextAdvice for one to NEXT. Both ask codeAdvice, which goes by
@@ -75,10 +76,7 @@ func advise(err error) (advice string, about error) {
 
 // sentinelAdvice returns the advice for an error without a type of its own, or "".
 func sentinelAdvice(err error) string {
-	for _, row := range []struct {
-		is     error
-		advice string
-	}{
+	return cmp.Or(sequenceAdvice(err), firstAdvice(err, []advised{
 		{store.ErrUnreachable, adviceOf(health.ZooKeeperDown)},
 		{coordinator.ErrDamaged, adviceOf(health.ClusterDamaged)},
 		{coordinator.ErrNoCluster, adviceOf(health.NoCluster)},
@@ -87,12 +85,29 @@ func sentinelAdvice(err error) string {
 		{store.ErrLocalSession, adviceOf(health.ZooKeeperLocal)},
 		{poll.ErrTwoClusters, ". Give --addr of one of them, or name it with --cluster"},
 		{operator.ErrNoState, ". Start a node with `flaked serve`, and try again when it is ready"},
+	}))
+}
+
+// sequenceAdvice is sentinelAdvice for the errors about one sequence. They do not name it.
+func sequenceAdvice(err error) string {
+	return firstAdvice(err, []advised{
 		{operator.ErrExists, ". `flaked seq show` prints it, and `flaked seq set` changes it"},
 		{operator.ErrNotFound, ". `flaked seq list` prints the names"},
 		{operator.ErrStartNeeded, ". Give it with --start. If you know that the name is new, give --start 1"},
 		{operator.ErrTooEarly, ". `flaked seq show` prints when it may be purged"},
-	} {
-		if errors.Is(err, row.is) {
+	})
+}
+
+// advised is an error, and the advice for it.
+type advised struct {
+	err    error
+	advice string
+}
+
+// firstAdvice returns the advice of the first row that has an error which err wraps, or "".
+func firstAdvice(err error, rows []advised) string {
+	for _, row := range rows {
+		if errors.Is(err, row.err) {
 			return row.advice
 		}
 	}
@@ -110,8 +125,8 @@ func frozenAdvice(by string) string {
 // adviceOf returns the advice of a cause as the end of a sentence, which may go on.
 func adviceOf(p health.Problem) string { return ". " + strings.TrimSuffix(p.Advice, ".") }
 
-// causeAdvice returns what the cause in a refusal means and what to do, after a full stop, "" for a cause that the
-// table does not have.
+// causeAdvice returns what the cause in a refusal means and what to do, as text to append to the reply, with its
+// punctuation. It returns "" for a cause that the table does not have.
 func causeAdvice(reply *ids.ReplyError) string {
 	if !health.Known(reply.Reason()) {
 		return ""
@@ -120,7 +135,8 @@ func causeAdvice(reply *ids.ReplyError) string {
 	return ". " + p.Text + adviceOf(p)
 }
 
-// codeAdvice returns what to do about the code of a reply, "" for one that needs no explanation.
+// codeAdvice returns what to do about the code of a reply, as text to append to the reply, with its punctuation. It
+// returns "" for a code that needs no explanation.
 func codeAdvice(reply *ids.ReplyError) string {
 	if replies.ClassOf(reply.Code).Passes {
 		if strings.Contains(reply.Text, "Retry") { // the node says what to do
@@ -142,8 +158,7 @@ func codeAdvice(reply *ids.ReplyError) string {
 	return ""
 }
 
-// replyAdvice returns what an error reply means and what to do, after a full stop, "" for one that needs no
-// explanation.
+// replyAdvice returns what an error reply means and what to do, as codeAdvice does.
 func replyAdvice(reply *ids.ReplyError) string {
 	return cmp.Or(codeAdvice(reply), accessAdvice(reply))
 }
@@ -166,7 +181,7 @@ func nextAdvice(reply *ids.ReplyError) string {
 	return replyAdvice(reply)
 }
 
-// silentAdvice returns what to do about err, for which a node has not answered, after a full stop.
+// silentAdvice returns what to do about err, for which a node has not answered, as text to append to that of err.
 func silentAdvice(err error) string {
 	access, kind := accessAdvice(err), dialog.KindOf(err)
 	switch {
@@ -187,7 +202,7 @@ func silentAdvice(err error) string {
 }
 
 // accessAdvice returns what to do about a failure to secure a connection, or about a node that refuses clients without
-// a token or without TLS, after a full stop. It returns "" for any other error.
+// a token or without TLS, as text to append to that of err. It returns "" for any other error.
 func accessAdvice(err error) string {
 	if reply, refused := errors.AsType[*ids.ReplyError](err); refused {
 		switch {

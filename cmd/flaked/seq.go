@@ -129,10 +129,8 @@ func ofSequence(name string, err error) error {
 	if _, within := errors.AsType[*operator.FamilyError](err); within {
 		return failure("%s: %w. Nothing was changed", name, err)
 	}
-	for _, is := range []error{operator.ErrExists, operator.ErrNotFound, operator.ErrStartNeeded, operator.ErrTooEarly} {
-		if errors.Is(err, is) {
-			return fmt.Errorf("%s: %w", name, err)
-		}
+	if sequenceAdvice(err) != "" {
+		return fmt.Errorf("%s: %w", name, err)
 	}
 	return err
 }
