@@ -21,7 +21,7 @@ var othersVariables = regexp.MustCompile(
 func ignoredVariables(commands []*cli.Command, environ []string) []string {
 	known := map[string]bool{"FLAKED_CONFIG": true, tokenEnv: true, zkAuthEnv: true, traceEnv: true}
 	for name := range allFlags(commands) {
-		known["FLAKED_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))] = true
+		known[variableOf(name)] = true
 	}
 	var warnings []string
 	for _, v := range environ {

@@ -10,13 +10,18 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// envName returns the environment variable that a flag is also read from. It returns "" if the
-// variable is set but empty, as a compose file passes on an unset variable as an empty one.
+// variableOf returns the name of a flag's environment variable.
 //
 // No flag may be called --port, --service-host or --service-port: Kubernetes
 // sets FLAKED_PORT and the like in every pod beside a service named flaked.
+func variableOf(flag string) string {
+	return "FLAKED_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// envName returns the environment variable that a flag is also read from. It returns "" if the
+// variable is set but empty, as a compose file passes on an unset variable as an empty one.
 func envName(flag string) string {
-	name := "FLAKED_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+	name := variableOf(flag)
 	if v, set := os.LookupEnv(name); set && v == "" {
 		return ""
 	}

@@ -32,10 +32,10 @@ func healthcheck(c *cli.Context) error {
 	}
 	lines, err := node.Ask(c.Context, "READY", 1)
 	if reply, refused := errors.AsType[*ids.ReplyError](err); refused {
-		if reply.Code == ids.WRONGNODE { // not a node that is not ready
-			return failure("%w%s", reply, codeAdvice(reply))
+		if reply.Code == ids.WRONGNODE || accessAdvice(reply) != "" { // it does not say whether it is ready
+			return failure("%w%s", err, replyAdvice(reply))
 		}
-		return failure("not ready: %s%s%s", reply.Line(), accessAdvice(reply), causeAdvice(reply))
+		return failure("not ready: %s%s", reply.Line(), causeAdvice(reply))
 	}
 	if err != nil {
 		return err

@@ -49,26 +49,28 @@ func seqList(c *cli.Context) error {
 			Changes     int64                   `json:"changes"`
 			Sequences   []health.SequenceReport `json:"sequences"`
 		}{st.Incarnation, st.Changes, []health.SequenceReport{}}
+		now := o.Now()
 		for _, n := range found {
-			doc.Sequences = append(doc.Sequences, health.RecordedReport(n, st, o.Now()))
+			doc.Sequences = append(doc.Sequences, health.RecordedReport(n, st, now))
 		}
 		return show(c, doc, func(w io.Writer) error {
 			if len(found) == 0 {
 				_, err := fmt.Fprintln(w, "no sequences found")
 				return err
 			}
-			return printSequences(w, doc.Sequences, time.Now())
+			return printSequences(w, doc.Sequences, now)
 		})
 	})
 }
 
-func printSequences(w io.Writer, found []health.SequenceReport, now time.Time) error {
+// printSequences prints a list of sequences. now is in Unix ms.
+func printSequences(w io.Writer, found []health.SequenceReport, now int64) error {
 	var t textTable
 	t.add("NAME", "NEXT", "INC", "MAX", "USED", "CEILING", "LAST WRITER", "AGE", "STATE")
 	for _, d := range found {
 		ceiling, at := grouped(d.Ceiling), d.WrittenMs
 		if d.State == health.SeqDamaged {
-			t.add(d.Name, "-", "-", "-", "-", "-", "-", words.Brief(max(0, now.UnixMilli()-at)), d.State)
+			t.add(d.Name, "-", "-", "-", "-", "-", "-", words.Brief(max(0, now-at)), d.State)
 			continue
 		}
 		if !takenAhead(d) {
@@ -78,7 +80,7 @@ func printSequences(w io.Writer, found []health.SequenceReport, now time.Time) e
 			at = *d.DeletedMs
 		}
 		t.add(d.Name, nextText(d), strconv.FormatInt(d.Increment, 10), maxText(d.Max), d.UsedText(),
-			ceiling, printable(d.By), words.Brief(max(0, now.UnixMilli()-at)), d.State)
+			ceiling, printable(d.By), words.Brief(max(0, now-at)), d.State)
 	}
 	return t.print(w)
 }
@@ -118,13 +120,14 @@ func seqShow(c *cli.Context, o operator.Commands, name string) error {
 	if err != nil {
 		return err
 	}
-	d := health.RecordedReport(r, st, o.Now())
+	now := o.Now()
+	d := health.RecordedReport(r, st, now)
 	if !asJSON(c) || !r.Keyed() {
 		return show(c, d, func(w io.Writer) error {
-			if err := seqRows(d, time.Now(), true).print(w); err != nil {
+			if err := seqRows(d, time.UnixMilli(now), true).print(w); err != nil {
 				return err
 			}
-			return printOwners(d, w, time.Now())
+			return printOwners(d, w, time.UnixMilli(now))
 		})
 	}
 	doc := struct {

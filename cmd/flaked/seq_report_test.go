@@ -3,7 +3,6 @@ package main
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/ops/health"
@@ -27,7 +26,7 @@ func TestSequencesGolden(t *testing.T) {
 		reports = append(reports, health.RecordedReport(n, record.State{Cluster: "c"}, now))
 	}
 	var b strings.Builder
-	if err := printSequences(&b, reports, time.UnixMilli(now)); err != nil {
+	if err := printSequences(&b, reports, now); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "sequences.txt", b.String())
