@@ -150,12 +150,7 @@ func printBench(w io.Writer, r *load.Report) error {
 	if r.Batch > 1 {
 		t.add("IDS", fmt.Sprintf("%s (%s a second)", grouped(r.IDs), grouped(int64(r.IDsPerSecond))))
 	}
-	latency := "-"
-	if l := r.Latency; l.Count > 0 {
-		latency = fmt.Sprintf("p50 %s, p90 %s, p99 %s, p99.9 %s, max %s", micros(l.P50), micros(l.P90),
-			micros(l.P99), micros(l.P999), micros(l.Max))
-	}
-	t.add("LATENCY", latency)
+	t.add("LATENCY", latencyText(r.Latency))
 	errs := []string{}
 	for _, code := range slices.Sorted(maps.Keys(r.Errors.ByCode)) {
 		errs = append(errs, fmt.Sprintf("%s %s", words.Clean(code), grouped(r.Errors.ByCode[code])))
@@ -164,25 +159,37 @@ func printBench(w io.Writer, r *load.Report) error {
 	if r.Unanswered > 0 {
 		t.add("UNANSWERED", grouped(r.Unanswered)+" requests were due, and not answered in time")
 	}
-	k := r.Check
-	check := fmt.Sprintf("%s IDs, no duplicates, increasing on each connection", grouped(k.IDs))
-	if k.Violations() > 0 {
-		check = fmt.Sprintf("%s IDs: %s DUPLICATES, %s OUT OF ORDER on their connection", grouped(k.IDs),
-			grouped(k.Duplicates), grouped(k.Backwards))
-	}
-	if k.Unchecked > 0 {
-		check += fmt.Sprintf(", %s too old to check for duplicates", grouped(k.Unchecked))
-	}
-	t.add("CHECK", check)
+	t.add("CHECK", checkText(r.Check))
 	if err := t.print(w); err != nil {
 		return err
 	}
-	for _, e := range k.Examples {
+	for _, e := range r.Check.Examples {
 		if _, err := fmt.Fprintf(w, "wrong: %s\n", e); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func latencyText(l load.LatencyReport) string {
+	if l.Count == 0 {
+		return "-"
+	}
+	return fmt.Sprintf("p50 %s, p90 %s, p99 %s, p99.9 %s, max %s", micros(l.P50), micros(l.P90), micros(l.P99),
+		micros(l.P999), micros(l.Max))
+}
+
+// checkText says what the check of the IDs has found.
+func checkText(k load.CheckResult) string {
+	text := fmt.Sprintf("%s IDs, no duplicates, increasing on each connection", grouped(k.IDs))
+	if k.Violations() > 0 {
+		text = fmt.Sprintf("%s IDs: %s DUPLICATES, %s OUT OF ORDER on their connection", grouped(k.IDs),
+			grouped(k.Duplicates), grouped(k.Backwards))
+	}
+	if k.Unchecked > 0 {
+		text += fmt.Sprintf(", %s too old to check for duplicates", grouped(k.Unchecked))
+	}
+	return text
 }
 
 // micros formats a latency in microseconds with three significant digits and a unit.

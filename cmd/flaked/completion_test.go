@@ -11,7 +11,7 @@ func TestCompletion(t *testing.T) {
 	args := os.Args
 	t.Cleanup(func() { os.Args = args })
 	os.Args = []string{"flaked"} // the library looks there
-	call(t, "", "--generate-bash-completion").wants(t, exitOK, "status\ndoctor\n", "")
+	call(t, "", "--generate-bash-completion").wants(t, exitOK, "doctor\nhealthcheck\n", "")
 	call(t, "", "cluster", "--generate-bash-completion").wants(t, exitOK, "init\nshow\n", "")
 	for shell := range completions {
 		r := call(t, "", "completion", shell)

@@ -19,21 +19,21 @@ func confirmFlag() cli.Flag {
 		Usage: "`WORDS` that confirm the command. Without them, it prints which words it needs"})[0]
 }
 
-// confirm returns nil if --confirm gives the words that confirm what is about to be done. The words name
-// what the command is about to change, so that they confirm nothing else.
-func confirm(c *cli.Context, risk, words string) error {
+// confirm returns nil if --confirm gives the phrase that confirms what is about to be done. The phrase names
+// what the command is about to change, so that it confirms nothing else.
+func confirm(c *cli.Context, risk, phrase string) error {
 	switch given := c.String("confirm"); given {
-	case words:
+	case phrase:
 		return nil
 	case "":
-		return usageError("%s. Nothing was changed. To go on, add --confirm %s", risk, quoted(words))
+		return usageError("%s. Nothing was changed. To go on, add --confirm %s", risk, quoted(phrase))
 	default:
-		return usageError("--confirm %q does not match. Nothing was changed. Use --confirm %s", given, quoted(words))
+		return usageError("--confirm %q does not match. Nothing was changed. Use --confirm %s", given, quoted(phrase))
 	}
 }
 
-// quoted returns words as an argument for a shell. Anybody who can write a record may have chosen a name in them.
-func quoted(words string) string { return "'" + strings.ReplaceAll(words, "'", `'\''`) + "'" }
+// quoted returns a text as an argument for a shell. Anybody who can write a record may have chosen a name in it.
+func quoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // whoami returns USER@HOST, which records keep beside what an operator did.
 func whoami() string {

@@ -136,17 +136,17 @@ func decode(c *cli.Context) error {
 		return err
 	}
 	out := bufio.NewWriter(c.App.Writer)
-	show := showTable(out, layout)
+	write := tableWriter(out, layout)
 	if asJSON(c) {
 		enc := json.NewEncoder(out)
-		show = func(id decodedID) error { return enc.Encode(id) }
+		write = func(id decodedID) error { return enc.Encode(id) }
 	}
 	total, bad := 0, 0
 	err = eachID(c, func(text string) error {
 		total++
 		id, err := layout.decode(text)
 		if err == nil {
-			return show(id)
+			return write(id)
 		}
 		bad++
 		if err := out.Flush(); err != nil { // so that errors appear in order
@@ -164,9 +164,9 @@ func decode(c *cli.Context) error {
 	return nil
 }
 
-// showTable returns a function that prints one row at once, so that it works in a pipe. Columns
+// tableWriter returns a function that prints one row at once, so that it works in a pipe. Columns
 // are therefore as wide as their longest possible value.
-func showTable(out io.Writer, layout foundLayout) func(decodedID) error {
+func tableWriter(out io.Writer, layout foundLayout) func(decodedID) error {
 	const row = "%-19s  %-24s  %13v  %10v  %6v  %8v\n"
 	begun := false
 	return func(id decodedID) error {

@@ -71,7 +71,7 @@ func withHelp(c *cli.Context, err error) error {
 }
 
 // explain returns the exit code and the line to print for the error that a command returned.
-// The line is "" if err is nil.
+// The line is "" if err is nil, or if the log or the output has said it.
 func explain(ctx context.Context, err error) (int, string) {
 	if err == nil {
 		return exitOK, ""

@@ -80,17 +80,17 @@ func commandHelp(path string, cmd *cli.Command) string {
 }
 
 func synopsis(path string, cmd *cli.Command) string {
-	words := []string{path}
+	parts := []string{path}
 	if cmd.ArgsUsage != "" {
-		words = append(words, cmd.ArgsUsage)
+		parts = append(parts, cmd.ArgsUsage)
 	}
 	switch {
 	case len(cmd.Subcommands) > 0:
-		words = append(words, "COMMAND")
+		parts = append(parts, "COMMAND")
 	case len(cmd.Flags) > 0:
-		words = append(words, "[flags]")
+		parts = append(parts, "[flags]")
 	}
-	return strings.Join(words, " ")
+	return strings.Join(parts, " ")
 }
 
 var placeholder = regexp.MustCompile("`([^`]*)`")

@@ -58,9 +58,10 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "version", DisableDefaultText: true,
 			Usage: "print the version, and the Go version and platform of its build"}},
 		Commands: []*cli.Command{
-			serveCommand(), drainCommand(), statusCommand(), doctorCommand(), getCommand(), decodeCommand(),
-			healthcheckCommand(), benchCommand(), layoutCommand(), completionCommand(), workersCommand(),
-			clusterCommand(), seqCommand(),
+			serveCommand(), drainCommand(), doctorCommand(), healthcheckCommand(), // run a node
+			getCommand(), decodeCommand(), layoutCommand(), benchCommand(), // use it
+			statusCommand(), clusterCommand(), workersCommand(), seqCommand(), // administer the cluster
+			completionCommand(),
 		},
 		Reader:    stdin,
 		Writer:    stdout,

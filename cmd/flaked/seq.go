@@ -26,7 +26,9 @@ func seqCommand() *cli.Command {
 		Name:  "seq",
 		Usage: "create, show and change named sequences",
 		Subcommands: []*cli.Command{
-			seqCreateCommand(), seqListCommand(), seqShowCommand(), seqSetCommand(), seqRecoverCommand(), seqDeleteCommand(), seqPurgeCommand(), seqNextCommand(),
+			seqCreateCommand(), seqListCommand(), seqShowCommand(), seqSetCommand(), seqRecoverCommand(),
+			seqDeleteCommand(), seqPurgeCommand(), // for operators
+			seqNextCommand(),
 		},
 	}
 }

@@ -63,8 +63,6 @@ func release(c *cli.Context, o coordinator.Operator, worker int) (done string, e
 	}
 	s := found.Slot
 	free, until := found.Availability == coordinator.Free, words.Instant(s.LeaseUntil, time.UnixMilli(o.Now()))
-	// The holder's display name, which the confirmation repeats. A node without one is called by its identity.
-	name := cmp.Or(words.Clean(s.Name), words.Clean(s.Node))
 	switch {
 	case worker >= found.Cluster.Slots:
 		return "", failure("worker %d not found: the cluster has workers 0 to %d", worker,
@@ -77,33 +75,51 @@ func release(c *cli.Context, o coordinator.Operator, worker int) (done string, e
 			By: found.Cluster.FrozenBy}
 	case s.Term == 0 || s.Released:
 		return nothingToRelease(found, until), nil
-	case s.Term < 0:
-		err = confirm(c, fmt.Sprintf("the record of worker %d is gone or cannot be read. A running holder restores "+
-			"its own record. Otherwise the worker will be reserved until no lease can run, for at least %s, and then "+
-			"be free", worker,
-			millis(found.Cluster.LeaseMs)), fmt.Sprintf("replace the record of worker %d", worker))
-	case !free:
-		err = confirm(c, fmt.Sprintf("%s, which holds worker %d, %s. It will have to acquire another worker, and this "+
-			"one will be free when the lease expires, at %s. No ID will be issued twice", name, worker,
-			holderStates[found.Availability], until), fmt.Sprintf("release worker %d of %s", worker, name))
 	}
-	if err != nil {
-		return "", err
+	if risk, phrase := releaseRisk(found, until); risk != "" {
+		if err := confirm(c, risk, phrase); err != nil {
+			return "", err
+		}
 	}
 	e, err := o.ForceRelease(c.Context, found)
 	if err != nil {
 		return "", err
 	}
-	switch until := words.Instant(e.Slot.LeaseUntil, time.UnixMilli(o.Now())); {
-	case s.Term < 0:
-		return fmt.Sprintf("worker %d is kept for its holder until %s, and then free", worker, until), nil
-	case free:
-		return fmt.Sprintf("worker %d is free: its lease expired at %s. If %s comes back, it acquires another worker.",
-			worker, until, name), nil
-	default:
-		return fmt.Sprintf("worker %d was released from %s, and is free when the lease expires, at %s. "+
-			"%[2]s acquires another worker as soon as it reaches ZooKeeper.", worker, name, until), nil
+	return releasedText(found, words.Instant(e.Slot.LeaseUntil, time.UnixMilli(o.Now()))), nil
+}
+
+// holderName returns the display name of a worker's holder. A node without one is called by its identity.
+func holderName(s coordinator.Slot) string { return cmp.Or(words.Clean(s.Name), words.Clean(s.Node)) }
+
+// releaseRisk returns what a release does to the holder, and the phrase that confirms it. Both are "" if the lease has
+// expired, at until.
+func releaseRisk(found coordinator.Examined, until string) (risk, phrase string) {
+	name := holderName(found.Slot)
+	switch {
+	case found.Slot.Term < 0:
+		return fmt.Sprintf("the record of worker %d is gone or cannot be read. A running holder restores its own "+
+			"record. Otherwise the worker will be reserved until no lease can run, for at least %s, and then be free",
+			found.Worker, millis(found.Cluster.LeaseMs)), fmt.Sprintf("replace the record of worker %d", found.Worker)
+	case found.Availability != coordinator.Free:
+		return fmt.Sprintf("%s, which holds worker %d, %s. It will have to acquire another worker, and this one will "+
+			"be free when the lease expires, at %s. No ID will be issued twice", name, found.Worker,
+			holderStates[found.Availability], until), fmt.Sprintf("release worker %d of %s", found.Worker, name)
 	}
+	return "", ""
+}
+
+// releasedText says what a release has done. The worker is free from until on.
+func releasedText(found coordinator.Examined, until string) string {
+	name := holderName(found.Slot)
+	switch {
+	case found.Slot.Term < 0:
+		return fmt.Sprintf("worker %d is kept for its holder until %s, and then free", found.Worker, until)
+	case found.Availability == coordinator.Free:
+		return fmt.Sprintf("worker %d is free: its lease expired at %s. If %s comes back, it acquires another worker.",
+			found.Worker, until, name)
+	}
+	return fmt.Sprintf("worker %d was released from %s, and is free when the lease expires, at %s. "+
+		"%[2]s acquires another worker as soon as it reaches ZooKeeper.", found.Worker, name, until)
 }
 
 // nothingToRelease says why a worker is not released.
