@@ -129,14 +129,14 @@ func benchFailed(c *cli.Context, cfg load.Config, err error) error {
 func printBench(w io.Writer, r *load.Report) error {
 	loop := "closed loop"
 	if r.Rate > 0 {
-		loop = grouped(int64(r.Rate)) + " requests a second"
+		loop = words.Grouped(int64(r.Rate)) + " requests a second"
 	}
 	request := "GET"
 	if r.Batch > 1 {
 		request = fmt.Sprintf("GET %d", r.Batch)
 	}
-	fmt.Fprintf(w, "%s of %s: %s, connections %s, pipeline %d\n\n", request, r.Addr, loop, grouped(int64(r.Conns)),
-		r.Pipeline)
+	fmt.Fprintf(w, "%s of %s: %s, connections %s, pipeline %d\n\n", request, r.Addr, loop,
+		words.Grouped(int64(r.Conns)), r.Pipeline)
 	measured := fmt.Sprintf("%.1f s", r.Seconds)
 	if r.Warmup > 0 {
 		measured += fmt.Sprintf(" after %s", time.Duration(r.Warmup*float64(time.Second)))
@@ -146,18 +146,19 @@ func printBench(w io.Writer, r *load.Report) error {
 	}
 	var t textTable
 	t.add("MEASURED", measured)
-	t.add("REQUESTS", fmt.Sprintf("%s (%s a second)", grouped(r.Requests), grouped(int64(r.RequestsPerSecond))))
+	t.add("REQUESTS", fmt.Sprintf("%s (%s a second)", words.Grouped(r.Requests),
+		words.Grouped(int64(r.RequestsPerSecond))))
 	if r.Batch > 1 {
-		t.add("IDS", fmt.Sprintf("%s (%s a second)", grouped(r.IDs), grouped(int64(r.IDsPerSecond))))
+		t.add("IDS", fmt.Sprintf("%s (%s a second)", words.Grouped(r.IDs), words.Grouped(int64(r.IDsPerSecond))))
 	}
 	t.add("LATENCY", latencyText(r.Latency))
 	errs := []string{}
 	for _, code := range slices.Sorted(maps.Keys(r.Errors.ByCode)) {
-		errs = append(errs, fmt.Sprintf("%s %s", words.Clean(code), grouped(r.Errors.ByCode[code])))
+		errs = append(errs, fmt.Sprintf("%s %s", words.Clean(code), words.Grouped(r.Errors.ByCode[code])))
 	}
 	t.add("ERRORS", cmp.Or(strings.Join(errs, ", "), "none"))
 	if r.Unanswered > 0 {
-		t.add("UNANSWERED", grouped(r.Unanswered)+" requests were due, and not answered in time")
+		t.add("UNANSWERED", words.Grouped(r.Unanswered)+" requests were due, and not answered in time")
 	}
 	t.add("CHECK", checkText(r.Check))
 	if err := t.print(w); err != nil {
@@ -181,13 +182,13 @@ func latencyText(l load.LatencyReport) string {
 
 // checkText says what the check of the IDs has found.
 func checkText(k load.CheckResult) string {
-	text := fmt.Sprintf("%s IDs, no duplicates, increasing on each connection", grouped(k.IDs))
+	text := fmt.Sprintf("%s IDs, no duplicates, increasing on each connection", words.Grouped(k.IDs))
 	if k.Violations() > 0 {
-		text = fmt.Sprintf("%s IDs: %s DUPLICATES, %s OUT OF ORDER on their connection", grouped(k.IDs),
-			grouped(k.Duplicates), grouped(k.Backwards))
+		text = fmt.Sprintf("%s IDs: %s DUPLICATES, %s OUT OF ORDER on their connection", words.Grouped(k.IDs),
+			words.Grouped(k.Duplicates), words.Grouped(k.Backwards))
 	}
 	if k.Unchecked > 0 {
-		text += fmt.Sprintf(", %s too old to check for duplicates", grouped(k.Unchecked))
+		text += fmt.Sprintf(", %s too old to check for duplicates", words.Grouped(k.Unchecked))
 	}
 	return text
 }
@@ -207,11 +208,11 @@ func micros(us float64) string {
 func benchVerdict(r *load.Report) error {
 	var wrong []string
 	if k := r.Check; k.Violations() > 0 {
-		wrong = append(wrong, fmt.Sprintf("%s duplicate IDs, %s out of order", grouped(k.Duplicates),
-			grouped(k.Backwards)))
+		wrong = append(wrong, fmt.Sprintf("%s duplicate IDs, %s out of order", words.Grouped(k.Duplicates),
+			words.Grouped(k.Backwards)))
 	}
 	if r.Unanswered > 0 && r.Rate == 0 {
-		wrong = append(wrong, fmt.Sprintf("%s requests were not answered", grouped(r.Unanswered)))
+		wrong = append(wrong, fmt.Sprintf("%s requests were not answered", words.Grouped(r.Unanswered)))
 	}
 	if counts := r.Errors.ByCode; r.Errors.Total > 0 { // the last, as its advice ends the sentence
 		codes := slices.Sorted(maps.Keys(counts))
@@ -220,7 +221,7 @@ func benchVerdict(r *load.Report) error {
 		if most == string(ids.WRONGNODE) {
 			text += ": " + words.Clean(r.Errors.Refused)
 		}
-		wrong = append(wrong, fmt.Sprintf("%s errors, most of them %s%s", grouped(r.Errors.Total), text,
+		wrong = append(wrong, fmt.Sprintf("%s errors, most of them %s%s", words.Grouped(r.Errors.Total), text,
 			codeAdvice(&ids.ReplyError{Code: ids.Code(most)})))
 	}
 	if len(wrong) > 0 {
@@ -228,7 +229,7 @@ func benchVerdict(r *load.Report) error {
 	}
 	if r.Unanswered > 0 {
 		return exitWith(exitDegraded, "the node did not keep up with %s requests a second: %s were not answered in "+
-			"time", grouped(int64(r.Rate)), grouped(r.Unanswered))
+			"time", words.Grouped(int64(r.Rate)), words.Grouped(r.Unanswered))
 	}
 	return nil
 }

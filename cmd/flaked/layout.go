@@ -53,7 +53,7 @@ func listLayouts(w io.Writer) error {
 	var t textTable
 	t.add("NAME", "IDS A SECOND", "WORKERS", "IDS END", "")
 	for _, p := range worker.Presets() {
-		t.add(p.Name, grouped(int64(perSecond(p.Layout))), grouped(int64(node.Slots(p.Layout))),
+		t.add(p.Name, words.Grouped(int64(perSecond(p.Layout))), words.Grouped(int64(node.Slots(p.Layout))),
 			p.Layout.Expires().Format(time.DateOnly), p.About)
 	}
 	return t.print(w)
@@ -90,13 +90,13 @@ func rateText(rate float64) string {
 	if rate < 100 && rate != math.Trunc(rate) {
 		return strconv.FormatFloat(rate, 'g', 3, 64)
 	}
-	return grouped(int64(rate))
+	return words.Grouped(int64(rate))
 }
 
 // shards says for which n the remainders of IDs are even.
 func shards(l worker.Layout) string {
 	if n := l.Even(); n > 1 {
-		return fmt.Sprintf("even for n up to %s, at any rate", grouped(n))
+		return fmt.Sprintf("even for n up to %s, at any rate", words.Grouped(n))
 	}
 	return "even for an odd n only: the lowest field is not a sequence of 2 bits or more"
 }
@@ -113,7 +113,7 @@ func showLayout(w io.Writer, l worker.Layout, now time.Time) error {
 	var t textTable
 	t.add("", "FIELD", "BITS", "FROM-TO", "HOLDS")
 	for _, p := range parts {
-		holds := fmt.Sprintf("0 to %s", grouped(1<<p.Bits-1))
+		holds := fmt.Sprintf("0 to %s", words.Grouped(1<<p.Bits-1))
 		if p.Field == worker.FieldTime {
 			holds = fmt.Sprintf("ticks of %s since %s", l.Unit, l.Time(worker.Fields{}).Format(words.TimeFormat))
 		}
@@ -126,15 +126,16 @@ func showLayout(w io.Writer, l worker.Layout, now time.Time) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	workers := grouped(int64(node.Slots(l)))
+	workers := words.Grouped(int64(node.Slots(l)))
 	if l.Workers() > node.Slots(l) {
-		workers += fmt.Sprintf(" of %s (a cluster uses no more)", grouped(int64(l.Workers())))
+		workers += fmt.Sprintf(" of %s (a cluster uses no more)", words.Grouped(int64(l.Workers())))
 	}
 	if l.DatacenterBits > 0 {
 		workers += fmt.Sprintf(", in each of %d datacenters", l.Datacenters())
 	}
 	rows := textTable{
-		{"a worker makes", fmt.Sprintf("%s IDs a tick, %s a second", grouped(l.Sequences()), rateText(perSecond(l)))},
+		{"a worker makes", fmt.Sprintf("%s IDs a tick, %s a second", words.Grouped(l.Sequences()),
+			rateText(perSecond(l)))},
 		{"workers", workers},
 		{"IDs end", l.Expires().Format(time.DateOnly)},
 		{"shards, id % n", shards(l)},

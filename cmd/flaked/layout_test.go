@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/ops/words"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -73,8 +74,8 @@ func TestLayoutsDocument(t *testing.T) {
 		}
 		leafBegins, leafEnds := dates(worker.Leaf())
 		asLeaf := strings.Contains(line, "as `leaf`") && begins == leafBegins && ends == leafEnds
-		for _, want := range []string{grouped(int64(p.Layout.Workers())), grouped(int64(perSecond(p.Layout))), begins,
-			ends} {
+		for _, want := range []string{words.Grouped(int64(p.Layout.Workers())),
+			words.Grouped(int64(perSecond(p.Layout))), begins, ends} {
 			if !strings.Contains(line, want) && !(asLeaf && strings.HasPrefix(want, "20")) {
 				t.Errorf("%s: %s is not in %q", p.Name, want, line)
 			}

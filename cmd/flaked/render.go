@@ -51,6 +51,3 @@ func printJSON(w io.Writer, v any) error {
 func printable(s string) string { return cmp.Or(words.Clean(s), "-") }
 
 func millis(ms int64) time.Duration { return time.Duration(ms) * time.Millisecond }
-
-// grouped formats n with commas between the thousands.
-func grouped(n int64) string { return words.Thousands(fmt.Sprint(n)) }

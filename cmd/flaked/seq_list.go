@@ -68,7 +68,7 @@ func printSequences(w io.Writer, found []health.SequenceReport, now int64) error
 	var t textTable
 	t.add("NAME", "NEXT", "INC", "MAX", "USED", "CEILING", "LAST WRITER", "AGE", "STATE")
 	for _, d := range found {
-		ceiling, at := grouped(d.Ceiling), d.WrittenMs
+		ceiling, at := words.Grouped(d.Ceiling), d.WrittenMs
 		if d.State == health.SeqDamaged {
 			t.add(d.Name, "-", "-", "-", "-", "-", "-", words.Brief(max(0, now-at)), d.State)
 			continue

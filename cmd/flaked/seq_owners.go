@@ -33,7 +33,7 @@ func ownerRows(d health.SequenceReport, now time.Time) (rows textTable) {
 	if d.Section != nil {
 		rows.add("family", fmt.Sprintf("%s, section %d", d.Family, *d.Section))
 	}
-	rows.add("owners so far", grouped(d.Term))
+	rows.add("owners so far", words.Grouped(d.Term))
 	return rows
 }
 

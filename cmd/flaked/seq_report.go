@@ -117,8 +117,8 @@ func seqRows(d health.SequenceReport, now time.Time, meaning bool) textTable {
 		{"block", ifUsed(d, fmt.Sprintf("%s or more", words.Plural(d.Block, "value")))},
 	}
 	rows = slices.Concat(rows, lasts, textTable{
-		{"ceiling", ifUsed(d, grouped(d.Ceiling)+" a second")},
-		{"hard ceiling", ifUsed(d, grouped(d.HardCeiling)+" a second")},
+		{"ceiling", ifUsed(d, words.Grouped(d.Ceiling)+" a second")},
+		{"hard ceiling", ifUsed(d, words.Grouped(d.HardCeiling)+" a second")},
 		{"last writer", printable(d.By)},
 		{"last written", words.Instant(d.WrittenMs, now)},
 	}, ownerRows(d, now))

@@ -29,7 +29,7 @@ func (q SequenceNote) text(cause string, now int64) string {
 	case cause == rowSequencesNearlyUsed.cause:
 		why = ratioText(q.Taken, q.Positions)
 	case cause == rowSequencesExhausted.cause && q.Held > 0:
-		why = "nodes hold " + words.Thousands(fmt.Sprint(q.Held))
+		why = "nodes hold " + words.Grouped(q.Held)
 	}
 	if when := q.usedUp(now); why != q.Why && when != "" {
 		why += ", used up " + when + ", at " + words.RateText(q.PerSecond)

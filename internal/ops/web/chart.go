@@ -94,8 +94,10 @@ func rateScale(_, highest float64) scale {
 			return units(v/1e6) + "M/s"
 		case v >= 1e4:
 			return units(v/1e3) + "k/s"
+		case v >= 1e3:
+			return words.Grouped(int64(math.Round(v))) + "/s"
 		}
-		return words.Thousands(units(v)) + "/s"
+		return units(v) + "/s"
 	}}
 }
 

@@ -2,7 +2,7 @@ package web
 
 import (
 	"cmp"
-	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/flaked/flaked/internal/core/seq"
@@ -108,4 +108,5 @@ func next(d *health.SequenceReport) string {
 	return number(*d.Next)
 }
 
-func number(n any) string { return words.Thousands(fmt.Sprint(n)) }
+// number formats a whole number of any type with a sign.
+func number(n any) string { return words.Grouped(reflect.ValueOf(n).Int()) }

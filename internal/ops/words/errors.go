@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// internals are the texts of Go's own errors, and what people call them.
+// internals are the texts of errors of Go and of YAML, and what people call them. The first two stand before the third,
+// which matches a part of them.
 var internals = []struct {
 	text  *regexp.Regexp
 	words string
@@ -22,7 +23,7 @@ var internals = []struct {
 	{regexp.MustCompile(`yaml: unmarshal errors:\n +`), ""},
 }
 
-// InPlainWords returns an error's text in one line, without Go's own words.
+// InPlainWords returns an error's text in one line, without words that only programmers know.
 func InPlainWords(text string) string {
 	for _, i := range internals {
 		text = i.text.ReplaceAllString(text, i.words)

@@ -3,7 +3,7 @@ package words
 import "testing"
 
 // Errors of the Go library are printed in plain words.
-func TestPlainReplacesGoErrors(t *testing.T) {
+func TestInPlainWordsReplacesGoErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"no connection: dial tcp 127.0.0.1:2181: connect: connection refused": "no connection: connection refused " +
 			"by 127.0.0.1:2181",

@@ -6,12 +6,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 )
-
-// TimeFormat formats a time in UTC, to the millisecond.
-const TimeFormat = "2006-01-02T15:04:05.000Z"
 
 // Clean replaces unprintable characters in text from ZooKeeper or a file. Otherwise, anybody
 // who can write there could send control codes to the terminal.
@@ -24,62 +20,20 @@ func Clean(s string) string {
 	}, s)
 }
 
-// Brief formats a duration in milliseconds in at most two units: 1.2s, 45s, 12m5s, 23h59m, 5d3h.
-func Brief(ms int64) string {
-	sign := ""
-	if ms < 0 {
-		sign, ms = "-", -ms
-	}
-	s := ms / 1000
-	switch {
-	case s < 1:
-		return fmt.Sprintf("%s%dms", sign, ms)
-	case s < 10:
-		return fmt.Sprintf("%s%d.%ds", sign, s, ms%1000/100)
-	case s < 60:
-		return fmt.Sprintf("%s%ds", sign, s)
-	case s < 3600:
-		return fmt.Sprintf("%s%dm%ds", sign, s/60, s%60)
-	case s < 48*3600:
-		return fmt.Sprintf("%s%dh%dm", sign, s/3600, s/60%60)
-	}
-	return fmt.Sprintf("%s%dd%dh", sign, s/86400, s/3600%24)
-}
-
-// Instant formats a time in Unix milliseconds with its distance from now. 0 becomes "-".
-func Instant(ms int64, now time.Time) string {
-	if ms == 0 {
-		return "-"
-	}
-	at := time.UnixMilli(ms).UTC()
-	if d := at.Sub(now); d >= 0 {
-		return at.Format(TimeFormat) + " (in " + Brief(d.Milliseconds()) + ")"
-	}
-	return at.Format(TimeFormat) + " (" + Brief(now.Sub(at).Milliseconds()) + " ago)"
-}
-
-// OffsetSize formats a clock offset in milliseconds without its sign. From ten seconds on, it uses
-// longer units.
-func OffsetSize(ms float64) string {
-	ms = math.Abs(ms)
-	if ms >= 10_000 {
-		return Brief(int64(ms))
-	}
-	return fmt.Sprintf("%gms", math.Round(ms*10)/10)
-}
-
-// Thousands inserts commas into digits: "1,234,567".
-func Thousands(digits string) string {
+// Grouped formats a whole number with commas between the thousands: "1,234,567".
+func Grouped(n int64) string {
+	digits := strconv.FormatInt(n, 10)
 	for i := len(digits) - 3; i > 0 && digits[i-1] != '-'; i -= 3 {
 		digits = digits[:i] + "," + digits[i:]
 	}
 	return digits
 }
 
-// mostListed is the number of names in a text.
+// mostListed is the most names that Listed shows.
 const mostListed = 5
 
-// Listed joins the first five names, and says how many more of all there are.
+// Listed joins the first names, and says how many more there are. all is the number of all names, of which names may be
+// a part.
 func Listed(names []string, all int) string {
 	shown := names[:min(mostListed, len(names))]
 	text := strings.Join(shown, ", ")
@@ -89,32 +43,17 @@ func Listed(names []string, all int) string {
 	return text
 }
 
-// OffsetWords formats a clock offset and its uncertainty, both in milliseconds: "+1.2ms +/- 0.5ms fast". It has the
-// direction in words only if the offset is larger than its uncertainty.
-func OffsetWords(ms, uncertain float64) string {
-	sign, way := "", ""
-	switch {
-	case ms > 0:
-		sign, way = "+", " fast"
-	case ms < 0:
-		sign, way = "-", " slow"
-	}
-	if math.Abs(ms) <= uncertain {
-		way = ""
-	}
-	return sign + OffsetSize(ms) + " +/- " + OffsetSize(uncertain) + way
-}
-
-// Short returns a text of a node or a record for people: without control characters, and not too long.
+// Short is Clean, cut after 64 characters and marked with "...".
 func Short(s string) string {
 	const most = 64
-	if runes := []rune(Clean(s)); len(runes) > most {
+	s = Clean(s)
+	if runes := []rune(s); len(runes) > most {
 		return string(runes[:most]) + "..."
 	}
-	return Clean(s)
+	return s
 }
 
-// Spans returns ascending numbers as in [0-3 7].
+// Spans returns the runs of ascending numbers: 0-3, 7.
 func Spans(numbers []int) (parts []string) {
 	for k := 0; k < len(numbers); {
 		end := k + 1
@@ -144,7 +83,7 @@ func Plural(n int64, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}
-	return Thousands(fmt.Sprint(n)) + " " + noun
+	return Grouped(n) + " " + noun
 }
 
 // OfSections says how many of all sections something is true for.
@@ -162,5 +101,5 @@ func RateText(perSecond float64) string {
 	case perSecond < 10:
 		return fmt.Sprintf("%.1f/s", perSecond)
 	}
-	return Thousands(fmt.Sprintf("%.0f", math.Round(perSecond))) + "/s"
+	return Grouped(int64(math.Round(perSecond))) + "/s"
 }
