@@ -33,7 +33,7 @@ import (
 func withAdvice(err error) string {
 	err = node.Named(err, flagName)
 	advice, about := advise(err)
-	return strings.Replace(err.Error(), about.Error(), words.InPlainWords(about.Error())+advice, 1)
+	return strings.Replace(err.Error(), about.Error(), words.PlainError(about.Error())+advice, 1)
 }
 
 // advise returns advice, and the error that it is about: err itself, or one that err wraps. The text of that error is

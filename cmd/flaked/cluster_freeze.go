@@ -59,7 +59,7 @@ func clusterFreeze(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		name, until := c.String("cluster"), words.Instant(after.FrozenUntil, time.Now())
+		name, until := c.String("cluster"), words.Moment(after.FrozenUntil, time.Now())
 		text := fmt.Sprintf("froze registration in cluster %s: no new node acquires a worker until %s. "+
 			"`flaked cluster thaw` ends the freeze early.", name, until)
 		if before == after {
@@ -88,7 +88,7 @@ func clusterThaw(c *cli.Context) error {
 		}
 		name, now := c.String("cluster"), time.Now()
 		text := fmt.Sprintf("cluster %s was not frozen", name)
-		switch until := words.Instant(cl.FrozenUntil, now); {
+		switch until := words.Moment(cl.FrozenUntil, now); {
 		case cl.FrozenUntil > now.UnixMilli():
 			text = fmt.Sprintf("ended the freeze of cluster %s: its workers were reserved for their holders until "+
 				"%s", name, until)
@@ -97,7 +97,7 @@ func clusterThaw(c *cli.Context) error {
 		}
 		fmt.Fprintln(c.App.Writer, text)
 		if freed > 0 {
-			fmt.Fprintf(c.App.Writer, "freed %s with a lost record\n", words.Plural(int64(freed), "worker"))
+			fmt.Fprintf(c.App.Writer, "freed %s with a lost record\n", words.Count(int64(freed), "worker"))
 		}
 		return nil
 	})

@@ -152,7 +152,7 @@ func decode(c *cli.Context) error {
 		if err := out.Flush(); err != nil { // so that errors appear in order
 			return err
 		}
-		_, err = fmt.Fprintln(c.App.ErrWriter, "flaked: "+words.InPlainWords(err.Error()))
+		_, err = fmt.Fprintln(c.App.ErrWriter, "flaked: "+words.PlainError(err.Error()))
 		return err
 	})
 	if err := errors.Join(err, out.Flush()); err != nil {

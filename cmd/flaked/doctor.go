@@ -65,8 +65,8 @@ func runDoctor(c *cli.Context) error {
 		return err
 	}
 	for i, f := range r.Findings {
-		r.Findings[i].Text = words.Clean(words.InPlainWords(f.Text))
-		r.Findings[i].Advice = words.Clean(words.InPlainWords(f.Advice))
+		r.Findings[i].Text = words.Clean(words.PlainError(f.Text))
+		r.Findings[i].Advice = words.Clean(words.PlainError(f.Advice))
 	}
 	err = show(c, r, func(w io.Writer) error { return printFindings(w, r) })
 	return errors.Join(err, doctorVerdict(r.Summary))
@@ -144,7 +144,7 @@ func printFindings(w io.Writer, r doctor.Report) error {
 
 // doctorVerdict returns the error that sets the exit code. Its text counts failures and warnings.
 func doctorVerdict(s doctor.Summary) error {
-	text := words.Plural(int64(s.Fail), "failure") + ", " + words.Plural(int64(s.Warn), "warning")
+	text := words.Count(int64(s.Fail), "failure") + ", " + words.Count(int64(s.Warn), "warning")
 	switch {
 	case s.Unreachable:
 		return exitWith(exitUnreachable, "ZooKeeper cannot be reached: %s", text)

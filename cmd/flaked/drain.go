@@ -113,7 +113,7 @@ func reportDrained(c *cli.Context, x localcache.Examination, took time.Duration)
 				"says why. The next start is safe, and may wait a few seconds", rec.Claim.Worker)
 		}
 		text = fmt.Sprintf("worker %d is kept for its next start until %s", rec.Claim.Worker,
-			words.Instant(rec.Claim.LeaseUntil, time.Now()))
+			words.Moment(rec.Claim.LeaseUntil, time.Now()))
 	}
 	return say(c, "drained and stopped in %s: %s\n", took.Round(time.Millisecond), text)
 }

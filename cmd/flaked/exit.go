@@ -90,7 +90,7 @@ func explain(ctx context.Context, err error) (int, string) {
 	if errors.Is(err, errLogged) {
 		return code, ""
 	}
-	return code, withFullStop(words.InPlainWords(withAdvice(err)))
+	return code, withFullStop(words.PlainError(withAdvice(err)))
 }
 
 // nextSentence matches the end of a sentence and the beginning of the next one.

@@ -85,8 +85,8 @@ func usableNow(l worker.Layout, now time.Time) error {
 // perSecond returns how many IDs a worker makes in a second.
 func perSecond(l worker.Layout) float64 { return float64(l.Sequences()) / l.Unit.Seconds() }
 
-// rateText formats a rate. A fraction below 100 keeps three significant digits.
-func rateText(rate float64) string {
+// threeDigits formats a rate. A fraction below 100 keeps three significant digits.
+func threeDigits(rate float64) string {
 	if rate < 100 && rate != math.Trunc(rate) {
 		return strconv.FormatFloat(rate, 'g', 3, 64)
 	}
@@ -135,7 +135,7 @@ func showLayout(w io.Writer, l worker.Layout, now time.Time) error {
 	}
 	rows := textTable{
 		{"a worker makes", fmt.Sprintf("%s IDs a tick, %s a second", words.Grouped(l.Sequences()),
-			rateText(perSecond(l)))},
+			threeDigits(perSecond(l)))},
 		{"workers", workers},
 		{"IDs end", l.Expires().Format(time.DateOnly)},
 		{"shards, id % n", shards(l)},

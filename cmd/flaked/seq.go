@@ -82,25 +82,25 @@ func notFollowed(name string, late *operator.NotFollowedError) error {
 	case late.Made:
 		return failure("%s: %w within %s: %s. Connect them, or look at the log there. Until they have followed, do "+
 			"not restore ZooKeeper to a copy from before: they may issue values that others had", name, late,
-			operator.GuardTime, workersText(append(late.Behind, late.Absent...)))
+			operator.GuardTime, namesOf(append(late.Behind, late.Absent...)))
 	case len(late.Absent) > 0:
 		return failure("%s: %w. Nothing was changed. Missing: %s. Start or connect them, or wait until their leases "+
 			"are over. If a node is gone for good: `flaked workers release`", name, late, leasesText(late.Absent))
 	}
 	return failure("%s: %w within %s. Nothing was changed. Connected, but behind: %s. "+
-		"Look at the log there, or restart the node", name, late, operator.GuardTime, workersText(late.Behind))
+		"Look at the log there, or restart the node", name, late, operator.GuardTime, namesOf(late.Behind))
 }
 
-// workersText names the first workers of entries.
-func workersText(entries []coordinator.Entry) string {
+// namesOf names the first workers of entries.
+func namesOf(entries []coordinator.Entry) string {
 	var names []string
 	for _, e := range entries {
 		names = append(names, health.Whom([]health.WorkerReport{{Worker: e.Worker, Name: e.Slot.Name}}))
 	}
-	return words.Listed(names, len(names))
+	return words.List(names, len(names))
 }
 
-// leasesText is workersText, and says until when the leases run.
+// leasesText is namesOf, and says until when the leases run.
 func leasesText(entries []coordinator.Entry) string {
 	var names []string
 	for _, e := range entries {
@@ -108,9 +108,9 @@ func leasesText(entries []coordinator.Entry) string {
 		if e.Slot.Term < 0 {
 			until = ", whose record is missing or damaged"
 		}
-		names = append(names, workersText([]coordinator.Entry{e})+until)
+		names = append(names, namesOf([]coordinator.Entry{e})+until)
 	}
-	return words.Listed(names, len(names))
+	return words.List(names, len(names))
 }
 
 // ofSequence adds the name of the sequence to an error about it.

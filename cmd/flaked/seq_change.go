@@ -102,7 +102,7 @@ func confirmChange(
 	}
 	skipped := ""
 	if n := after.Next - before.Next; n > 0 {
-		skipped = fmt.Sprintf("%s of %s, from %s on, will never be issued", words.Plural(n, "value"), name, first)
+		skipped = fmt.Sprintf("%s of %s, from %s on, will never be issued", words.Count(n, "value"), name, first)
 	}
 	switch {
 	case change.VouchedIn != 0 && before.Incarnation < st.Incarnation:
@@ -145,7 +145,7 @@ func confirmWithout(c *cli.Context, absent []coordinator.Entry, risk, phrase str
 	risk += fmt.Sprintf(". Nodes that are not connected hold workers: %s. If ZooKeeper is restored to a copy from "+
 		"before, such a node may issue values that others had. Start or connect it first, or wait until its lease is "+
 		"over", leasesText(absent))
-	all := phrase + " despite absent " + words.WorkersText(workers)
+	all := phrase + " despite absent " + words.WorkerNumbers(workers)
 	if c.String("confirm") == phrase { // they are enough if all nodes are connected
 		return usageError("%s. Nothing was changed. To go on, use --confirm %s", risk, quoted(all))
 	}

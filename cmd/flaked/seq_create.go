@@ -230,7 +230,7 @@ func createdText(name string, r record.Record, again bool) string {
 	switch {
 	case r.Kind() == record.Family:
 		what = fmt.Sprintf("family %s with %s. Each name with its prefix has rising values from %d on", name,
-			words.Plural(int64(r.SectionCount), "section"), r.Value(r.Next))
+			words.Count(int64(r.SectionCount), "section"), r.Value(r.Next))
 	case r.Keyed() && template:
 		what += ", with a key of its own"
 	case r.Keyed():

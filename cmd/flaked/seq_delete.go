@@ -40,7 +40,7 @@ func seqDelete(c *cli.Context, o operator.Commands, name string) error {
 	r, now := n.Record, o.Now()
 	if r.Kind() == record.Tombstone {
 		return say(c, "sequence %s was deleted before, at %s. Nothing was changed.\n", name,
-			words.Instant(r.DeletedAt, time.UnixMilli(now)))
+			words.Moment(r.DeletedAt, time.UnixMilli(now)))
 	}
 	next := strings.ReplaceAll(nextText(health.RecordedReport(n, st, now)), "-", "above its max")
 	what := name

@@ -24,7 +24,7 @@ func ownerRows(d health.SequenceReport, now time.Time) (rows textTable) {
 	case d.Owner == "":
 		rows.add("owner", "none: the next request makes a node the owner")
 	default:
-		owner := words.Clean(d.Owner) + ", since " + words.Instant(d.OwnedSinceMs, now)
+		owner := words.Clean(d.Owner) + ", since " + words.Moment(d.OwnedSinceMs, now)
 		if d.OwnerGone {
 			owner += ". It has not renewed its lease: the next request makes another node take over"
 		}
@@ -62,7 +62,7 @@ func printOwners(d health.SequenceReport, w io.Writer, now time.Time) error {
 		}
 		age := "-"
 		if since != 0 {
-			age = words.Brief(max(0, now.UnixMilli()-since)) + " or more"
+			age = words.Duration(max(0, now.UnixMilli()-since)) + " or more"
 		}
 		t.add(owner, strconv.Itoa(len(some)), age, strconv.FormatInt(term, 10), ranges(numbers))
 	}
@@ -75,7 +75,7 @@ const mostRanges = 8
 
 // ranges returns ascending numbers as in 0-3 7, the first of them if there are many.
 func ranges(numbers []int) string {
-	parts := words.Spans(numbers)
+	parts := words.Ranges(numbers)
 	if len(parts) > mostRanges {
 		parts = append(parts[:mostRanges], "...")
 	}

@@ -191,10 +191,10 @@ func printKnown(w io.Writer, r record.Record, survey *poll.Survey, takenAt []int
 	}
 	text := ""
 	if n := len(silent) + survey.LeftOut; n > 0 {
-		text = words.Plural(int64(n), "node") + " did not answer, and may have issued higher values.\n"
+		text = words.Count(int64(n), "node") + " did not answer, and may have issued higher values.\n"
 	}
 	if missing := survey.MissingWorkers(); len(missing) > 0 {
-		text += "ZooKeeper has lost the records of " + words.WorkersText(missing) + ". Their holders, if there are any, " +
+		text += "ZooKeeper has lost the records of " + words.WorkerNumbers(missing) + ". Their holders, if there are any, " +
 			"could not be asked, and may have issued higher values. Add the --addr of each that runs.\n"
 	}
 	_, err := fmt.Fprint(w, text+"ZooKeeper may have lost other nodes without a trace. If one runs that is not "+

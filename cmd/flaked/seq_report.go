@@ -38,7 +38,7 @@ func stateMeaning(d health.SequenceReport) string {
 	switch d.State {
 	case health.SeqAfterLoss:
 		return ": ZooKeeper lost data since a node last took values. The next node that takes some first skips " +
-			words.Plural(d.Skips, "value")
+			words.Count(d.Skips, "value")
 	case health.SeqDamaged: // only a family that lacks sections: Find returns an error for other damage
 		return ": " + d.Why + ". Nodes that know them put them back. If none does, delete the family, and " +
 			"create it again"
@@ -114,13 +114,13 @@ func seqRows(d health.SequenceReport, now time.Time, meaning bool) textTable {
 		{"increment", strconv.FormatInt(d.Increment, 10)},
 		{"max", top},
 		{"used", d.UsedText()},
-		{"block", ifUsed(d, fmt.Sprintf("%s or more", words.Plural(d.Block, "value")))},
+		{"block", ifUsed(d, fmt.Sprintf("%s or more", words.Count(d.Block, "value")))},
 	}
 	rows = slices.Concat(rows, lasts, textTable{
 		{"ceiling", ifUsed(d, words.Grouped(d.Ceiling)+" a second")},
 		{"hard ceiling", ifUsed(d, words.Grouped(d.HardCeiling)+" a second")},
 		{"last writer", printable(d.By)},
-		{"last written", words.Instant(d.WrittenMs, now)},
+		{"last written", words.Moment(d.WrittenMs, now)},
 	}, ownerRows(d, now))
 	if d.Record.Keyed() {
 		rows.add("map", d.Record.MapName())
@@ -129,7 +129,7 @@ func seqRows(d health.SequenceReport, now time.Time, meaning bool) textTable {
 		rows.add("sequences created", fmt.Sprintf("%d of %d", d.Names, d.MaxNames))
 	}
 	if d.DeletedMs != nil {
-		rows.add("deleted", words.Instant(*d.DeletedMs, now))
+		rows.add("deleted", words.Moment(*d.DeletedMs, now))
 		rows.add("may be purged in", purgeableIn(*d.PurgeableInMs))
 	}
 	return append(rows, textTable{

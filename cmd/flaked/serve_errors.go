@@ -38,7 +38,7 @@ func bindErrorText(address string, err error) string {
 	if e, ok := errors.AsType[*net.DNSError](err); ok {
 		return fmt.Sprintf("host %s not found. Correct the name, or give an address of this machine", e.Name)
 	}
-	return words.InPlainWords(err.Error())
+	return words.PlainError(err.Error())
 }
 
 // explainStateDir returns err. If that is an *app.StateDirError, it says what to do.

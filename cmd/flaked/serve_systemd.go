@@ -30,7 +30,7 @@ func serviceState(s node.Snapshot) (ready bool, text string) {
 // roundedText formats a duration so that the text does not change every second.
 func roundedText(d time.Duration) string {
 	if d < 10*time.Minute {
-		return words.Brief(d.Truncate(10 * time.Second).Milliseconds())
+		return words.Duration(d.Truncate(10 * time.Second).Milliseconds())
 	}
 	return strings.TrimSuffix(d.Truncate(time.Minute).String(), "0s")
 }

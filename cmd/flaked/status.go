@@ -84,7 +84,7 @@ func statusWithoutZooKeeper(c *cli.Context, nodes *poll.Asker, err error) error 
 	if found.Says == nil || cluster.Name != c.String("cluster") {
 		return fmt.Errorf("%w. `flaked status --addr HOST:PORT` asks nodes without ZooKeeper", err)
 	}
-	r := health.AssessNodes(words.InPlainWords(err.Error()), []health.WorkerReport{found}, time.Now())
+	r := health.AssessNodes(words.PlainError(err.Error()), []health.WorkerReport{found}, time.Now())
 	return showStatus(c, r)
 }
 

@@ -75,7 +75,7 @@ func span(ms *int64) string {
 	if ms == nil {
 		return ""
 	}
-	return words.Brief(*ms)
+	return words.Duration(*ms)
 }
 
 func statusFooter(r health.Report) (lines []string) {

@@ -62,7 +62,7 @@ func release(c *cli.Context, o coordinator.Operator, worker int) (done string, e
 		return "", err
 	}
 	s := found.Slot
-	free, until := found.Availability == coordinator.Free, words.Instant(s.LeaseUntil, time.UnixMilli(o.Now()))
+	free, until := found.Availability == coordinator.Free, words.Moment(s.LeaseUntil, time.UnixMilli(o.Now()))
 	switch {
 	case worker >= found.Cluster.Slots:
 		return "", failure("worker %d not found: the cluster has workers 0 to %d", worker,
@@ -85,7 +85,7 @@ func release(c *cli.Context, o coordinator.Operator, worker int) (done string, e
 	if err != nil {
 		return "", err
 	}
-	return releasedText(found, words.Instant(e.Slot.LeaseUntil, time.UnixMilli(o.Now()))), nil
+	return releasedText(found, words.Moment(e.Slot.LeaseUntil, time.UnixMilli(o.Now()))), nil
 }
 
 // holderName returns the display name of a worker's holder. A node without one is called by its identity.

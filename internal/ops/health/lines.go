@@ -18,7 +18,7 @@ func (r Report) Verdict() string {
 	heading := "healthy"
 	switch all := len(r.Summary.Problems); {
 	case all > 0:
-		heading = words.Plural(int64(all), "problem")
+		heading = words.Count(int64(all), "problem")
 	case serving == 0 && starting > 0:
 		heading = "starting"
 	}
@@ -39,14 +39,14 @@ func (r Report) Verdict() string {
 		facts = append(facts, fmt.Sprintf("%d starting", starting))
 	}
 	if s := r.Sequences; s != nil && s.Count > 0 {
-		facts = append(facts, words.Plural(int64(s.Count), "sequence"))
+		facts = append(facts, words.Count(int64(s.Count), "sequence"))
 	}
 	if left := r.Summary.ShortestLeaseMs; left != nil && *left > 0 {
 		switch {
 		case slices.ContainsFunc(r.Summary.Problems, func(p Problem) bool { return p.Clients == untilLease }):
-			facts = append(facts, "the first lease expires in "+words.Brief(*left))
+			facts = append(facts, "the first lease expires in "+words.Duration(*left))
 		case heading == "healthy":
-			facts = append(facts, "ZooKeeper could fail for "+words.Brief(*left))
+			facts = append(facts, "ZooKeeper could fail for "+words.Duration(*left))
 		}
 	}
 	return heading + ": " + strings.Join(facts, ", ")
@@ -87,7 +87,7 @@ func (w WorkerReport) OffsetText() string {
 	if !known {
 		return ""
 	}
-	return words.OffsetWords(ms, uncertain)
+	return words.Offset(ms, uncertain)
 }
 
 // Whom names one worker, or counts several and lists at most five of them.
@@ -98,7 +98,7 @@ func Whom(workers []WorkerReport) string {
 	}
 	switch {
 	case len(workers) > 1:
-		return fmt.Sprintf("%d workers (%s)", len(workers), words.Listed(numbers, len(numbers)))
+		return fmt.Sprintf("%d workers (%s)", len(workers), words.List(numbers, len(numbers)))
 	case workers[0].Worker < 0:
 		return "node " + words.Clean(workers[0].Name)
 	case workers[0].Name != "":

@@ -113,7 +113,7 @@ func fastOrSlow(ms *float64) string {
 	if *ms < 0 {
 		way = " slow"
 	}
-	return ": " + words.OffsetSize(*ms) + way
+	return ": " + words.OffsetWithoutSign(*ms) + way
 }
 
 // rounded formats a duration in ms, from 1 s on rounded to seconds, so that the text changes seldom.
@@ -121,7 +121,7 @@ func rounded(ms int64) string {
 	if ms >= 1000 {
 		ms = (ms + 500) / 1000 * 1000
 	}
-	return words.Brief(ms)
+	return words.Duration(ms)
 }
 
 // shortReason returns an error in a few words, like " (connection refused)", for readers who do

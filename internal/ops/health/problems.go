@@ -178,7 +178,7 @@ func (r Report) clusterProblems() (out []Problem) {
 	case slices.ContainsFunc(r.Workers, reachZooKeeper):
 		out = append(out, rowNotFromHere.problem(""))
 	case left != nil:
-		out = append(out, rowZooKeeperDown.problem(", and the next lease expires in "+words.Brief(*left)))
+		out = append(out, rowZooKeeperDown.problem(", and the next lease expires in "+words.Duration(*left)))
 	default:
 		out = append(out, rowZooKeeperDown.problem(""))
 	}
@@ -190,7 +190,7 @@ func (r Report) clusterProblems() (out []Problem) {
 		out = append(out, LeaderClock)
 	}
 	if r.suspectMs > 0 {
-		out = append(out, rowClockSuspect.problem(" "+words.Brief(r.suspectMs)))
+		out = append(out, rowClockSuspect.problem(" "+words.Duration(r.suspectMs)))
 	}
 	if r.SequencesError != "" {
 		out = append(out, rowSequencesUnread.problem(": "+r.SequencesError))

@@ -27,7 +27,7 @@ func (r *Report) ReadSequences(ctx context.Context, st store.Store) {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		r.SequencesError = fmt.Sprintf("not read within %s", sequencesTime)
 	case err != nil:
-		r.SequencesError = words.Clean(words.InPlainWords(err.Error()))
+		r.SequencesError = words.Clean(words.PlainError(err.Error()))
 	default:
 		var all []SequenceReport
 		for _, n := range found {

@@ -223,7 +223,7 @@ func (s *Sequences) Problems(now int64) (out []Problem) {
 		for _, q := range some.First {
 			names = append(names, q.text(r.cause, now))
 		}
-		p := r.problem(": " + words.Listed(names, some.Count))
+		p := r.problem(": " + words.List(names, some.Count))
 		p.Advice = strings.Replace(p.Advice, "NAME", some.First[0].Name, 1)
 		out = append(out, p)
 	}

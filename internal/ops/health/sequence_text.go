@@ -32,7 +32,7 @@ func (q SequenceNote) text(cause string, now int64) string {
 		why = "nodes hold " + words.Grouped(q.Held)
 	}
 	if when := q.usedUp(now); why != q.Why && when != "" {
-		why += ", used up " + when + ", at " + words.RateText(q.PerSecond)
+		why += ", used up " + when + ", at " + words.PerSecond(q.PerSecond)
 	}
 	if why == "" {
 		return q.Name

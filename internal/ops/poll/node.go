@@ -96,7 +96,7 @@ func NewSilentError(addr string, timeout time.Duration, err error) *SilentError 
 	if network, ok := errors.AsType[*dialog.NetworkError](err); ok {
 		err = network.Err // it names the address
 	}
-	why := words.InPlainWords(err.Error())
+	why := words.PlainError(err.Error())
 	switch kind := dialog.KindOf(err); {
 	case kind == dialog.TimedOut:
 		why = fmt.Sprintf("timed out after %s", timeout)

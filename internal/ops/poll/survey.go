@@ -267,7 +267,7 @@ func (s *Survey) UnheardText() string {
 		all = append(all, strconv.Itoa(more)+" more")
 	}
 	if missing := s.MissingWorkers(); len(missing) > 0 {
-		all = append(all, "the holders of the missing "+words.WorkersText(missing))
+		all = append(all, "the holders of the missing "+words.WorkerNumbers(missing))
 	}
 	return strings.Join(all, ", ")
 }

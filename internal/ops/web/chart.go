@@ -116,7 +116,7 @@ func offsetScale(lowest, highest float64) scale {
 		if v == 0 {
 			return "0"
 		}
-		return signed(v, words.Brief(int64(math.Abs(v))))
+		return signed(v, words.Duration(int64(math.Abs(v))))
 	}}
 }
 

@@ -21,7 +21,7 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 var pageTemplates = template.Must(template.New("").Funcs(template.FuncMap{
-	"span": words.Brief, "rate": words.RateText, "number": number,
+	"span": words.Duration, "rate": words.PerSecond, "number": number,
 	"over": func(ms int64) bool { return ms <= 0 }, "utc": utc, "day": day,
 	"bad": bad, "trouble": trouble, "waits": waits, "holds": holds, "writer": writer, "next": next,
 }).ParseFS(pageFiles, "page/*.html"))

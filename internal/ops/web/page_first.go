@@ -59,9 +59,9 @@ func firstOf(v pageData, c seen) firstView {
 	f.Left = "No time limit"
 	switch {
 	case limited:
-		f.Left = words.Brief(left) + " left: the node stops serving at " + ends + " unless " + longer
+		f.Left = words.Duration(left) + " left: the node stops serving at " + ends + " unless " + longer
 	case ends != "":
-		f.Aside = "If ZooKeeper fails now, this node serves for another " + words.Brief(left) + "."
+		f.Aside = "If ZooKeeper fails now, this node serves for another " + words.Duration(left) + "."
 	}
 	return f
 }

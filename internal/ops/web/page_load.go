@@ -28,12 +28,12 @@ func loadOf(samples []sample, now sample) loadView {
 	}
 	v, longest := between(before, now), longestOf(now)
 	out := loadView{
-		Over:     words.Brief(max(0, time.Duration(now.at-before.at).Milliseconds())),
-		Requests: words.RateText(v[ofRequests]), IDs: words.RateText(v[ofIDs]),
+		Over:     words.Duration(max(0, time.Duration(now.at-before.at).Milliseconds())),
+		Requests: words.PerSecond(v[ofRequests]), IDs: words.PerSecond(v[ofIDs]),
 		Median: latency(quantile(before.durations, now.durations, 0.5), longest), P99: latency(v[ofLatency], longest),
 	}
 	if v[ofRefused] > 0 {
-		out.Fails = words.RateText(v[ofRefused])
+		out.Fails = words.PerSecond(v[ofRefused])
 	}
 	return out
 }

@@ -71,15 +71,15 @@ func describePast(p []sample, began, boot int64, now time.Time, dev bool) (v pas
 // development node has no other clock to be compared with.
 func chartsOf(longest float64, dev bool) []series {
 	all := []series{
-		{"requests", "Requests", "Requests a second over the line protocol.", "", ofRequests, rateScale, words.RateText},
-		{"ids", "IDs", "IDs a second.", "", ofIDs, rateScale, words.RateText},
-		{"refused", "Refused", "Requests a second that got an error.", "", ofRefused, rateScale, words.RateText},
+		{"requests", "Requests", "Requests a second over the line protocol.", "", ofRequests, rateScale, words.PerSecond},
+		{"ids", "IDs", "IDs a second.", "", ofIDs, rateScale, words.PerSecond},
+		{"refused", "Refused", "Requests a second that got an error.", "", ofRefused, rateScale, words.PerSecond},
 		{"latency", "Latency p99", "99 of 100 requests took no longer. No line: no requests.", "no requests", ofLatency,
 			latencyScale, func(v float64) string { return latency(v, longest) }},
 		{"offset", "Clock offset", fmt.Sprintf("Offset of the clock from that of ZooKeeper's leader, above 0 if it is "+
 			"ahead. No line: not compared. The node warns beyond %s, and refuses if most clocks are more than %s away.",
 			limits.WarnSkew, limits.ClocksAgree), "not compared", ofOffset, offsetScale,
-			func(v float64) string { return signed(v, words.OffsetSize(v)) }},
+			func(v float64) string { return signed(v, words.OffsetWithoutSign(v)) }},
 	}
 	if dev {
 		return all[:ofOffset]

@@ -93,9 +93,9 @@ func writer(d *health.SequenceReport) string {
 	default:
 		by = "owner " + d.Owner + " since " + day(d.OwnedSinceMs) + " " + utc(d.OwnedSinceMs)
 	}
-	by += ", " + words.Plural(d.Term, "owner") + " so far"
+	by += ", " + words.Count(d.Term, "owner") + " so far"
 	if d.Lapses > 0 {
-		by += ", " + words.Plural(d.Lapses, "lease") + " lost here"
+		by += ", " + words.Count(d.Lapses, "lease") + " lost here"
 	}
 	return by
 }

@@ -89,7 +89,7 @@ func (s *Server) look(now time.Time) pageData {
 	v.Load = loadOf(past, s.sampleOf(boot, status.Node))
 	v.Past = describePast(past, s.past.began, boot, now, v.Dev)
 	if !c.at.IsZero() {
-		v.ReadAt, v.ReadAgo = utc(c.at.UnixMilli()), words.Brief(now.Sub(c.at).Milliseconds())
+		v.ReadAt, v.ReadAgo = utc(c.at.UnixMilli()), words.Duration(now.Sub(c.at).Milliseconds())
 		v.Stale = c.err != nil || now.Sub(c.at) > max(staleAfter, 2*c.every(true))
 	}
 	if v.StoreError = replies.OneLine(v.Own.ZooKeeper.Error); v.StoreError == "" && c.err != nil {
@@ -114,16 +114,16 @@ func (s *Server) look(now time.Time) pageData {
 func describeOwn(w node.Snapshot) ownView {
 	v := ownView{OwnWorker: health.OwnWorker{Snapshot: w}, Beat: "none yet", Clock: "not compared yet"}
 	if age := w.ZooKeeper.HeartbeatAgeMs; age != nil {
-		v.Beat = words.Brief(*age) + " ago"
+		v.Beat = words.Duration(*age) + " ago"
 	}
 	if w.Clock.OffsetMs != nil {
-		v.Clock = words.OffsetWords(*w.Clock.OffsetMs, *w.Clock.UncertaintyMs)
+		v.Clock = words.Offset(*w.Clock.OffsetMs, *w.Clock.UncertaintyMs)
 		if v.HeartbeatLate() { // the offset is as old, as heartbeats measure it
 			v.Clock += ", " + v.Beat
 		}
 		if w.Clock.WorstMs != nil && w.Clock.Voters > 1 {
 			v.Worst = fmt.Sprintf("%s against the farthest of %d clocks",
-				words.OffsetWords(*w.Clock.WorstMs, *w.Clock.WorstUncertaintyMs), w.Clock.Voters)
+				words.Offset(*w.Clock.WorstMs, *w.Clock.WorstUncertaintyMs), w.Clock.Voters)
 		}
 	}
 	if w.Ready || w.LeaseLeftMs != nil && *w.LeaseLeftMs <= 0 {

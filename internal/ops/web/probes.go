@@ -46,8 +46,8 @@ func checks(doc Status) string {
 	}
 	line(s.Ready, "-", "worker", label(s)+", "+string(s.Phase))
 	if s.LeaseLeftMs != nil {
-		line(*s.LeaseLeftMs > 0, "-", "lease", words.Brief(*s.LeaseLeftMs)+" left")
-		line(*s.ReservedLeftMs > 0, "-", "reserved bound", words.Brief(*s.ReservedLeftMs)+" left")
+		line(*s.LeaseLeftMs > 0, "-", "lease", words.Duration(*s.LeaseLeftMs)+" left")
+		line(*s.ReservedLeftMs > 0, "-", "reserved bound", words.Duration(*s.ReservedLeftMs)+" left")
 	}
 	line(s.Disk.OK, "!", "state directory", cmp.Or(s.Disk.Error, "ok"))
 	line(!w.ClockOff(), "!", "clock", w.Clock)

@@ -23,8 +23,8 @@ var internals = []struct {
 	{regexp.MustCompile(`yaml: unmarshal errors:\n +`), ""},
 }
 
-// InPlainWords returns an error's text in one line, without words that only programmers know.
-func InPlainWords(text string) string {
+// PlainError returns an error's text in one line, without words that only programmers know.
+func PlainError(text string) string {
 	for _, i := range internals {
 		text = i.text.ReplaceAllString(text, i.words)
 	}

@@ -3,7 +3,7 @@ package words
 import "testing"
 
 // Errors of the Go library are printed in plain words.
-func TestInPlainWordsReplacesGoErrors(t *testing.T) {
+func TestPlainErrorReplacesGoErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"no connection: dial tcp 127.0.0.1:2181: connect: connection refused": "no connection: connection refused " +
 			"by 127.0.0.1:2181",
@@ -23,7 +23,7 @@ func TestInPlainWordsReplacesGoErrors(t *testing.T) {
 		"ZooKeeper cannot be reached: sync /cluster: context deadline exceeded": "ZooKeeper cannot be reached: sync " +
 			"/cluster: timed out",
 	} {
-		if got := InPlainWords(text); got != want {
+		if got := PlainError(text); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)
 		}
 	}

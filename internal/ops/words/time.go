@@ -9,8 +9,8 @@ import (
 // TimeFormat is a layout to the millisecond. Call UTC() first: its Z is literal.
 const TimeFormat = "2006-01-02T15:04:05.000Z"
 
-// Brief formats a duration in milliseconds in at most two units: 1.2s, 45s, 12m5s, 23h59m, 5d3h.
-func Brief(ms int64) string {
+// Duration formats a duration in milliseconds in at most two units: 1.2s, 45s, 12m5s, 23h59m, 5d3h.
+func Duration(ms int64) string {
 	sign := ""
 	if ms < 0 {
 		sign, ms = "-", -ms
@@ -31,31 +31,31 @@ func Brief(ms int64) string {
 	return fmt.Sprintf("%s%dd%dh", sign, s/86400, s/3600%24)
 }
 
-// Instant formats a time in Unix milliseconds with its distance from now. 0 becomes "-".
-func Instant(ms int64, now time.Time) string {
+// Moment formats a time in Unix milliseconds with its distance from now. 0 becomes "-".
+func Moment(ms int64, now time.Time) string {
 	if ms == 0 {
 		return "-"
 	}
 	at := time.UnixMilli(ms).UTC()
 	if d := at.Sub(now); d >= 0 {
-		return at.Format(TimeFormat) + " (in " + Brief(d.Milliseconds()) + ")"
+		return at.Format(TimeFormat) + " (in " + Duration(d.Milliseconds()) + ")"
 	}
-	return at.Format(TimeFormat) + " (" + Brief(now.Sub(at).Milliseconds()) + " ago)"
+	return at.Format(TimeFormat) + " (" + Duration(now.Sub(at).Milliseconds()) + " ago)"
 }
 
-// OffsetSize formats a clock offset in milliseconds without its sign. From ten seconds on, it uses
+// OffsetWithoutSign formats a clock offset in milliseconds without its sign. From ten seconds on, it uses
 // longer units.
-func OffsetSize(ms float64) string {
+func OffsetWithoutSign(ms float64) string {
 	ms = math.Abs(ms)
 	if ms >= 10_000 {
-		return Brief(int64(ms))
+		return Duration(int64(ms))
 	}
 	return fmt.Sprintf("%gms", math.Round(ms*10)/10)
 }
 
-// OffsetWords formats a clock offset and its uncertainty, both in milliseconds: "+1.2ms +/- 0.5ms fast". It has the
+// Offset formats a clock offset and its uncertainty, both in milliseconds: "+1.2ms +/- 0.5ms fast". It has the
 // direction in words only if the offset is larger than its uncertainty.
-func OffsetWords(ms, uncertain float64) string {
+func Offset(ms, uncertain float64) string {
 	sign, way := "", ""
 	switch {
 	case ms > 0:
@@ -66,5 +66,5 @@ func OffsetWords(ms, uncertain float64) string {
 	if math.Abs(ms) <= uncertain {
 		way = ""
 	}
-	return sign + OffsetSize(ms) + " +/- " + OffsetSize(uncertain) + way
+	return sign + OffsetWithoutSign(ms) + " +/- " + OffsetWithoutSign(uncertain) + way
 }

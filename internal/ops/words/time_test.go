@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestBrief(t *testing.T) {
+func TestDuration(t *testing.T) {
 	for _, row := range []struct {
 		d    time.Duration
 		want string
@@ -21,13 +21,13 @@ func TestBrief(t *testing.T) {
 		{123 * time.Hour, "5d3h"},
 		{-90 * time.Second, "-1m30s"},
 	} {
-		if got := Brief(row.d.Milliseconds()); got != row.want {
+		if got := Duration(row.d.Milliseconds()); got != row.want {
 			t.Errorf("%v: %q, want %q", row.d, got, row.want)
 		}
 	}
 }
 
-func TestInstant(t *testing.T) {
+func TestMoment(t *testing.T) {
 	now := time.UnixMilli(1795196809128)
 	for ms, want := range map[int64]string{
 		0:             "-",
@@ -35,7 +35,7 @@ func TestInstant(t *testing.T) {
 		1795196812128: "2026-11-20T17:46:52.128Z (in 3.0s)",
 		1795196749128: "2026-11-20T17:45:49.128Z (1m0s ago)",
 	} {
-		if got := Instant(ms, now); got != want {
+		if got := Moment(ms, now); got != want {
 			t.Errorf("%d: %q, want %q", ms, got, want)
 		}
 	}

@@ -29,12 +29,12 @@ func Grouped(n int64) string {
 	return digits
 }
 
-// mostListed is the most names that Listed shows.
+// mostListed is the most names that List shows.
 const mostListed = 5
 
-// Listed joins the first names, and says how many more there are. all is the number of all names, of which names may be
+// List joins the first names, and says how many more there are. all is the number of all names, of which names may be
 // a part.
-func Listed(names []string, all int) string {
+func List(names []string, all int) string {
 	shown := names[:min(mostListed, len(names))]
 	text := strings.Join(shown, ", ")
 	if all > len(shown) {
@@ -53,8 +53,8 @@ func Short(s string) string {
 	return s
 }
 
-// Spans returns the runs of ascending numbers: 0-3, 7.
-func Spans(numbers []int) (parts []string) {
+// Ranges returns the runs of ascending numbers: 0-3, 7.
+func Ranges(numbers []int) (parts []string) {
 	for k := 0; k < len(numbers); {
 		end := k + 1
 		for end < len(numbers) && numbers[end] == numbers[end-1]+1 {
@@ -69,17 +69,17 @@ func Spans(numbers []int) (parts []string) {
 	return parts
 }
 
-// WorkersText names workers, in ascending order: worker 3, or workers 1-2, 7.
-func WorkersText(workers []int) string {
+// WorkerNumbers names workers, in ascending order: worker 3, or workers 1-2, 7.
+func WorkerNumbers(workers []int) string {
 	word := "worker "
 	if len(workers) > 1 {
 		word = "workers "
 	}
-	return word + strings.Join(Spans(workers), ", ")
+	return word + strings.Join(Ranges(workers), ", ")
 }
 
-// Plural returns a number with thousands separated, and a noun in singular or plural.
-func Plural(n int64, noun string) string {
+// Count returns a number with thousands separated, and a noun in singular or plural.
+func Count(n int64, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}
@@ -88,11 +88,11 @@ func Plural(n int64, noun string) string {
 
 // OfSections says how many of all sections something is true for.
 func OfSections(some, all int) string {
-	return fmt.Sprintf("%d of %s", some, Plural(int64(all), "section"))
+	return fmt.Sprintf("%d of %s", some, Count(int64(all), "section"))
 }
 
-// RateText returns a number of values or requests a second.
-func RateText(perSecond float64) string {
+// PerSecond returns a number of values or requests a second.
+func PerSecond(perSecond float64) string {
 	switch {
 	case perSecond == 0:
 		return "0/s"

@@ -16,9 +16,9 @@ func TestGrouped(t *testing.T) {
 	}
 }
 
-func TestWorkersText(t *testing.T) {
+func TestWorkerNumbers(t *testing.T) {
 	for want, workers := range map[string][]int{"worker 3": {3}, "workers 1-2": {1, 2}, "workers 0, 2-4, 7": {0, 2, 3, 4, 7}} {
-		if got := WorkersText(workers); got != want {
+		if got := WorkerNumbers(workers); got != want {
 			t.Errorf("%v: %q, want %q", workers, got, want)
 		}
 	}
