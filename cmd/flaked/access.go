@@ -15,9 +15,9 @@ import (
 // everybody on the machine can read arguments.
 const tokenEnv = "FLAKED_TOKEN"
 
-// secretSource returns the path in a flag and the text in an environment variable. It returns an
+// readSecretSource returns the path in a flag and the text in an environment variable. It returns an
 // error if both are given.
-func secretSource(c *cli.Context, flag, variable string) (file, inline string, err error) {
+func readSecretSource(c *cli.Context, flag, variable string) (file, inline string, err error) {
 	file, inline = c.String(flag), os.Getenv(variable)
 	if file != "" && inline != "" {
 		return "", "", usageError("--%s and %s are both given. Leave one out", flag, variable)
@@ -25,10 +25,10 @@ func secretSource(c *cli.Context, flag, variable string) (file, inline string, e
 	return file, inline, nil
 }
 
-// secret returns the text in the file that a flag names, or in an environment variable. where
+// readSecret returns the text in the file that a flag names, or in an environment variable. where
 // says which of them: the variable, or the flag and the file.
-func secret(c *cli.Context, flag, variable string) (where, text string, err error) {
-	file, inline, err := secretSource(c, flag, variable)
+func readSecret(c *cli.Context, flag, variable string) (where, text string, err error) {
+	file, inline, err := readSecretSource(c, flag, variable)
 	if err != nil || file == "" {
 		return variable, inline, err
 	}
@@ -48,18 +48,18 @@ func readText(flag, file string) ([]byte, error) {
 	return content, nil
 }
 
-// clientAccess returns the token and the TLS settings that clientAccessFlags give.
-func clientAccess(c *cli.Context) (creds dialog.Client, err error) {
-	if creds.Token, err = nodeToken(c); err != nil {
+// readClientAccess returns the token and the TLS settings that clientAccessFlags give.
+func readClientAccess(c *cli.Context) (creds dialog.Client, err error) {
+	if creds.Token, err = readToken(c); err != nil {
 		return creds, err
 	}
-	creds.TLS, err = clientTLS(c, "tls")
+	creds.TLS, err = readTLS(c, "tls")
 	return creds, err
 }
 
-// nodeToken returns the token to send to a node: the first of several, or "" for none.
-func nodeToken(c *cli.Context) (string, error) {
-	where, text, err := secret(c, "token-file", tokenEnv)
+// readToken returns the token to send to a node: the first of several, or "" for none.
+func readToken(c *cli.Context) (string, error) {
+	where, text, err := readSecret(c, "token-file", tokenEnv)
 	if err != nil || text == "" && where == tokenEnv {
 		return "", err
 	}
@@ -70,8 +70,8 @@ func nodeToken(c *cli.Context) (string, error) {
 	return tokens[0].Text, nil
 }
 
-// clientTLS returns what the flags with this prefix say, nil for plain TCP.
-func clientTLS(c *cli.Context, prefix string) (*tls.Config, error) {
+// readTLS returns what the flags with this prefix say, nil for plain TCP.
+func readTLS(c *cli.Context, prefix string) (*tls.Config, error) {
 	ca, cert, key, name := c.String(prefix+"-ca"), c.String(prefix+"-cert"), c.String(prefix+"-key"),
 		c.String(prefix+"-server-name")
 	wanted := ca+cert+key+name != ""
@@ -114,12 +114,12 @@ func clientTLS(c *cli.Context, prefix string) (*tls.Config, error) {
 	return config, nil
 }
 
-// serverAccess returns the certificates and tokens that serverAccessFlags give.
-func serverAccess(c *cli.Context) (access.Config, error) {
+// readServerAccess returns the certificates and tokens that serverAccessFlags give.
+func readServerAccess(c *cli.Context) (access.Config, error) {
 	cfg := access.Config{Cert: c.String("tls-cert"), Key: c.String("tls-key"), ClientCA: c.String("tls-client-ca"),
 		PeerTokenFile: c.String("peer-token-file"), PeerCA: c.String("peer-ca")}
 	var err error
-	if cfg.TokenFile, cfg.Token, err = secretSource(c, "token-file", tokenEnv); err != nil {
+	if cfg.TokenFile, cfg.Token, err = readSecretSource(c, "token-file", tokenEnv); err != nil {
 		return cfg, err
 	}
 	switch {

@@ -65,7 +65,7 @@ func benchFlags() []cli.Flag {
 }
 
 func bench(c *cli.Context) error {
-	cfg, err := benchConfig(c)
+	cfg, err := readBench(c)
 	if err != nil {
 		return err
 	}
@@ -77,10 +77,10 @@ func bench(c *cli.Context) error {
 	return errors.Join(show(c, report, func(w io.Writer) error { return printBench(w, report) }), benchVerdict(report))
 }
 
-func benchConfig(c *cli.Context) (load.Config, error) {
+func readBench(c *cli.Context) (load.Config, error) {
 	addr := c.String("addr")
-	if _, _, err := dialog.SplitAddr(addr); err != nil {
-		return load.Config{}, usageError("--addr: %w", err)
+	if err := checkAddrFlag(addr); err != nil {
+		return load.Config{}, err
 	}
 	cfg := load.Config{
 		Conns: c.Int("conns"), Pipeline: c.Int("pipeline"), Batch: c.Int("batch"), Rate: c.Float64("rate"),
@@ -103,7 +103,7 @@ func benchConfig(c *cli.Context) (load.Config, error) {
 			return cfg, usageError("--%s must be %s, not %v", f.name, f.wanted, c.Value(f.name))
 		}
 	}
-	creds, err := clientAccess(c)
+	creds, err := readClientAccess(c)
 	creds.Cluster = dialog.Want(c.String("cluster")) // "" means that of the first connection
 	err = cmp.Or(err, checkClusterFlag(c.String("cluster")))
 	cfg.Dial = func(ctx context.Context) (net.Conn, error) { return creds.Dial(ctx, addr) }

@@ -59,7 +59,7 @@ Examples:
 }
 
 func clusterInit(c *cli.Context) error {
-	settings, err := clusterSettings(c)
+	settings, err := readSettings(c)
 	if err != nil {
 		return err
 	}

@@ -70,7 +70,7 @@ func clusterFreeze(c *cli.Context) error {
 }
 
 func clusterThaw(c *cli.Context) error {
-	nodes, err := givenAsker(c)
+	nodes, err := readAsker(c)
 	if err != nil {
 		return err
 	}

@@ -101,7 +101,7 @@ func findLayout(c *cli.Context) (found foundLayout, err error) {
 		found.from = "--layout"
 		return found, nil
 	}
-	node, err := givenNode(c)
+	node, err := readNode(c)
 	if err != nil {
 		return found, err
 	}

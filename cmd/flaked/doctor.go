@@ -41,7 +41,7 @@ Examples:
 }
 
 // doctorFlags returns doctor's own flags and those flags of serve that decide what a node needs. A new flag of serve
-// that does so belongs into this list, and into doctorConfig.
+// that does so belongs into this list, and into readDoctor.
 func doctorFlags() []cli.Flag {
 	flags := []cli.Flag{outputFlag(), &cli.DurationFlag{Name: "timeout", Usage: "how long each group of checks may " +
 		"take", Value: 3 * time.Second}}
@@ -56,7 +56,7 @@ func doctorFlags() []cli.Flag {
 }
 
 func runDoctor(c *cli.Context) error {
-	cfg, err := doctorConfig(c)
+	cfg, err := readDoctor(c)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func runDoctor(c *cli.Context) error {
 	return errors.Join(err, doctorVerdict(r.Summary))
 }
 
-func doctorConfig(c *cli.Context) (doctor.Config, error) {
+func readDoctor(c *cli.Context) (doctor.Config, error) {
 	cfg := doctor.Config{
 		Bootstrap: c.Bool("bootstrap"), ReleaseOnExit: c.Bool("release-on-exit"), Timeout: c.Duration("timeout"),
 	}
@@ -80,10 +80,10 @@ func doctorConfig(c *cli.Context) (doctor.Config, error) {
 		return cfg, usageError("--timeout must be more than 0s and at most 1m, not %s", cfg.Timeout)
 	}
 	var err error
-	if cfg.StateDir, err = givenStateDir(c); err != nil {
+	if cfg.StateDir, err = readStateDir(c); err != nil {
 		return cfg, err
 	}
-	if cfg.Admin, err = adminAddress(c); err != nil {
+	if cfg.Admin, err = readAdmin(c); err != nil {
 		return cfg, err
 	}
 	for _, given := range c.StringSlice("listen") {
@@ -96,10 +96,10 @@ func doctorConfig(c *cli.Context) (doctor.Config, error) {
 	if err = doctorPeers(c, &cfg); err != nil {
 		return cfg, err
 	}
-	if cfg.ZK, err = zkConfig(c); err != nil {
+	if cfg.ZK, err = readZK(c); err != nil {
 		return cfg, err
 	}
-	settings, err := clusterSettings(c)
+	settings, err := readSettings(c)
 	if err != nil {
 		return cfg, err
 	}
@@ -119,7 +119,7 @@ func doctorPeers(c *cli.Context, cfg *doctor.Config) error {
 		return err
 	}
 	cfg.Address = dialog.PeerAddress(allAdvertised(c.StringSlice("listen"), c.String("advertise")))
-	guard, err := serverAccess(c)
+	guard, err := readServerAccess(c)
 	cfg.Peer = func() (creds dialog.Client, err error) {
 		s, err := access.Load(guard)
 		if err == nil {

@@ -49,7 +49,7 @@ Examples:
 
 // drain sends the signal on which process.drain in serve_drain.go waits, and waits until the process has ended.
 func drain(c *cli.Context) error {
-	dir, err := givenStateDir(c)
+	dir, err := readStateDir(c)
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,7 @@ func setField(flags []cli.Flag, name string, value any) []cli.Flag {
 // uses. Commands that change or remove something have no default. One that only adds may have it.
 const localZK = "127.0.0.1:2181"
 
-// zkFlags returns the flags that zkConfig reads. Without a fallback, --zk is required.
+// zkFlags returns the flags that readZK reads. Without a fallback, --zk is required.
 func zkFlags(fallback string) []cli.Flag {
 	return inCategory(categoryZooKeeper, append([]cli.Flag{
 		&cli.StringFlag{Name: "zk", Usage: "ZooKeeper's servers, `HOST:PORT,.../CHROOT`", Value: fallback},
@@ -98,7 +98,7 @@ func addrFlag() cli.Flag {
 	return &cli.StringFlag{Name: "addr", Usage: "the node to ask, `HOST:PORT` or unix:/PATH", Value: defaultAddr}
 }
 
-// nodeFlags returns the flags that givenNode reads.
+// nodeFlags returns the flags that readNode reads.
 func nodeFlags(timeout time.Duration) []cli.Flag {
 	return append([]cli.Flag{addrFlag(), nodeClusterFlag(), timeoutFlag(timeout)}, clientAccessFlags()...)
 }
@@ -109,7 +109,7 @@ func nodeClusterFlag() cli.Flag {
 		"The command uses no answer of a node of another one"}
 }
 
-// surveyAccessFlags returns the flags that givenAsker reads.
+// surveyAccessFlags returns the flags that readAsker reads.
 func surveyAccessFlags() []cli.Flag {
 	return inCategory(categorySecurity, append([]cli.Flag{
 		tokenFileFlag("`FILE` with a token for the nodes. It is sent to all of them, encrypted only with --tls. " +
@@ -119,14 +119,14 @@ func surveyAccessFlags() []cli.Flag {
 		"the node's")...)...)
 }
 
-// clientAccessFlags returns the flags that clientAccess reads.
+// clientAccessFlags returns the flags that readClientAccess reads.
 func clientAccessFlags() []cli.Flag {
 	return inCategory(categorySecurity, append([]cli.Flag{
 		tokenFileFlag("`FILE` with tokens. The first one is sent to the node (the token itself: FLAKED_TOKEN)"),
 	}, tlsFlags("tls", "use TLS, except on unix sockets. Any of the flags below implies it", "the node's")...)...)
 }
 
-// tlsFlags returns the flags that clientTLS reads. whose names the server, as in "the node's".
+// tlsFlags returns the flags that readTLS reads. whose names the server, as in "the node's".
 func tlsFlags(name, usage, whose string) []cli.Flag {
 	return []cli.Flag{
 		&cli.BoolFlag{Name: name, Usage: usage, DisableDefaultText: true},
@@ -138,7 +138,7 @@ func tlsFlags(name, usage, whose string) []cli.Flag {
 	}
 }
 
-// serverAccessFlags returns the flags that protect a node: see serverAccess.
+// serverAccessFlags returns the flags that protect a node: see readServerAccess.
 func serverAccessFlags() []cli.Flag {
 	return inCategory(categorySecurity,
 		&cli.BoolFlag{Name: "allow-open",

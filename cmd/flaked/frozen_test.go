@@ -63,7 +63,7 @@ func settingsOfServe(t *testing.T, args ...string) (settings []string) {
 				settings = append(settings, fmt.Sprintf("%s=%v", name, c.Value(name)))
 			}
 		}
-		_, err := serveOptions(c)
+		_, err := readOptions(c)
 		return err // docs/operate.md says what may be refused
 	}, args...)
 	return settings

@@ -26,7 +26,7 @@ Examples:
 }
 
 func healthcheck(c *cli.Context) error {
-	node, err := givenNode(c)
+	node, err := readNode(c)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ const mostNumbers = 10_000
 // printNumbers prints n numbers, one per line, that a node answers to request. what is a number, for people: "an ID".
 // advice returns what to do about an error reply, as text to append to it.
 func printNumbers(c *cli.Context, request, what string, n int, advice func(*ids.ReplyError) string) error {
-	node, err := givenNode(c)
+	node, err := readNode(c)
 	if err != nil {
 		return err
 	}

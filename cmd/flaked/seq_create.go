@@ -95,7 +95,7 @@ func createFlags() []cli.Flag {
 }
 
 func seqCreate(c *cli.Context, o operator.Commands, name string) error {
-	d, err := definition(c, name, func() (int64, error) {
+	d, err := readDefinition(c, name, func() (int64, error) {
 		cl, err := coordinator.ReadCluster(c.Context, o.Store)
 		return cl.LeaseMs, err
 	})
@@ -163,9 +163,11 @@ func namesAndSections(c *cli.Context, name string, m record.Mode) (most int64, s
 	return 0, 0, nil
 }
 
-// definition returns the sequence that the command line describes. clusterLease returns the longest lease of the cluster,
-// in ms, which is the hold without --hold. It is called when all flags are known to be right.
-func definition(c *cli.Context, name string, clusterLease func() (int64, error)) (d operator.Definition, err error) {
+// readDefinition returns the sequence that the command line describes. clusterLease returns the longest lease of the
+// cluster, in ms, which is the hold without --hold. It is called when all flags are known to be right.
+func readDefinition(
+	c *cli.Context, name string, clusterLease func() (int64, error),
+) (d operator.Definition, err error) {
 	d.Name = name
 	var known bool
 	if d.Mode, known = record.ParseMode(c.String("mode")); !known {
@@ -193,7 +195,7 @@ func definition(c *cli.Context, name string, clusterLease func() (int64, error))
 	if d.Max <= math.MaxInt32 {
 		d.Ceiling = int32Ceiling
 	}
-	hold, err := holdGiven(c)
+	hold, err := readHold(c)
 	if err != nil {
 		return d, err
 	}

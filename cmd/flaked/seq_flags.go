@@ -19,19 +19,19 @@ const unchanged = "unchanged"
 // settingFlags returns the flags that changeSettings reads. They have defaults if create is set.
 func settingFlags(create bool) []cli.Flag {
 	block := int64(0)
-	given := func(text string) string { return unchanged }
+	fallback := func(string) string { return unchanged }
 	if create {
 		block = positions.MinBlock
-		given = func(text string) string { return text }
+		fallback = func(text string) string { return text }
 	}
 	return inCategory(categoryCall,
-		&cli.Int64Flag{Name: "block", Value: block, DefaultText: given(""),
+		&cli.Int64Flag{Name: "block", Value: block, DefaultText: fallback(""),
 			Usage: "the fewest values that a node takes from ZooKeeper at once"},
-		&cli.StringFlag{Name: "hold", DefaultText: given("the cluster's longest lease, with values for 15m"),
+		&cli.StringFlag{Name: "hold", DefaultText: fallback("the cluster's longest lease, with values for 15m"),
 			Usage: "the `TIME` for which a node issues values while it is disconnected from ZooKeeper. It takes values " +
 				"for that time, and for 15m at least. " + forever + ": also after a boot of its machine. Then the name can " +
 				"never be purged, and the time that values are taken for stays as it is"},
-		&cli.Int64Flag{Name: "ceiling", DefaultText: given("1000000, and 1000 if max is at most int32's"),
+		&cli.Int64Flag{Name: "ceiling", DefaultText: fallback("1000000, and 1000 if max is at most int32's"),
 			Usage: "the most values that all nodes together take in a second, later at most the first ceiling"})
 }
 
@@ -48,7 +48,7 @@ func maxNamesFlag(fallback string) cli.Flag {
 // defaultSupply is the supply of a sequence without --hold, and the least one with it.
 const defaultSupply = 15 * time.Minute
 
-// changeSettings writes the settings that the command line gives into s. hold is that of holdGiven.
+// changeSettings writes the settings that the command line gives into s. hold is that of readHold.
 func changeSettings(c *cli.Context, hold time.Duration, s *record.Settings) {
 	for name, to := range map[string]*int64{"block": &s.Block, "ceiling": &s.Ceiling} {
 		if c.IsSet(name) {
@@ -66,8 +66,8 @@ func changeSettings(c *cli.Context, hold time.Duration, s *record.Settings) {
 // forever is record.Forever in words.
 const forever = "forever"
 
-// holdGiven returns --hold, 0 if it is not given.
-func holdGiven(c *cli.Context) (time.Duration, error) {
+// readHold returns --hold, 0 if it is not given.
+func readHold(c *cli.Context) (time.Duration, error) {
 	switch text := c.String("hold"); text {
 	case "":
 		return 0, nil

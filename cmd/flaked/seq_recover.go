@@ -52,11 +52,11 @@ func seqRecover(c *cli.Context, o operator.Commands, name string) error {
 	if next := c.Int64("next"); next < 0 {
 		return usageError("--next must be 0 or more, not %d", next)
 	}
-	nodes, err := givenAsker(c)
+	nodes, err := readAsker(c)
 	if err != nil {
 		return err
 	}
-	named, err := namedAddrs(c)
+	named, err := readAddrs(c)
 	if err != nil {
 		return err
 	}

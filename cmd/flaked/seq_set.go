@@ -48,7 +48,7 @@ Examples:
 }
 
 func seqSet(c *cli.Context, o operator.Commands, name string) error {
-	change, err := changeGiven(c)
+	change, err := readChange(c)
 	if err != nil {
 		return err
 	}
@@ -66,9 +66,9 @@ func seqSet(c *cli.Context, o operator.Commands, name string) error {
 	return changeSequence(c, o, r, st, change, "")
 }
 
-// changeGiven returns the change that the command line describes.
-func changeGiven(c *cli.Context) (change operator.Change, err error) {
-	hold, err := holdGiven(c)
+// readChange returns the change that the command line describes.
+func readChange(c *cli.Context) (change operator.Change, err error) {
+	hold, err := readHold(c)
 	if err != nil {
 		return change, err
 	}

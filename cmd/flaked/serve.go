@@ -87,7 +87,7 @@ func serveNode(c *cli.Context, log hclog.InterceptLogger) (err error) {
 	for _, warning := range ignoredVariables(c.App.Commands, os.Environ()) {
 		log.Warn(warning)
 	}
-	if p.options, err = serveOptions(c); err != nil {
+	if p.options, err = readOptions(c); err != nil {
 		return err
 	}
 	guard := p.guard
@@ -102,7 +102,7 @@ func serveNode(c *cli.Context, log hclog.InterceptLogger) (err error) {
 	cfg := p.config()
 	if cfg.Node.InMemory {
 		log.Warn(health.Development.String())
-	} else if cfg.ZooKeeper, err = zkConfig(c); err != nil {
+	} else if cfg.ZooKeeper, err = readZK(c); err != nil {
 		return err
 	}
 	if p.running, err = app.New(cfg); err != nil {

@@ -23,8 +23,8 @@ const (
 	adminOff     = "off"
 )
 
-// adminAddress returns the HOST:PORT of --admin, "" for none.
-func adminAddress(c *cli.Context) (string, error) {
+// readAdmin returns the HOST:PORT of --admin, "" for none.
+func readAdmin(c *cli.Context) (string, error) {
 	given := c.String("admin")
 	if given == adminOff {
 		return "", nil

@@ -61,8 +61,8 @@ func serveFlags() []cli.Flag {
 	return slices.Concat(own, serverAccessFlags(), zkFlags(""), logFlags(), replaced, hidden(recordFlags()...))
 }
 
-// serveOptions reads the flags of serve. It returns an error for the first flag that is wrong.
-func serveOptions(c *cli.Context) (o options, wrong error) {
+// readOptions reads the flags of serve. It returns an error for the first flag that is wrong.
+func readOptions(c *cli.Context) (o options, wrong error) {
 	check := func(err error) {
 		if wrong == nil {
 			wrong = err
@@ -83,13 +83,13 @@ func serveOptions(c *cli.Context) (o options, wrong error) {
 		refuse("--dev runs without ZooKeeper. Leave out --zk or --dev")
 	}
 	var err error
-	o.adminAddr, err = adminAddress(c)
+	o.adminAddr, err = readAdmin(c)
 	check(err)
 	check(checkAdvertised(o.advertise))
 	if o.drainTime < 0 {
 		refuse("--drain-time must not be negative, not %s", o.drainTime)
 	}
-	o.guard, err = serverAccess(c)
+	o.guard, err = readServerAccess(c)
 	check(err)
 	o.adminTLS = o.guard.Cert != "" && o.adminAddr != "" && !dialog.IsLoopback(o.adminAddr)
 	o.unix, err = parseUnixOptions(c.String("unix-mode"), c.String("unix-group"))
@@ -100,10 +100,10 @@ func serveOptions(c *cli.Context) (o options, wrong error) {
 		ZooKeeperReplaced: c.Bool("zk-replaced"), ReleaseOnExit: c.Bool("release-on-exit"),
 		StartTimeout: startTimeout, Reserve: reserveAhead,
 	}
-	o.nodeConfig.Settings, err = clusterSettings(c)
+	o.nodeConfig.Settings, err = readSettings(c)
 	check(err)
 	if !dev {
-		o.stateDir, err = givenStateDir(c)
+		o.stateDir, err = readStateDir(c)
 		check(err)
 	}
 	return o, wrong

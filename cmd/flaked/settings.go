@@ -18,7 +18,7 @@ func flagName(s node.Setting) string {
 	return "--" + string(s)
 }
 
-// clusterFlags returns the flags that clusterSettings reads.
+// clusterFlags returns the flags that readSettings reads.
 func clusterFlags() []cli.Flag {
 	return append([]cli.Flag{layoutFlag("leaf"), leaseFlag("24h"), confirmTimeFlag("12s")}, recordFlags()...)
 }
@@ -59,14 +59,15 @@ func layoutFlag(fallback string) cli.Flag {
 		"time=41@1ms,worker=10,sequence=12,epoch=2020-01-01, or both, as leaf,epoch=2020-01-01. See flaked layout"}
 }
 
-// clusterSettings returns the cluster settings that flags give, nil for each that no flag gives.
-func clusterSettings(c *cli.Context) (s node.Settings, err error) {
-	s.Datacenter, s.Borrow = given(c, node.SettingDatacenter, c.Int64), given(c, node.SettingBorrow, c.Duration)
-	s.Lease, s.ConfirmTime = given(c, node.SettingLease, c.Duration), given(c, node.SettingConfirmTime, c.Duration)
+// readSettings returns the cluster settings that flags give, nil for each that no flag gives.
+func readSettings(c *cli.Context) (s node.Settings, err error) {
+	s.Datacenter, s.Borrow = flagOrNil(c, node.SettingDatacenter, c.Int64), flagOrNil(c, node.SettingBorrow, c.Duration)
+	s.Lease = flagOrNil(c, node.SettingLease, c.Duration)
+	s.ConfirmTime = flagOrNil(c, node.SettingConfirmTime, c.Duration)
 	err = node.Texts{
-		Layout: given(c, node.SettingLayout, c.String), OnRollback: given(c, node.SettingOnRollback, c.String),
-		SequenceStart: given(c, node.SettingSequenceStart, c.String),
-		SegmentStart:  given(c, node.SettingSegmentStart, c.String),
+		Layout: flagOrNil(c, node.SettingLayout, c.String), OnRollback: flagOrNil(c, node.SettingOnRollback, c.String),
+		SequenceStart: flagOrNil(c, node.SettingSequenceStart, c.String),
+		SegmentStart:  flagOrNil(c, node.SettingSegmentStart, c.String),
 	}.Read(&s)
 	if err == nil && s.Layout != nil {
 		if unusable := usableNow(*s.Layout, time.Now()); unusable != nil {

@@ -20,7 +20,7 @@ func TestServeReadsTheSettingsOfClusterInit(t *testing.T) {
 	t.Setenv("FLAKED_SEQUENCE_START", "zero")
 	var got node.Settings
 	instead(t, "serve", func(c *cli.Context) (err error) {
-		got, err = clusterSettings(c)
+		got, err = readSettings(c)
 		return err
 	}, "--zk", "zk1", "--layout", "twitter", "--bootstrap")
 	cl, err := got.Record("u", 0)
@@ -64,8 +64,8 @@ func TestEveryFlagOfServeChangesWhatServeHandsOn(t *testing.T) {
 	outcomeOf := func(args ...string) (got outcome) {
 		instead(t, "serve", func(c *cli.Context) error {
 			var err, zkErr error
-			got.Options, err = serveOptions(c)
-			got.ZooKeeper, zkErr = zkConfig(c)
+			got.Options, err = readOptions(c)
+			got.ZooKeeper, zkErr = readZK(c)
 			got.Err = fmt.Sprint(err, zkErr)
 			return nil
 		}, args...)

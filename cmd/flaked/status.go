@@ -55,7 +55,7 @@ Examples:
 }
 
 func status(c *cli.Context) error {
-	nodes, err := givenAsker(c)
+	nodes, err := readAsker(c)
 	if err != nil {
 		return err
 	}
@@ -89,7 +89,7 @@ func statusWithoutZooKeeper(c *cli.Context, nodes *poll.Asker, err error) error 
 }
 
 func statusOfAddrs(c *cli.Context, nodes *poll.Asker) error {
-	addrs, err := namedAddrs(c)
+	addrs, err := readAddrs(c)
 	if err := cmp.Or(err, nodes.TLSErr); err != nil {
 		return err
 	}

@@ -11,9 +11,9 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 )
 
-// zkConfig returns the configuration that zkFlags give. It checks the flags and reads the
+// readZK returns the configuration that zkFlags give. It checks the flags and reads the
 // files that they name.
-func zkConfig(c *cli.Context) (store.ZKConfig, error) {
+func readZK(c *cli.Context) (store.ZKConfig, error) {
 	cfg := store.ZKConfig{
 		Connect:        c.String("zk"),
 		Cluster:        c.String("cluster"),
@@ -23,10 +23,10 @@ func zkConfig(c *cli.Context) (store.ZKConfig, error) {
 		return cfg, usageError("--zk is required. Give --zk HOST:PORT, or set FLAKED_ZK")
 	}
 	var err error
-	if cfg.DigestAuth, err = zkAuth(c); err != nil {
+	if cfg.DigestAuth, err = readZKAuth(c); err != nil {
 		return cfg, err
 	}
-	if cfg.TLS, err = clientTLS(c, "zk-tls"); err != nil {
+	if cfg.TLS, err = readTLS(c, "zk-tls"); err != nil {
 		return cfg, err
 	}
 	if _, err := store.NewZK(cfg); err != nil { // NewZK dials nothing
@@ -38,10 +38,10 @@ func zkConfig(c *cli.Context) (store.ZKConfig, error) {
 // zkAuthEnv names the environment variable that holds the lines of --zk-auth-file.
 const zkAuthEnv = "FLAKED_ZK_AUTH"
 
-// zkAuth returns lines of user:password from a file or the environment, "" for none. No flag
+// readZKAuth returns lines of user:password from a file or the environment, "" for none. No flag
 // takes them, as everybody on the machine can read arguments.
-func zkAuth(c *cli.Context) (string, error) {
-	where, text, err := secret(c, "zk-auth-file", zkAuthEnv)
+func readZKAuth(c *cli.Context) (string, error) {
+	where, text, err := readSecret(c, "zk-auth-file", zkAuthEnv)
 	if err != nil {
 		return "", err
 	}
@@ -68,7 +68,7 @@ func checkAuth(where, auth string) error {
 var withStore = withZooKeeper
 
 func withZooKeeper(c *cli.Context, f func(store.Store) error) error {
-	cfg, err := zkConfig(c)
+	cfg, err := readZK(c)
 	if err != nil {
 		return err
 	}

@@ -29,11 +29,11 @@ func keyPair(t *testing.T) (cert, key string) {
 	return writeFile(t, "cert.pem", string(pair.Cert)), writeFile(t, "key.pem", string(pair.Key))
 }
 
-// zkOf returns the configuration that zkConfig makes of a command line.
+// zkOf returns the configuration that readZK makes of a command line.
 func zkOf(t *testing.T, args ...string) (cfg store.ZKConfig, err error) {
 	t.Helper()
 	instead(t, "status", func(c *cli.Context) error {
-		cfg, err = zkConfig(c)
+		cfg, err = readZK(c)
 		return nil
 	}, append([]string{"--zk", "h"}, args...)...)
 	return cfg, err

@@ -11,8 +11,8 @@ import (
 	"github.com/flaked/flaked/internal/ops/poll"
 )
 
-// given returns the value that a flag gives a setting, nil if the flag is not set.
-func given[T any](c *cli.Context, setting string, value func(string) T) *T {
+// flagOrNil returns the value that a flag gives a setting, nil if the flag is not set.
+func flagOrNil[T any](c *cli.Context, setting string, value func(string) T) *T {
 	if !c.IsSet(setting) {
 		return nil
 	}
@@ -22,9 +22,9 @@ func given[T any](c *cli.Context, setting string, value func(string) T) *T {
 // defaultAddr is the default of --listen and of --addr.
 const defaultAddr = "127.0.0.1:" + dialog.DefaultPort
 
-// givenNode returns the node of --addr.
-func givenNode(c *cli.Context) (poll.Node, error) {
-	creds, err := clientAccess(c)
+// readNode returns the node of --addr.
+func readNode(c *cli.Context) (poll.Node, error) {
+	creds, err := readClientAccess(c)
 	if name := c.String("cluster"); name != "" { // else there is nothing to compare the only connection with
 		creds.Cluster, err = dialog.Want(name), cmp.Or(err, checkClusterFlag(name))
 	}
@@ -35,22 +35,8 @@ func givenNode(c *cli.Context) (poll.Node, error) {
 	return node, err
 }
 
-func checkAddrFlag(addr string) error {
-	if _, _, err := dialog.SplitAddr(addr); err != nil {
-		return usageError("--addr: %w", err)
-	}
-	return nil
-}
-
-func checkClusterFlag(name string) error {
-	if err := dialog.CheckCluster(name); err != nil {
-		return usageError("--cluster %w", err)
-	}
-	return nil
-}
-
-// namedAddrs returns the addresses of --addr, each once.
-func namedAddrs(c *cli.Context) (addrs []string, err error) {
+// readAddrs returns the addresses of --addr, each once.
+func readAddrs(c *cli.Context) (addrs []string, err error) {
 	for _, addr := range c.StringSlice("addr") {
 		if err := checkAddrFlag(addr); err != nil {
 			return nil, err
@@ -62,23 +48,20 @@ func namedAddrs(c *cli.Context) (addrs []string, err error) {
 	return addrs, nil
 }
 
-// givenAsker returns the asker that surveyAccessFlags give.
-func givenAsker(c *cli.Context) (*poll.Asker, error) {
-	token, err := nodeToken(c)
+// readAsker returns the asker that surveyAccessFlags give.
+func readAsker(c *cli.Context) (*poll.Asker, error) {
+	token, err := readToken(c)
 	if err != nil {
 		return nil, err
 	}
 	a := &poll.Asker{Token: token, Everywhere: c.String("token-file") != "", Advice: accessAdvice}
 	a.Host, _ = os.Hostname()
-	a.TLS, a.TLSErr = clientTLS(c, "tls")
+	a.TLS, a.TLSErr = readTLS(c, "tls")
 	return a, nil
 }
 
-// within reports whether n is from 1 to most.
-func within(n, most int) bool { return n >= 1 && n <= most }
-
-// givenStateDir returns --state-dir, or an error if it has neither a value nor a default.
-func givenStateDir(c *cli.Context) (string, error) {
+// readStateDir returns --state-dir, or an error if it has neither a value nor a default.
+func readStateDir(c *cli.Context) (string, error) {
 	dir := c.String("state-dir")
 	if dir == "" {
 		return "", usageError("--state-dir: no home directory found. Give --state-dir DIRECTORY")
