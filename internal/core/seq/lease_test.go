@@ -151,6 +151,32 @@ func TestUnknownRenewalEndsTheOwnership(t *testing.T) {
 	}
 }
 
+// The lease ends and a request comes while the owner gives the section back, and that write is lost on the way. The node
+// knows that nobody but itself was the owner.
+func TestLostGiveBackAfterTheLease(t *testing.T) {
+	s, nodes := newTicks(t, record.DefaultLease, 1)
+	a := nodes[0]
+	m := a.owner("ticks")
+	var c *call
+	a.calls = func(k memzk.Call) memzk.Fault {
+		if c != nil || !k.Write() || s.now*1e6-m.AskedAt <= int64(time.Minute) {
+			return memzk.NoFault
+		}
+		for s.now*1e6 < m.Until() {
+			s.now += 10
+		}
+		c = a.ask("ticks", 1, true)
+		return memzk.FailBefore
+	}
+	for began := s.now; c == nil && s.now < began+120_000; {
+		s.pass(10 * time.Millisecond)
+	}
+	began := s.now
+	if c.first(); s.now > began+500 {
+		t.Errorf("the node takes the section %d ms after its own lease", s.now-began)
+	}
+}
+
 // loseTakeOver: the owner is cut off, and another node takes over and issues more. Then ZooKeeper loses that.
 func loseTakeOver(t *testing.T, lease time.Duration) (s *stage, a, b *actor) {
 	s, nodes := newTicks(t, lease, 2)

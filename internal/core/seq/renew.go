@@ -94,9 +94,7 @@ func (rs *Rounds) planRenewals(rw roundIO, some []*series) (all []part) {
 	for _, s := range some {
 		idle := false
 		s.Mu.Lock()
-		if m := s.owned(); m != nil && sit.AtMost >= m.Until() {
-			m.Lapse(sit.AtMost)
-		} else if m != nil {
+		if m := s.owned(); m != nil && !m.LapseIfOver(sit.AtMost) {
 			var v mode.View
 			if m.Last != nil {
 				v = *m.Last

@@ -171,8 +171,8 @@ func (s *Section) Wrote(w mode.Write, v mode.View, sent, now int64, err error) (
 	case mode.NotMade(err):
 		return nil, 0
 	//mutant:o3-unknown-outcome by internal/core/seq:TestUnknownRenewalEndsTheOwnership -> case s.lease.ownership != "": s.accept(w, v, sent, now)
-	default: // w may have been written: freeIn must know that its ownership has ended
-		s.endOwnership(cmp.Or(w.Record.Owner, s.lease.ownership))
+	default: // freeIn must know which ownership has ended: w may have been written, or the lease have ended meanwhile
+		s.endOwnership(cmp.Or(w.Record.Owner, s.lease.ownership, s.lastEnded))
 	}
 	return s.TakeWaiting(), 0
 }
@@ -190,9 +190,7 @@ func (s *Section) accept(w mode.Write, v mode.View, sent, now int64) {
 		if s.shared.preferredAddress(s.Name) != s.shared.own {
 			s.staysUntil = now + int64(time.Minute)
 		}
-	//mutant:o5-block-kept -> case false:
-	case now >= s.lease.until: // a renewal after the end of the lease ends the ownership (O5)
-		s.Lapse(now)
+	case s.LapseIfOver(now): // a renewal after the end of the lease ends the ownership (O5)
 		return
 	default:
 		s.counters.add(w.Block)

@@ -75,9 +75,7 @@ func (s *Section) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker
 	if valid {
 		return s.issue(r, now, to)
 	}
-	if s.lease.ownership != "" && !s.lease.ending {
-		s.Lapse(now)
-	}
+	s.LapseIfOver(now)
 	switch {
 	case r.Wait.Since != 0 && now-r.Wait.Since >= int64(mode.Patience) && s.ownedByAnother():
 		return to, false, noOwner(s.Name, s.Known.Address, s.Known.Address == s.shared.own, s.forwarding.doubtedFor)
@@ -100,12 +98,18 @@ func (s *Section) issue(r mode.Request, now int64, to []worker.Run) (_ []worker.
 	return block.AppendRuns(to, &s.Values), s.counters.low() && s.MayTry(now), nil
 }
 
-// Lapse ends an ownership whose lease has ended. What it held is dropped (O5): another node may have issued later
-// positions, although ZooKeeper shows nothing of it any more.
-func (s *Section) Lapse(now int64) {
+// LapseIfOver ends the ownership if its lease has ended, and reports whether it did. What was held is dropped (O5):
+// another node may have issued later positions, although ZooKeeper shows nothing of it any more. So no give-back is
+// written then, either.
+func (s *Section) LapseIfOver(now int64) bool {
+	//mutant:o5-block-kept by internal/core/seq:TestRenewalAfterTheEndIsANewOwnership -> if true {
+	if s.lease.ownership == "" || now < s.lease.until {
+		return false
+	}
 	s.lapses++
 	s.lapsedAt = [2]int64{s.lapsedAt[1], now}
 	s.endOwnership(s.lease.ownership)
+	return true
 }
 
 // endOwnership notes that the ownership with this nonce has ended. "": there was none.
@@ -171,10 +175,7 @@ func (s *Section) renewalDue(now int64) bool {
 func (s *Section) Saw(v mode.View, before *record.Record, sit mode.Situation) {
 	s.watch.see(v, sit.Session)
 	switch {
-	case s.lease.ownership == "":
-	//mutant:o5-block-kept by internal/core/seq:TestRenewalAfterTheEndIsANewOwnership -> case false:
-	case sit.AtMost >= s.lease.until:
-		s.Lapse(sit.AtMost)
+	case s.lease.ownership == "", s.LapseIfOver(sit.AtMost):
 	//mutant:o8-replaced by internal/core/seq:TestOwnerReadsThatItIsReplaced -> case false:
 	case !s.lease.survives(v): // another node owns it, or what was held is of an earlier incarnation (O8)
 		s.endOwnership(s.lease.ownership)

@@ -3,6 +3,7 @@ package ordered
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
@@ -14,6 +15,31 @@ type quiet struct{}
 
 func (quiet) KnowWritten(mode.Write, int64) {}
 func (quiet) WakeAt(int64)                  {}
+
+// A request and a read end an ownership whose lease has ended, also one that is being given back.
+func TestLeaseThatHasEndedEndsTheOwnership(t *testing.T) {
+	const until = int64(time.Minute)
+	r := record.Record{Mode: record.Ordered, Owner: "o", Nonce: "o", Incarnation: 1}
+	r.Ceiling = 1000
+	for name, look := range map[string]func(m *Section, now int64){
+		"a request": func(m *Section, now int64) {
+			m.shared.Now = func() int64 { return now }
+			_, _, _ = m.Serve(mode.Request{Wait: new(sequence.Wait), N: 5}, now, now, nil)
+		},
+		"a read": func(m *Section, now int64) { m.Saw(seen("o", 1, 3, 0), &r, mode.Situation{AtMost: now}) },
+	} {
+		for _, ending := range []bool{false, true} {
+			for now, over := range map[int64]bool{until - 1: false, until: true} {
+				m := NewSection(&mode.Series{Name: "ticks", Host: quiet{}, Known: &r}, new(Shared))
+				m.lease = lease{ownership: "o", until: until, ending: ending}
+				look(m, now)
+				if m.Leased() == over || over != (m.lapses == 1) {
+					t.Errorf("%s, ending: %v, lease over: %v: owns %v, %d lapses", name, ending, over, m.Leased(), m.lapses)
+				}
+			}
+		}
+	}
+}
 
 // A node that has not read who the owner is tells clients which node answers.
 func TestClientsLearnWhichNodeAnswers(t *testing.T) {
