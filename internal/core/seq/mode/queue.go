@@ -48,15 +48,20 @@ func (s *Series) Oversized(n int64) *record.Refusal {
 // Enqueue makes a request wait, and returns sequence.ErrPending. If the request has waited for Patience, Enqueue
 // refuses it with the text late.
 func (s *Series) Enqueue(r Request, now int64, late string) error {
-	switch since := r.Wait.Since; {
-	case since == 0:
-		r.Wait.Since = now
-		s.Waits++
-	case now-since >= int64(Patience):
+	s.NoteWaiting(r, now)
+	if now-r.Wait.Since >= int64(Patience) {
 		return NoBlock(late)
 	}
 	s.Waiting = append(s.Waiting, r)
 	return sequence.ErrPending
+}
+
+// NoteWaiting notes that a request waits from now on, unless it has begun to wait before.
+func (s *Series) NoteWaiting(r Request, now int64) {
+	if r.Wait.Since == 0 {
+		r.Wait.Since = now
+		s.Waits++
+	}
 }
 
 // refuses reports whether a new request is refused at once. One with a key may have its value already, although the

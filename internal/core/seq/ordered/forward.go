@@ -146,10 +146,7 @@ func (s *Section) forward(r mode.Request, now int64, to []worker.Run) ([]worker.
 	if refusal := s.Oversized(r.N); refusal != nil {
 		return to, false, refusal
 	}
-	if r.Wait.Since == 0 {
-		r.Wait.Since = now
-		s.Waits++
-	}
+	s.NoteWaiting(r, now)
 	r.Name = append([]byte(nil), r.Name...) // the caller may change it
 	p := &s.forwarding
 	p.queue = append(p.queue, r)
@@ -175,26 +172,36 @@ func (s *Section) forwardQueue() {
 }
 
 // ask sends one request for the requests of a lane. If that is too large, ask sends one for each, until the ceiling is
-// reached. It returns the last error, which only its own recursion reads.
-func (s *Section) ask(f *flight, some []mode.Request) error {
-	var n int64
+// reached.
+func (s *Section) ask(f *flight, some []mode.Request) {
+	got, err := s.askOnce(f, some)
+	if len(some) == 1 || !tooLarge(replied(err)) {
+		s.note(f, some, got, err)
+		return
+	}
+	for k := range some {
+		got, err := s.askOnce(f, some[k:k+1])
+		if replied(err) == record.CeilingReached {
+			s.note(f, some[k:], got, err)
+			return
+		}
+		s.note(f, some[k:k+1], got, err)
+	}
+}
+
+// askOnce sends one request for as many values as all these requests want.
+func (s *Section) askOnce(f *flight, some []mode.Request) (Answer, error) {
+	ask := f.ask
+	ask.Name, ask.N = string(some[0].Name), total(some)
+	return s.shared.Forward(f, ask)
+}
+
+// total returns how many values these requests want.
+func total(some []mode.Request) (n int64) {
 	for _, r := range some {
 		n += r.N
 	}
-	ask := f.ask
-	ask.Name, ask.N = string(some[0].Name), n
-	got, err := s.shared.Forward(f, ask)
-	if len(some) == 1 || !tooLarge(replied(err)) {
-		s.note(f, some, n, got, err)
-		return err
-	}
-	for k := range some {
-		if err = s.ask(f, some[k:k+1]); replied(err) == record.CeilingReached {
-			s.note(f, some[k+1:], 0, Answer{}, err)
-			break
-		}
-	}
-	return err
+	return n
 }
 
 // replied returns the reason of a reply that is an error, "" if it has none.
@@ -207,7 +214,7 @@ func replied(err error) record.Reason {
 
 // note notes the outcome of a request to the owner, and wakes the requests that shared it. Those that get no result
 // look at the series again.
-func (s *Section) note(f *flight, some []mode.Request, n int64, got Answer, err error) {
+func (s *Section) note(f *flight, some []mode.Request, got Answer, err error) {
 	defer mode.WakeAll(some)
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
@@ -220,7 +227,7 @@ func (s *Section) note(f *flight, some []mode.Request, n int64, got Answer, err 
 		err = errOtherMap
 	}
 	if err != nil {
-		s.noteFailure(f, some, n, err)
+		s.noteFailure(f, some, err)
 		return
 	}
 	s.noteAnswer(f, some, p)
@@ -242,7 +249,7 @@ func (s *Section) noteAnswer(f *flight, some []mode.Request, p int64) {
 }
 
 // noteFailure gives the requests the error if it is final. Else it doubts the node that was asked.
-func (s *Section) noteFailure(f *flight, some []mode.Request, n int64, err error) {
+func (s *Section) noteFailure(f *flight, some []mode.Request, err error) {
 	reply, refused := errors.AsType[*ids.ReplyError](err)
 	switch {
 	case refused && (reply.Code == ids.NOTREADY && !final(record.Reason(reply.Reason())) || reply.Code == ids.WRONGNODE):
@@ -254,7 +261,7 @@ func (s *Section) noteFailure(f *flight, some []mode.Request, n int64, err error
 	case errors.Is(err, ErrNothingIssued):
 		s.doubt(f, err, true)
 	default:
-		fail(some, unknownOwner(s.Name, f.address, n))
+		fail(some, unknownOwner(s.Name, f.address, total(some)))
 		s.doubt(f, err, true)
 	}
 }

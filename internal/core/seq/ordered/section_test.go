@@ -50,7 +50,7 @@ func TestClientsLearnWhichNodeAnswers(t *testing.T) {
 	if line := m.Report(new(mode.Use)); !strings.HasPrefix(line, "owner=- ") {
 		t.Error(line)
 	}
-	m.note(&flight{address: "b:7609"}, nil, 1, Answer{1, "taker"}, nil)
+	m.note(&flight{address: "b:7609"}, nil, Answer{1, "taker"}, nil)
 	if line := m.Report(new(mode.Use)); !strings.HasPrefix(line, "owner=b:7609 ") {
 		t.Error(line)
 	}
