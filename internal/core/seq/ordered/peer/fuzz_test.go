@@ -29,7 +29,7 @@ func FuzzReplies(f *testing.F) {
 				calls = append(calls, &call{Ask: ordered.Ask{N: n, Of: sequence.Ownership{Owner: "o"}}, done: make(chan struct{})})
 			}
 			l := &link{address: "a:1", wake: make(chan struct{}, 1), sent: append([]*call(nil), calls...)}
-			ended := l.read(dialog.NewReader(in, "a:1", maxLine))
+			ended := l.readLoop(dialog.NewReader(in, "a:1", maxLine))
 			answered := len(calls) - len(l.sent)
 			l.finish(ended, nil) // panics if a call has ended
 			for i, k := range calls {

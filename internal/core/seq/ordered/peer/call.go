@@ -1,0 +1,71 @@
+package peer
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strconv"
+
+	"github.com/flaked/flaked/ids"
+	"github.com/flaked/flaked/internal/core/seq/ordered"
+	"github.com/flaked/flaked/internal/dialog"
+)
+
+// call is one request.
+type call struct {
+	ordered.Ask
+	// batch is the write that had the request, and at its place in the write.
+	batch, at int
+	// withdrawn: the caller has left before the request was sent.
+	withdrawn, sent bool
+	// got and err are the reply. They are written before done is closed, and not changed afterwards.
+	got  ordered.Answer
+	err  error
+	done chan struct{}
+}
+
+func (k *call) end(got ordered.Answer, err error) {
+	k.got, k.err = got, err
+	close(k.done)
+}
+
+// appendTo appends the line of the request.
+func (k *call) appendTo(out []byte) []byte {
+	out = append(append(append(out, "PASS "...), k.Name...), ' ')
+	out = append(strconv.AppendInt(out, k.N, 10), ' ')
+	out = append(append(out, k.Cluster...), ' ')
+	out = append(append(out, k.Of.ID...), ' ')
+	out = append(strconv.AppendInt(out, k.Of.Term, 10), ' ')
+	return append(append(out, cmp.Or(k.Of.Owner, "-")...), '\n')
+}
+
+// parse returns the answer in a reply, or the error that it is: an *ids.ReplyError if the node refuses the request, and
+// an ordered.ErrNothingIssued if it refuses this node or does not understand it.
+func (k *call) parse(address string, line []byte) (got ordered.Answer, err error) {
+	var buffer [2]int64
+	values, owner, ok := dialog.Row(buffer[:0], line, 2)
+	if ok && isNonce(owner) {
+		if first, wide := values[0], values[1]-values[0]; wide >= k.N-1 && (k.N > 1 || wide == 0) {
+			return ordered.Answer{First: first, Ownership: k.nonce(owner)}, nil
+		}
+	}
+	err = dialog.Refusal(address, string(line))
+	e, refused := errors.AsType[*ids.ReplyError](err)
+	if refused && (ordered.RefusesThisNode(e) || e.Reason() == "" && e.Code != ids.NOTREADY) {
+		return got, nothingIssued(e)
+	}
+	return got, err
+}
+
+// isNonce reports whether a reply's last word can be an owner's nonce: visible characters of ASCII.
+func isNonce(owner []byte) bool {
+	return len(owner) > 0 && !slices.ContainsFunc(owner, func(c byte) bool { return c <= ' ' || c > '~' })
+}
+
+// nonce returns the owner that a reply names. Mostly it is the one that was asked.
+func (k *call) nonce(owner []byte) string {
+	if string(owner) == k.Of.Owner {
+		return k.Of.Owner
+	}
+	return string(owner)
+}
