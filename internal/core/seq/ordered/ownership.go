@@ -2,7 +2,7 @@ package ordered
 
 import (
 	"cmp"
-	"math"
+	"slices"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/seq/mode"
@@ -98,10 +98,7 @@ func (s *Section) giveBack(v mode.View, sit mode.Situation) *mode.Write {
 //   - While another node may be the owner, or this one leaves, it makes rounds pause.
 //   - If there is no block, it refuses the requests that wait.
 func (s *Section) take(v mode.View, sit mode.Situation) *mode.Write {
-	if s.slow(sit.AtMost) {
-		s.doubt(s.forwarding.flight, errSilent, false)
-		s.forwarding.leaveBehind(s.Known)
-	}
+	s.noteSlowNode(sit.AtMost)
 	s.refuseMisdirected()
 	if len(s.Waiting) == 0 && !s.forwarding.doubted() || !s.hasForwarded() && s.target(sit.AtMost) != "" {
 		return nil
@@ -109,17 +106,17 @@ func (s *Section) take(v mode.View, sit mode.Situation) *mode.Write {
 	//mutant:o4-at-most by internal/core/seq:TestOwnerAndBootClocksAtAnyRate -> wait := s.watch.freeIn(v, s.lastEnded, sit.AtMost)
 	wait := s.watch.freeIn(v, s.lastEnded, sit.AtLeast)
 	if wait > 0 || s.shared.givesAll() {
-		s.waitForLease(wait, sit.AtMost)
+		if s.Known.Address != s.shared.own || s.shared.givesAll() { // else the last process of this node was the owner
+			s.refuseForwarded(nil)
+		}
+		s.pauseUntilFree(wait, sit.AtMost)
 		return nil
 	}
-	all, need := int64(0), int64(math.MaxInt64)
-	for _, r := range s.Waiting {
-		all, need = all+r.N, min(need, r.N)
+	need := int64(1)
+	if len(s.Waiting) > 0 {
+		need = slices.MinFunc(s.Waiting, func(a, b mode.Request) int { return cmp.Compare(a.N, b.N) }).N
 	}
-	if len(s.Waiting) == 0 {
-		need = 1
-	}
-	w, refusal := s.Known.Plan(v.Incarnation(), max(all, s.Known.Block), need, sit.SeqTime)
+	w, refusal := s.Known.Plan(v.Incarnation(), max(total(s.Waiting), s.Known.Block), need, sit.SeqTime)
 	if refusal != nil {
 		s.Refuse(refusal, sit.AtMost)
 		return nil
@@ -129,27 +126,30 @@ func (s *Section) take(v mode.View, sit mode.Situation) *mode.Write {
 	return &mode.Write{Write: w, Session: sit.Session}
 }
 
-// refuseMisdirected refuses the requests that other nodes have forwarded to this one, unless it may become the owner
-// for them.
-func (s *Section) refuseMisdirected() {
-	s.refuseForwarded(func(r mode.Request) bool { return !s.mayBecome(r.Wait.Passed) })
-	if s.Known.Owner == "" && s.shared.preferredAddress(s.Name) != s.shared.own {
-		s.refuseForwarded(nil) // another node is asked next
+// noteSlowNode doubts a node that has not answered in time.
+func (s *Section) noteSlowNode(now int64) {
+	if s.slow(now) {
+		s.doubt(s.forwarding.flight, errSilent, false)
+		s.forwarding.leaveBehind(s.Known)
 	}
 }
 
-// waitForLease makes rounds pause until this node may take the section, but for a second at most. wait is the time
+// refuseMisdirected refuses the requests that other nodes have forwarded to this one, if it must not become the owner
+// for them: they name another state of the section, or another node is asked next.
+func (s *Section) refuseMisdirected() {
+	elsewhere := s.Known.Owner == "" && s.shared.preferredAddress(s.Name) != s.shared.own
+	s.refuseForwarded(func(r mode.Request) bool { return elsewhere || !s.mayBecome(r.Wait.Passed) })
+}
+
+// pauseUntilFree makes rounds pause until this node may take the section, but for a second at most. wait is the time
 // until the last owner's lease has ended.
-func (s *Section) waitForLease(wait time.Duration, now int64) {
-	if s.Known.Address != s.shared.own || s.shared.givesAll() { // else the last process of this node was the owner
-		s.refuseForwarded(nil)
-	}
+func (s *Section) pauseUntilFree(wait time.Duration, now int64) {
 	// Requests that come until then are only queued, so it is a second away at most, however long the lease is.
 	s.DueAt = now + int64(min(max(wait, lookAgain), s.Known.Hold()/6, time.Second))
 	s.PausedUntil = s.DueAt
 }
 
-// lookAgain is the shortest pause of waitForLease. A node that leaves may have no lease to wait for, and looks whether
+// lookAgain is the shortest pause of pauseUntilFree. A node that leaves may have no lease to wait for, and looks whether
 // others can answer by now.
 const lookAgain = 50 * time.Millisecond
 
