@@ -95,7 +95,7 @@ func (rw roundIO) nextAlarm(s *series, now int64) {
 	switch {
 	case s.DueAt != 0 && s.owned() != nil:
 		next.at = max(s.DueAt, s.PausedUntil, now+1) // a slow write may have left no time until the next one
-		next.from = next.at - int64(s.Known.Hold()/6)
+		next.from = next.at - (s.DueAt - s.DueFrom)
 	case s.PausedUntil > now:
 		next.from, next.at = s.PausedUntil, s.PausedUntil
 	}

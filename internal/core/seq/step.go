@@ -124,7 +124,7 @@ func (s *series) hasOpenWrites() bool {
 func (s *series) decide(v view, sit mode.Situation) (st step, err error) {
 	sit.SeqTime = max(sit.SeqTime, v.State.Time)
 	s.Mu.Lock()
-	s.DueAt = 0
+	s.DueFrom, s.DueAt = 0, 0
 	st, refusal, err := s.owed(v, sit)
 	s.Mu.Unlock()
 	if err != nil || st.kind != noStep {

@@ -97,8 +97,9 @@ type Schedule struct {
 	FailedRounds int
 	// PausedUntil is the time before which no round works on the sequence, whatever waits.
 	PausedUntil int64
-	// DueAt is the time at which a round must look at the sequence again, 0 for no time of its own.
-	DueAt int64
+	// DueAt is the time at which a round must look at the sequence again, 0 for no time of its own. Of a lease, a round
+	// may look from DueFrom on, together with others.
+	DueFrom, DueAt int64
 }
 
 // Urgency says how soon a round must work on a series.

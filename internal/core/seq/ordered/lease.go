@@ -38,13 +38,16 @@ func newLease(w mode.Write, sent int64) lease {
 	return lease{ownership: w.Record.Owner, until: until, sent: sent, session: w.Session}
 }
 
-// renewAt returns when the owner must write the record again. It may do so by a sixth of the lease earlier, together
-// with others.
-func renewAt(sent int64, d time.Duration) int64 { return sent + int64(d/3) }
+// renewAt returns when the owner must write the record again: at. It may do so from `from` on, together with others.
+func renewAt(sent int64, d time.Duration) (from, at int64) {
+	at = sent + int64(d/3)
+	return at - int64(d/6), at
+}
 
 // mayRenew reports whether the owner may write the record again now.
 func (l *lease) mayRenew(now int64, d time.Duration) bool {
-	return now >= renewAt(l.sent, d)-int64(d/6)
+	from, _ := renewAt(l.sent, d)
+	return now >= from
 }
 
 // valid reports whether the owner may issue at now. The caller must have read the clock after it received the request

@@ -21,9 +21,9 @@ func (s *Section) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 		s.forwarding.cancelFlight()
 	}
 	d := s.Known.Hold()
-	s.DueAt = renewAt(s.lease.sent, d)
+	s.DueFrom, s.DueAt = renewAt(s.lease.sent, d)
 	if sit.Unconfirmed == 0 && (s.lease.ending || s.endsNow(sit)) {
-		s.lease.ending, s.DueAt = true, 0
+		s.lease.ending, s.DueFrom, s.DueAt = true, 0, 0
 		return s.giveBack(v, sit)
 	}
 	due := s.lease.mayRenew(sit.AtMost, d)
@@ -146,7 +146,7 @@ func (s *Section) refuseMisdirected() {
 func (s *Section) pauseUntilFree(wait time.Duration, now int64) {
 	// Requests that come until then are only queued, so it is a second away at most, however long the lease is.
 	s.DueAt = now + int64(min(max(wait, lookAgain), s.Known.Hold()/6, time.Second))
-	s.PausedUntil = s.DueAt
+	s.DueFrom, s.PausedUntil = s.DueAt, s.DueAt
 }
 
 // lookAgain is the shortest pause of pauseUntilFree. A node that leaves may have no lease to wait for, and looks whether
@@ -198,7 +198,8 @@ func (s *Section) accept(w mode.Write, v mode.View, sent, now int64) {
 	s.lease, s.Last = newLease(w, sent), new(v.After(w))
 	s.traceOwner(sent, now)
 	s.counters.wrote()
-	s.FailedRounds, s.DueAt = 0, renewAt(sent, s.Known.Hold())
+	s.FailedRounds = 0
+	s.DueFrom, s.DueAt = renewAt(sent, s.Known.Hold())
 	s.forwarding.suspect = ""
 	if s.forwarding.doubted() {
 		s.forwarding.cancelFlight()
