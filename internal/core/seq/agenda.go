@@ -160,22 +160,14 @@ func (ag *agenda) limitRound(leases bool, lost int, confirm time.Duration) {
 }
 
 // popDue returns the series that need work, those first that requests wait for. It looks at all series after /seq was
-// read, and if the last round has left some. Then it also sets follower.spread. Otherwise it looks at those whose
+// read, and if the last round has left some. Otherwise it looks at those whose
 // alarms have rung. It sets the alarms of those that need no work.
 func (rs *Rounds) popDue(read bool) (due []*series) {
 	all := rs.agenda.popRung()
 	nodes := int64(rs.follower.cluster.Nodes)
 	if read || rs.agenda.unfinished {
 		all = rs.issuer.series.list()
-		var used int64
-		for _, s := range all {
-			s.Mu.Lock()
-			if s.Issuing != nil && s.Issuing.TakesAhead() {
-				used++
-			}
-			s.Mu.Unlock()
-		}
-		rs.follower.spread = spread(used, nodes)
+		rs.follower.noteSpread(all)
 	}
 	rw := rs.follower.roundIO()
 	sit := rw.situation(rs.issuer.cfg.Elapsed.Now())

@@ -88,7 +88,7 @@ func (fo *follower) follow(ctx context.Context) (v view, followed bool, err erro
 	}
 	for range maxTries {
 		slot, sent := fo.issuer.cfg.Tenure.Slot(fo.session), fo.issuer.cfg.Elapsed.Now()
-		if v, err = fo.roundIO().look(ctx, nil, false); err != nil {
+		if v, err = fo.roundIO().lookState(ctx); err != nil {
 			return view{}, false, err
 		}
 		if err := v.CheckUUID(fo.cluster.UUID); err != nil {
@@ -214,6 +214,19 @@ func (fo *follower) tellInTime(ctx context.Context, v view, lost int) (told bool
 		fo.putBackNames.drop(len(names))
 	}
 	return true, err
+}
+
+// noteSpread sets spread, by the series of which this node takes blocks.
+func (fo *follower) noteSpread(all []*series) {
+	var used int64
+	for _, s := range all {
+		s.Mu.Lock()
+		if s.Issuing != nil && s.Issuing.TakesAhead() {
+			used++
+		}
+		s.Mu.Unlock()
+	}
+	fo.spread = spread(used, int64(fo.cluster.Nodes))
 }
 
 // putBackNames are the names of records that the node has put back.

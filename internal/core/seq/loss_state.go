@@ -130,7 +130,7 @@ func (k lossState) maySettle(now timeguard.Moment, confirm time.Duration) bool {
 }
 
 // finding says what /cluster and /seq show of a loss of data. Without a sync only record.Good counts: the server may
-// lag behind, or v may be a view from before. roundIO.look reads anything else again after a sync, so its views
+// lag behind, or v may be a view from before. roundIO.readTwice reads anything else again after a sync, so its views
 // count. Good needs none: reads of one session do not go back, and a write that goes by old data fails (S10).
 func (k lossState) finding(v view) record.Finding {
 	known := k.seq()

@@ -54,7 +54,7 @@ func (rs *Rounds) renew(ctx context.Context, some []*series) (failed []*series, 
 		if err := rw.commitTogether(ctx, rs.follower.seen.CheckOps(), all); !mode.NotMade(err) {
 			return nil, err
 		}
-		v, err := rw.look(ctx, nil, false)
+		v, err := rw.lookState(ctx)
 		if err != nil || rw.losses.finding(v) != record.Good || v.State == nil {
 			return some, err
 		}

@@ -181,13 +181,19 @@ func (rs *Rounds) Round(ctx context.Context) (err error) {
 	if err != nil || !stateUnchanged {
 		return err
 	}
+	return rs.afterHeartbeat(ctx, v, sent, allMarked && complete)
+}
+
+// afterHeartbeat ends a round that has read /seq: v has it as it is, and was sent at sent. complete: no record is left
+// to be marked or worked on.
+func (rs *Rounds) afterHeartbeat(ctx context.Context, v view, sent int64, complete bool) error {
 	// An operator changes all sections of a family with it.
 	if sections := rs.issuer.families.popChanged(); len(sections) > 0 {
 		rs.issuer.series.markStale(sections)
 		rs.agenda.unfinished = true
 		rs.issuer.Wake()
 	}
-	if allMarked && complete && !slices.ContainsFunc(rs.issuer.series.list(), (*series).isStale) {
+	if complete && !slices.ContainsFunc(rs.issuer.series.list(), (*series).isStale) {
 		rs.noteFollowed(sent)
 	}
 	return rs.follower.raiseTime(ctx, v)

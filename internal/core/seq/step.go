@@ -15,7 +15,7 @@ import (
 // view is the records that a decision needs, as they were read together.
 type view struct {
 	mode.View
-	leader   int64          // a time of ZooKeeper's leader before the read, Unix ms: see roundIO.look
+	leader   int64          // a time of ZooKeeper's leader before the read, Unix ms: see roundIO.lookState
 	before   *record.Record // what the node knew of the record when the read was sent
 	template *template      // that may create the sequence, nil: there is none
 }

@@ -140,27 +140,35 @@ func (rs *Rounds) collectLeftovers() (all leftovers) {
 		if s.kept != nil {
 			all.list = append(all.list, &leftover{s: s, holds: *s.kept})
 		} else if m := s.stocked(); m != nil {
-			keep := *m.held(m.stock.After(0))
-			holds := len(keep.Blocks) > 0
-			split := m.stock.After(seconds * m.secondRate.update(m.Issued, now))
-			if now-m.AskedAt < int64(time.Minute) { // it is used, now and then
-				split = max(split, m.stock.After(values))
-			}
-			if holds { // requests have ended: what is left was not issued
-				m.traceBound(m.stock.After(0))
-			}
-			give, may := m.takeRest()
-			if give.Block.First = max(give.Block.First, split); !may {
-				give = record.Remainder{}
-			}
-			if holds {
-				all.list = append(all.list, &leftover{s: s, holds: keep, give: give})
+			if r := m.takeLeftover(seconds, values, now); r != nil {
+				all.list = append(all.list, r)
 			}
 		}
 		s.Mu.Unlock()
 	}
 	all.splitForFirstWrite(due, rs.issuer.series.list())
 	return all
+}
+
+// takeLeftover takes out what the node holds, nil for nothing. give is what lies above the positions of so many seconds
+// and, if the sequence is used now and then, above so many values.
+func (s *segment) takeLeftover(seconds, values, now int64) *leftover {
+	all := *s.held(s.stock.After(0))
+	split := s.stock.After(seconds * s.secondRate.update(s.Issued, now))
+	if now-s.AskedAt < int64(time.Minute) { // it is used, now and then
+		split = max(split, s.stock.After(values))
+	}
+	if len(all.Blocks) > 0 { // requests have ended: what is left was not issued
+		s.traceBound(s.stock.After(0))
+	}
+	give, may := s.takeRest()
+	if give.Block.First = max(give.Block.First, split); !may {
+		give = record.Remainder{}
+	}
+	if len(all.Blocks) == 0 {
+		return nil
+	}
+	return &leftover{s: s.series, holds: all, give: give}
 }
 
 // splitForFirstWrite finds what the first write must have, by the sequences that are due in the journal and all others.

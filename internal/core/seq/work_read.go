@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 
-	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 )
@@ -39,23 +38,45 @@ func (rw roundIO) gather(ctx context.Context, s *series, reuse bool) (v view, er
 	return v, err
 }
 
-// look reads /cluster, /seq and the record of a series. If s is nil it reads the node's slot instead, which shows when
-// ZooKeeper's leader has stamped the last heartbeat.
+// look reads /cluster, /seq and the record of a series, after a sync if synced is true.
 //
 // A server may lag behind. So look syncs first if the outcome of a write is open, or if the record must be compared in a
 // new incarnation or with the journal. It reads again after a sync if the first read seems to show a loss.
 func (rw roundIO) look(ctx context.Context, s *series, synced bool) (view, error) {
-	var known *record.Record
-	paths, slots := []string{record.ClusterPath, record.StatePath}, 0
-	if slot := rw.issuer.cfg.Tenure.Slot(rw.session); s == nil && slot.Path != "" {
-		paths, slots = append(paths, slot.Path), 1
+	s.Mu.Lock()
+	known := s.Known
+	synced = synced || s.hasOpenWrites() || s.journaled != nil || rw.losses.incarnation > s.incarnation
+	s.Mu.Unlock()
+	paths := []string{record.ClusterPath, record.StatePath, record.Path(s.Name)}
+	return rw.readTwice(ctx, synced, paths, func(found []store.Record) (v view, err error) {
+		v.before = known
+		v.Snapshot, err = record.ParseSnapshot(found)
+		return v, err
+	})
+}
+
+// lookState reads /cluster and /seq, and the node's slot, which shows when ZooKeeper's leader has stamped the last
+// heartbeat. It reads again after a sync if the first read seems to show a loss.
+func (rw roundIO) lookState(ctx context.Context) (view, error) {
+	paths := []string{record.ClusterPath, record.StatePath}
+	if slot := rw.issuer.cfg.Tenure.Slot(rw.session); slot.Path != "" {
+		paths = append(paths, slot.Path)
 	}
-	if s != nil {
-		s.Mu.Lock()
-		known, paths = s.Known, append(paths, record.Path(s.Name))
-		synced = synced || s.hasOpenWrites() || s.journaled != nil || rw.losses.incarnation > s.incarnation
-		s.Mu.Unlock()
-	}
+	return rw.readTwice(ctx, false, paths, func(found []store.Record) (v view, err error) {
+		v.Snapshot, err = record.ParseSnapshot(found[:2])
+		v.leader = v.StateWritten
+		for _, slot := range found[2:] {
+			v.leader = max(v.leader, slot.Stat.Mtime)
+		}
+		return v, err
+	})
+}
+
+// readTwice reads the records at paths, and makes a view of them by parse. If that seems to show a loss of data, it
+// reads once more after a sync. Also the first read follows a sync if synced is true.
+func (rw roundIO) readTwice(
+	ctx context.Context, synced bool, paths []string, parse func([]store.Record) (view, error),
+) (view, error) {
 	for reads := 1; ; reads++ {
 		if synced {
 			if err := rw.issuer.cfg.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
@@ -67,16 +88,14 @@ func (rw roundIO) look(ctx context.Context, s *series, synced bool) (view, error
 		if err != nil {
 			return view{}, err
 		}
-		v := view{before: known, View: mode.View{SentAt: sent, AnsweredAt: rw.issuer.cfg.Elapsed.Now()}}
-		if v.Snapshot, err = record.ParseSnapshot(found[:len(paths)-slots]); err != nil {
+		answered := rw.issuer.cfg.Elapsed.Now()
+		v, err := parse(found)
+		if err != nil {
 			return view{}, err
 		}
-		v.leader = v.StateWritten
-		for _, slot := range found[len(paths)-slots:] {
-			v.leader = max(v.leader, slot.Stat.Mtime)
-		}
+		v.SentAt, v.AnsweredAt = sent, answered
 		if rw.losses.finding(v) == record.Good && v.State != nil &&
-			record.Compare(v.Record, known, v.State.Purged) != record.Lost {
+			record.Compare(v.Record, v.before, v.State.Purged) != record.Lost {
 			return v, nil
 		}
 		// twice, because GetAll is not atomic: a purge may have come between /seq and the record

@@ -14,38 +14,24 @@ import (
 // commit makes the write of a step, in the session in which v was read. again means that it was not made, because
 // another one was faster or the node may not take positions now, or that the series needs another step.
 func (rw roundIO) commit(ctx context.Context, s *series, v view, st step) (again bool, err error) {
-	begun, ops, slot := rw.issuer.now(), v.CheckOps(), rw.issuer.cfg.Tenure.Slot(rw.session)
-	// A transaction that takes positions needs four records unchanged (S10): two that v.CheckOps names, the
-	// node's slot, and the sequence's own record, which st.ops write at the version that was read.
-	if st.kind != putBackStep {
-		//mutant:s10-slot by TestTakingNeedsTheSlotUnchanged ->
-		ops = append(ops, slot.check())
-		if !slot.allows(st.Write) {
-			err = mode.ErrNotSent
-		}
-	}
-	if err == nil && len(st.dirs) > 0 {
+	sent, slot := rw.issuer.now(), rw.issuer.cfg.Tenure.Slot(rw.session)
+	allowed := st.kind == putBackStep || slot.allows(st.Write)
+	if allowed && len(st.dirs) > 0 {
 		err = rw.issuer.cfg.Store.EnsureRoot(ctx, st.dirs...)
 	}
-	sent := err == nil
-	if sent {
-		if st.kind == putBackStep { // also if the outcome is not known
-			rw.putBackNames.add(s.Name)
-		}
-		if st.kind == modeStep {
-			rw.traceWrite(s, v.View, st.Write, slot)
-		}
-		err = rw.issuer.cfg.Store.Multi(store.OnSession(ctx, rw.session), append(ops, st.ops...)...)
+	tried := allowed && err == nil
+	if tried {
+		err = rw.send(ctx, s, v, st, slot)
 	}
 	switch {
-	case st.kind == modeStep && !sent:
-		rw.wrote(s, v.View, st.Write, begun, mode.ErrNotSent) // its requests go on waiting
+	case st.kind == modeStep && !tried:
+		rw.wrote(s, v.View, st.Write, sent, mode.ErrNotSent) // its requests go on waiting
 	case st.kind == modeStep:
-		rw.wrote(s, v.View, st.Write, begun, err)
-	case err == nil && st.done != nil:
+		rw.wrote(s, v.View, st.Write, sent, err)
+	case tried && err == nil && st.done != nil:
 		st.done(rw.issuer.cfg.Log)
 	}
-	if mode.NotMade(err) {
+	if !allowed || mode.NotMade(err) {
 		return true, nil
 	}
 	// A record that was not put back is another matter: the node must not say that it has followed (S25).
@@ -53,6 +39,24 @@ func (rw roundIO) commit(ctx context.Context, s *series, v view, st step) (again
 		err = noRoomError{err}
 	}
 	return err == nil && st.kind != modeStep, err
+}
+
+// send makes the transaction of a step.
+func (rw roundIO) send(ctx context.Context, s *series, v view, st step, slot Slot) error {
+	ops := v.CheckOps()
+	switch st.kind {
+	case putBackStep:
+		rw.putBackNames.add(s.Name) // also if the outcome is not known
+	case modeStep:
+		rw.traceWrite(s, v.View, st.Write, slot)
+	}
+	// A transaction that takes positions needs four records unchanged (S10): two that v.CheckOps names, the
+	// node's slot, and the sequence's own record, which st.ops write at the version that was read.
+	if st.kind != putBackStep {
+		//mutant:s10-slot by TestTakingNeedsTheSlotUnchanged ->
+		ops = append(ops, slot.check())
+	}
+	return rw.issuer.cfg.Store.Multi(store.OnSession(ctx, rw.session), append(ops, st.ops...)...)
 }
 
 // wrote ends a write of a mode.

@@ -28,26 +28,17 @@ func (rs *Rounds) workAll(ctx context.Context, due []*series) (complete bool, er
 			s.wakeWaiting() // the requests see whether they have waited too long
 			return nil
 		}
-		err := rw.work(ctx, s)
-		var sign *lostError
-		switch {
-		case errors.As(err, &sign):
+		sign, err := rw.noteFailure(s, rw.work(ctx, s))
+		if sign != nil {
 			lost.CompareAndSwap(nil, sign)
-			s.change(func() { s.Refuse(mode.Confirming(time.Second), rs.issuer.now()) })
-			err = nil
-		case errors.Is(err, record.ErrDamaged), errors.Is(err, record.ErrUnknownMode):
-			rw.unusable(s, err)
-			return nil
-		case errors.As(err, new(noRoomError)): // what others need may be allowed
-			rw.overQuota(s, err)
-			return nil
-		case err == nil:
-			return nil
 		}
-		early.Store(true)
+		if sign != nil || err != nil {
+			early.Store(true)
+		}
 		return err
 	}
-	// Families come first: their sections may have other names than in the life that the node knows (S36).
+	// Names that end with * come first: families, and templates. The sections of a family may have other names than in
+	// the life that the node knows (S36). After an error the second pass only wakes requests.
 	for _, first := range []bool{true, false} {
 		l := &worklist{rs: rs, sections: !first}
 		for _, s := range due {
@@ -64,11 +55,28 @@ func (rs *Rounds) workAll(ctx context.Context, due []*series) (complete bool, er
 				return failed
 			})
 		}
-		err = group.Wait()
+		err = group.Wait() // the first error of both passes
 	}
 	rs.agenda.unfinished = early.Load()
 	rs.noteWorked(lost.Load(), err)
 	return !rs.agenda.unfinished, err
+}
+
+// noteFailure refuses requests for a series on which the work has failed. It returns what ends the work on all series:
+// a sign of a loss of data, or an error of ZooKeeper.
+func (rw roundIO) noteFailure(s *series, failed error) (sign *lostError, err error) {
+	switch {
+	case errors.As(failed, &sign):
+		s.change(func() { s.Refuse(mode.Confirming(time.Second), rw.issuer.now()) })
+		return sign, nil
+	case errors.Is(failed, record.ErrDamaged), errors.Is(failed, record.ErrUnknownMode):
+		rw.unusable(s, failed)
+		return nil, nil
+	case errors.As(failed, new(noRoomError)): // what others need may be allowed
+		rw.overQuota(s, failed)
+		return nil, nil
+	}
+	return nil, failed
 }
 
 // noteWorked notes how the work on series has ended, and which sign of a loss of data was found, nil for none.

@@ -27,7 +27,8 @@ import (
 // own. Series.Mu is held when a method is called.
 type Issuing interface {
 	// Serve appends the values of a request to to, refuses the request, or makes it wait. needsRound means that
-	// a round should come soon. knewAllAt is the time at which the node last knew all changes of operators, ns of AtMost.
+	// a round should come soon. knewAllAt is the time at which the node last knew all changes of operators, ns of
+	// AtMost.
 	Serve(r Request, now, knewAllAt int64, to []worker.Run) (_ []worker.Run, needsRound bool, _ error)
 	// Oversized returns the refusal of a request for n values if no request ever gets so many, else nil.
 	Oversized(n int64) *record.Refusal
