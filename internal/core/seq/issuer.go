@@ -144,6 +144,7 @@ func New(cfg Config) (*Issuer, *Rounds) {
 	}
 	i.series.shares, i.series.now = i.shares, i.now
 	i.quotaToldAt.Store(longAgoNs)
+	i.progress.Store(new(noProgress()))
 	return i, newRounds(i)
 }
 
@@ -199,6 +200,9 @@ func (i *Issuer) InUse() bool {
 	}
 	return len(i.series.list()) > 0
 }
+
+// Wake makes Run call Round soon. It never blocks.
+func (i *Issuer) Wake() { i.alarms.wake() }
 
 // now returns the present time of AtMost.
 func (i *Issuer) now() int64 { return i.cfg.Elapsed.AtMost() }

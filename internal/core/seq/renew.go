@@ -113,31 +113,3 @@ func (rs *Rounds) planRenewals(rw roundIO, some []*series) (all []part) {
 	}
 	return all
 }
-
-// endOwnerships gives back all sections that this node owns.
-func (rs *Rounds) endOwnerships(ctx context.Context) error {
-	rs.issuer.ordered.GiveAll()
-	rs.follower.noteConnection()
-	if fo := &rs.follower; !fo.joined || fo.session == 0 || fo.seen.State == nil {
-		return nil
-	}
-	var owned []*series
-	for _, s := range rs.issuer.series.list() {
-		s.Mu.Lock()
-		s.Waiting = nil // requests have ended
-		if s.owned() != nil {
-			owned = append(owned, s)
-		}
-		s.Mu.Unlock()
-	}
-	rest, err := rs.renewTogether(ctx, owned)
-	if err != nil {
-		return err
-	}
-	for _, s := range rest { // records that have changed keep those that are written together with them, too
-		if err := rs.follower.roundIO().work(ctx, s); err != nil {
-			return err
-		}
-	}
-	return nil
-}

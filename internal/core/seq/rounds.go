@@ -34,7 +34,6 @@ type Rounds struct {
 func newRounds(of *Issuer) *Rounds {
 	rs := &Rounds{issuer: of, follower: follower{issuer: of}}
 	rs.follower.losses, rs.agenda.roundTime = knowsNothing(), longestRound
-	rs.issuer.progress.Store(new(noProgress()))
 	if of.cfg.Dir != nil {
 		rs.saver.file.log = entrylog.New(of.cfg.Dir, witnessName)
 	}
@@ -118,9 +117,6 @@ func (rs *Rounds) pause(ctx context.Context, failing bool) {
 	case <-timer.C:
 	}
 }
-
-// Wake makes Run call Round soon. It never blocks.
-func (i *Issuer) Wake() { i.alarms.wake() }
 
 // inTime calls f, which works on the disk, and waits for limits.Round at most. A disk that hangs must not keep the node
 // from giving its worker back.

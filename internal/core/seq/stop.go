@@ -27,6 +27,34 @@ func (rs *Rounds) giveBack(ctx context.Context) error {
 	return errors.Join(left, rs.giveBackLeftovers(ctx))
 }
 
+// endOwnerships gives back all sections that this node owns.
+func (rs *Rounds) endOwnerships(ctx context.Context) error {
+	rs.issuer.ordered.GiveAll()
+	rs.follower.noteConnection()
+	if fo := &rs.follower; !fo.joined || fo.session == 0 || fo.seen.State == nil {
+		return nil
+	}
+	var owned []*series
+	for _, s := range rs.issuer.series.list() {
+		s.Mu.Lock()
+		s.Waiting = nil // requests have ended
+		if s.owned() != nil {
+			owned = append(owned, s)
+		}
+		s.Mu.Unlock()
+	}
+	rest, err := rs.renewTogether(ctx, owned)
+	if err != nil {
+		return err
+	}
+	for _, s := range rest { // records that have changed keep those that are written together with them, too
+		if err := rs.follower.roundIO().work(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // returnsInOne is the most records that go back in one transaction, and returnsAtOnce the most that leave the journal
 // before they go back. If the time is over, the journal keeps the others.
 const returnsInOne, returnsAtOnce = 100, 1000
