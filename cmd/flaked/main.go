@@ -60,8 +60,8 @@ func newApp(stdin io.Reader, stdout, stderr io.Writer) *cli.App {
 		Commands: []*cli.Command{
 			serveCommand(), drainCommand(), doctorCommand(), healthcheckCommand(), // run a node
 			getCommand(), decodeCommand(), layoutCommand(), benchCommand(), // use it
-			statusCommand(), clusterCommand(), workersCommand(), seqCommand(), // administer the cluster
-			completionCommand(),
+			statusCommand(), completionCommand(),
+			clusterCommand(), workersCommand(), seqCommand(), // change the cluster: last, as the help does not align them
 		},
 		Reader:    stdin,
 		Writer:    stdout,

@@ -169,6 +169,9 @@ func TestHelp(t *testing.T) {
 		call(t, "", strings.Fields(args)...).wants(t, exitOK, want, "")
 	}
 	help := call(t, "").stdout
+	if !strings.Contains(help, "\n   get          print") || !strings.Contains(help, "\n   completion   print") {
+		t.Errorf("the texts are not aligned:\n%s", help)
+	}
 	if n := strings.Count(help, "\n"); n > 40 {
 		t.Errorf("%d lines do not fit on a screen", n)
 	}
