@@ -28,9 +28,9 @@ func settingFlags(create bool) []cli.Flag {
 		&cli.Int64Flag{Name: "block", Value: block, DefaultText: fallback(""),
 			Usage: "the fewest values that a node takes from ZooKeeper at once"},
 		&cli.StringFlag{Name: "hold", DefaultText: fallback("the cluster's longest lease, with values for 15m"),
-			Usage: "the `TIME` for which a node issues values while it is disconnected from ZooKeeper. It takes values " +
-				"for that time, and for 15m at least. " + forever + ": also after a boot of its machine. Then the name can " +
-				"never be purged, and the time that values are taken for stays as it is"},
+			Usage: "the `TIME` for which a node issues values while it is disconnected from ZooKeeper. It takes " +
+				"values for that time, and for 15m at least. " + forever + ": also after a boot of its machine. Then " +
+				"the name can never be purged, and the time that values are taken for stays as it is"},
 		&cli.Int64Flag{Name: "ceiling", DefaultText: fallback("1000000, and 1000 if max is at most int32's"),
 			Usage: "the most values that all nodes together take in a second, later at most the first ceiling"})
 }
