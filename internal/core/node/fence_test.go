@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/atomic"
+
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/testkit/memfile"
@@ -62,12 +64,34 @@ func TestFencedSlotIsNotResumedAfterRestart(t *testing.T) {
 	n.until("fenced", func() bool { return strings.Contains(n.Worker(), "worker=none") })
 	n.until("the local record to forget it", func() bool { return r.loaded().Status == localcache.StatusReleased })
 	n.until("nothing to be confirmed", func() bool { return !n.Snapshot().Confirmed })
-	if _, uuid := n.Cluster(); uuid == "" {
-		t.Error("it says no more to which cluster it belongs")
-	}
 	n.stop()
 	if s := r.loaded().Status; s != localcache.StatusReleased {
 		t.Errorf("the next start finds %s", s)
+	}
+}
+
+// A node confirms its worker, and cannot serve, because the disk takes no bound. Clients may have values of named
+// sequences from it. So when it is fenced, it still says to which cluster it belongs.
+func TestFencedNodeThatNeverServedKeepsItsCluster(t *testing.T) {
+	r := newRig(t)
+	n := r.start(func(cfg *Config) { cfg.Cache = full{cfg.Cache, atomic.NewInt64(1)} })
+	n.until("confirmed", n.isConfirmed)
+	_, uuid := n.Cluster()
+	n.session.SetFault(func(c memzk.Call) memzk.Fault {
+		if c.Op == "create" && c.Path == "/tickets/n-" { // registering begins with it
+			return memzk.FailBefore
+		}
+		return memzk.NoFault
+	})
+	r.takeOver("/workers/0000")
+	n.until("a newcomer", func() bool { return !n.isConfirmed() })
+	select {
+	case <-n.Began():
+		t.Error("it has served")
+	default:
+	}
+	if _, said := n.Cluster(); said != uuid || said == "" {
+		t.Errorf("it says that it belongs to %q, and belonged to %q", said, uuid)
 	}
 }
 

@@ -3,6 +3,7 @@ package node
 import (
 	"bytes"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -101,14 +102,14 @@ func TestConfirmedClaimIsSavedFirst(t *testing.T) {
 	}
 }
 
-// full is a Cache that takes no confirmed claim while it is on.
+// full is a Cache that takes some confirmed claims, and then no other one until more is stored.
 type full struct {
 	Cache
-	on *atomic.Bool
+	takes *atomic.Int64
 }
 
 func (c full) Save(rec localcache.Record) (uint64, error) {
-	if c.on.Load() && bytes.Contains(rec.Payload, []byte(`"confirmed":true`)) {
+	if bytes.Contains(rec.Payload, []byte(`"confirmed":true`)) && c.takes.Add(-1) < 0 {
 		return 0, errors.New("no space left")
 	}
 	return c.Cache.Save(rec)
@@ -116,13 +117,13 @@ func (c full) Save(rec localcache.Record) (uint64, error) {
 
 // The claim that a heartbeat has confirmed cannot be written. That is a trouble of the disk, not of ZooKeeper.
 func TestUnsavedClaimIsATroubleOfTheDisk(t *testing.T) {
-	r, on := newRig(t), atomic.NewBool(true)
-	n := r.start(func(cfg *Config) { cfg.Cache = full{cfg.Cache, on} })
+	r, takes := newRig(t), atomic.NewInt64(0)
+	n := r.start(func(cfg *Config) { cfg.Cache = full{cfg.Cache, takes} })
 	n.until("the disk is named", func() bool {
 		s := n.Snapshot()
 		return !s.Disk.OK && slices.Equal(s.Degraded, []string{TroubleDisk})
 	})
-	on.Store(false)
+	takes.Store(math.MaxInt64)
 	n.untilReady()
 	n.until("no trouble", func() bool { s := n.Snapshot(); return s.Disk.OK && len(s.Degraded) == 0 })
 }
