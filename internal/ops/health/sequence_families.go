@@ -6,7 +6,6 @@ import (
 
 	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
-	"github.com/flaked/flaked/internal/ops/words"
 )
 
 // NodeReports returns the reports of what a node knows of its sequences, in no order. The sections of a family are one.
@@ -60,7 +59,7 @@ func familyState(sections []SequenceReport) (state, why string) {
 	case worst.State == SeqInUse:
 		return SeqFamily, worst.Why
 	case worst.Why == "":
-		return worst.State, words.OfSections(same, len(sections))
+		return worst.State, OfSections(same, len(sections))
 	}
 	return worst.State, worst.Why
 }

@@ -146,7 +146,7 @@ func RecordedReport(n record.Named, st record.State, now int64) SequenceReport {
 		d.KnownSections = len(sections)
 	}
 	if missing := n.Record.SectionCount - len(n.Sections); missing > 0 && n.Record.Kind() == record.Family {
-		d.State, d.Why = SeqDamaged, words.OfSections(missing, n.Record.SectionCount)+" missing in ZooKeeper"
+		d.State, d.Why = SeqDamaged, OfSections(missing, n.Record.SectionCount)+" missing in ZooKeeper"
 	}
 	return d
 }

@@ -198,7 +198,7 @@ func (r *SequenceReport) note() SequenceNote {
 		w.Why = string(r.Refusal)
 	case rowSequencesOwnerGone.cause:
 		if w.Why = words.Clean(r.Record.Address); r.KnownSections > 0 {
-			w.Why = words.OfSections(r.ownersGone(), r.KnownSections)
+			w.Why = OfSections(r.ownersGone(), r.KnownSections)
 		}
 	}
 	return w

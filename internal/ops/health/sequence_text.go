@@ -77,3 +77,8 @@ func usedUpText(left int64, perSecond float64, now int64) string {
 	}
 	return "in less than 2 minutes"
 }
+
+// OfSections says how many of all sections something is true for.
+func OfSections(some, all int) string {
+	return fmt.Sprintf("%d of %s", some, words.Count(int64(all), "section"))
+}

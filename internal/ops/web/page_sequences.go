@@ -87,7 +87,7 @@ func writer(d *health.SequenceReport) string {
 	case !d.Record.Mode.Owned():
 		return by
 	case d.KnownSections > 0:
-		by = "this node owns " + words.OfSections(d.OwnedSections, d.KnownSections)
+		by = "this node owns " + health.OfSections(d.OwnedSections, d.KnownSections)
 	case d.Owner == "":
 		by = "no owner"
 	default:

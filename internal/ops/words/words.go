@@ -86,11 +86,6 @@ func Count(n int64, noun string) string {
 	return Grouped(n) + " " + noun
 }
 
-// OfSections says how many of all sections something is true for.
-func OfSections(some, all int) string {
-	return fmt.Sprintf("%d of %s", some, Count(int64(all), "section"))
-}
-
 // PerSecond returns a number of values or requests a second.
 func PerSecond(perSecond float64) string {
 	switch {
