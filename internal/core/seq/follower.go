@@ -283,7 +283,7 @@ func (fo *follower) forgetCluster() {
 func (fo *follower) raiseTime(ctx context.Context, v view) error {
 	next, due := fo.losses.raisedTime(fo.issuer.cfg.Elapsed.Now())
 	slot := fo.issuer.cfg.Tenure.Slot(fo.session)
-	if !due || !slot.mayTake() || fo.roundIO().putBackLeft() > 0 {
+	if !due || !slot.isConfirmed() || fo.roundIO().putBackLeft() > 0 {
 		return nil
 	}
 	_, err := fo.amendState(ctx, v, next, true, slot.check())

@@ -187,7 +187,7 @@ func (i *Issuer) Take(
 // compared its records. Heartbeats carry it.
 func (i *Issuer) Followed() coordinator.Followed {
 	session, p := i.cfg.Store.SessionID(), i.progress.Load()
-	f := coordinator.Followed{Last: new(p.followed(session)), Takes: i.cfg.Tenure.Slot(session).mayTake()}
+	f := coordinator.Followed{Last: new(p.followed(session)), Takes: i.cfg.Tenure.Slot(session).isConfirmed()}
 	f.Compared, f.Compares = p.comparison(session)
 	return f
 }

@@ -192,7 +192,7 @@ func (k *lossState) observe(v view, sent, now timeguard.Moment, slot Slot, c Clu
 		if v.State != nil && v.State.PutIn >= v.Incarnation() {
 			break
 		}
-		if r.kind = waits; slot.mayTake() && k.putBackLeft(now, c.ConfirmTime) == 0 {
+		if r.kind = waits; slot.isConfirmed() && k.putBackLeft(now, c.ConfirmTime) == 0 {
 			r.kind, r.write = writesState, putBackUnknown(v, c.UUID)
 		}
 		return r
@@ -208,7 +208,7 @@ func (k *lossState) observe(v view, sent, now timeguard.Moment, slot Slot, c Clu
 			k.reopen()
 		}
 	}
-	k.learn(*v.State, reading{v.State.Time, sent, v.leader}, now, slot.mayTake())
+	k.learn(*v.State, reading{v.State.Time, sent, v.leader}, now, slot.isConfirmed())
 	r.kind = follows
 	return r
 }

@@ -39,16 +39,17 @@ type Slot struct {
 // node's last heartbeat.
 func (s Slot) check() store.Op { return store.CheckOp{Path: s.Path, Version: s.Version} }
 
-// mayTake reports whether the node may take positions now: it holds a worker, and Wait is over (S11).
+// isConfirmed reports whether the node's worker allows it to take positions (S11). After a loss of data
+// roundIO.unconfirmed demands more.
 //
-//mutant:s11-no-wait-after-a-gap -> func (s Slot) mayTake() bool { return s.Path != "" }
-func (s Slot) mayTake() bool { return s.Path != "" && s.Wait == 0 }
+//mutant:s11-no-wait-after-a-gap -> func (s Slot) isConfirmed() bool { return s.Path != "" }
+func (s Slot) isConfirmed() bool { return s.Path != "" && s.Wait == 0 }
 
 // allows reports whether the node may make a write now. An owner may renew its lease before it may take positions, if
 // that changes nothing else (O7).
 func (s Slot) allows(w mode.Write) bool {
-	//mutant:o7-takes-unconfirmed -> return s.mayTake() || s.Path != "" && w.Renews
-	return s.mayTake() || s.Path != "" && w.Renews && w.Block.Len() == 0 && w.Record.Owner != ""
+	//mutant:o7-takes-unconfirmed -> return s.isConfirmed() || s.Path != "" && w.Renews
+	return s.isConfirmed() || s.Path != "" && w.Renews && w.Block.Len() == 0 && w.Record.Owner != ""
 }
 
 // ClusterInfo has the facts about a cluster that sequences need.

@@ -59,14 +59,9 @@ func (rw roundIO) work(ctx context.Context, s *series) error {
 // situation returns what a decision goes by besides the records. The records were read at sent, which is the present
 // time if none were.
 func (rw roundIO) situation(sent timeguard.Moment) mode.Situation {
-	unconfirmed := rw.unconfirmed()
-	//mutant:s36-takes-before by TestFamilyIsReadBeforeItsSections -> if false {
-	if !rw.losses.hasSettled() { // the confirming time has ended in the middle of this round
-		unconfirmed = max(unconfirmed, time.Millisecond)
-	}
 	return mode.Situation{
 		AtMost: sent.Most, AtLeast: sent.Least, SeqTime: rw.losses.seqTime(sent.Least),
-		Unconfirmed: unconfirmed, Spread: rw.spread,
+		Unconfirmed: rw.unconfirmed(), Spread: rw.spread,
 		Volatile: !rw.issuer.outlasts(), Nonce: rw.issuer.cfg.Nonce(), By: rw.issuer.cfg.By, Session: rw.session,
 	}
 }
@@ -92,12 +87,16 @@ func (rw roundIO) pauseUpTo(s *series, most time.Duration) {
 	rw.issuer.alarms.set(s, alarm{until, until})
 }
 
-// unconfirmed returns the time left until this node may take positions, 0 if it may (S9, S11, S12). In a new
+// unconfirmed returns the time left until this node may take positions, 0 if it may (S9, S11, S12, S36). In a new
 // incarnation it waits for the confirming time: in that time, nodes put back what they know better, or tell that they
 // need longer. A next value that was raised and a sequence that was created again are not covered by the skip after a
 // loss.
 func (rw roundIO) unconfirmed() time.Duration {
 	left := rw.putBackLeft()
+	//mutant:s36-takes-before by TestFamilyIsReadBeforeItsSections -> if false {
+	if !rw.losses.hasSettled() { // the confirming time may have ended in the middle of this round
+		left = max(left, time.Millisecond)
+	}
 	slot := rw.issuer.cfg.Tenure.Slot(rw.session)
 	if slot.Path == "" {
 		return max(left, rw.issuer.cfg.Follow)
