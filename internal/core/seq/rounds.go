@@ -180,8 +180,8 @@ func (rs *Rounds) Round(ctx context.Context) (err error) {
 	return rs.afterHeartbeat(ctx, v, sent, allMarked && complete)
 }
 
-// afterHeartbeat ends a round that has read /seq: v has it as it is, and was sent at sent. complete: no record is left
-// to be marked or worked on.
+// afterHeartbeat ends a round that has read /seq. v is that read, which was sent at sent, and this node has not written
+// /seq since. complete: no name is left to be marked, and no series to be worked on.
 func (rs *Rounds) afterHeartbeat(ctx context.Context, v view, sent int64, complete bool) error {
 	// An operator changes all sections of a family with it.
 	if sections := rs.issuer.families.popChanged(); len(sections) > 0 {
