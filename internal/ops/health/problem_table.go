@@ -316,13 +316,13 @@ var (
 		clients: beyond5s,
 		advice:  "Check the clock of ZooKeeper's leader first.",
 	})
-	rowClockLeap = declare(row{cause: node.TroubleLeap, severity: Warning,
+	_ = declare(row{cause: node.TroubleLeap, severity: Warning,
 		text:    "The machine's clock leapt%s ahead, unconfirmed by ZooKeeper and peers. IDs do not follow the leap",
 		clients: unnoticed,
 		advice: "Check its time synchronisation (chronyc tracking). Up to 5 s, let it slew the clock back, else step it: " +
 			"IDs have not followed.",
 	})
-	rowCoasting = declare(row{cause: node.TroubleCoasting, severity: Warning,
+	_ = declare(row{cause: node.TroubleCoasting, severity: Warning,
 		text:    "The machine's clock went back%s, and the node coasts: IDs continue from the monotonic clock",
 		clients: unnoticed,
 		advice:  checkClock,
