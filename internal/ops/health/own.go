@@ -58,7 +58,7 @@ func (w OwnWorker) Problems() (out []Problem) {
 		node.TroubleZooKeeper: true, // by one of those above
 		node.TroubleFromCache: true, // likewise
 		node.TroubleFrozen:    true, // by ClusterReport.FrozenProblem
-		node.TroubleDisk:      !w.Ready,
+		node.TroubleDisk:      w.Cause == node.CauseReservedBound,
 		node.TroubleOffset:    w.Clock.WorstMs == nil || w.Cause.OfClock(),
 	}
 	for _, word := range w.Degraded {

@@ -99,3 +99,18 @@ func TestOwnProblemsHaveDetails(t *testing.T) {
 		}
 	}
 }
+
+// The disk fills up before a node has confirmed its worker. Its refusal says nothing of that, and the node never serves.
+func TestDiskOfANodeThatRefusesForAnotherReason(t *testing.T) {
+	for cause, want := range map[node.Cause]bool{node.CauseConfirming: true, node.CauseReservedBound: false} {
+		s := node.Snapshot{Cause: cause, Degraded: []string{node.TroubleDisk}}
+		isDisk := func(p Problem) bool { return p.Cause == node.TroubleDisk }
+		if got := slices.ContainsFunc(OwnWorker{s}.Problems(), isDisk); got != want {
+			t.Errorf("%s: the node itself says %v", cause, got)
+		}
+		w := WorkerReport{Says: &Answer{Cause: cause, Degraded: s.Degraded}}
+		if got := slices.ContainsFunc((Report{}).answerProblems(w), isDisk); got != want {
+			t.Errorf("%s: the report says %v", cause, got)
+		}
+	}
+}

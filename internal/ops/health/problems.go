@@ -74,7 +74,7 @@ func (r Report) answerProblems(w WorkerReport) (out []Problem) {
 		node.TroubleZooKeeper: true,
 		node.TroubleFromCache: w.State == Disconnected,
 		node.TroubleFrozen:    recorded,
-		node.TroubleDisk:      !w.Says.Ready,
+		node.TroubleDisk:      w.Says.Cause == node.CauseReservedBound,
 		node.TroubleOffset:    recorded || w.ClockOff(),
 	}
 	for _, word := range node.Troubles() {
