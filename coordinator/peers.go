@@ -100,10 +100,14 @@ type PeersSeen struct {
 	MayLeaveToOthers bool
 }
 
-// peersSeen returns what this node has found out so far.
+// peersSeen returns what this node has found out so far. Until it has asked its peers in a session, it waits in none: a
+// heartbeat that is the first of its session asks them before it ends.
 func (c *Coordinator) peersSeen() PeersSeen {
-	return PeersSeen{Live: c.live.count, Session: c.holder.peerWait.first.Session, AskAgainIn: c.AskAgainIn(),
-		MayLeaveToOthers: c.holder.mayLeaveToOthers()}
+	seen := PeersSeen{Live: c.live.count, MayLeaveToOthers: c.holder.mayLeaveToOthers()}
+	if c.holder.peerWait.asked() {
+		seen.Session, seen.AskAgainIn = c.holder.peerWait.first.Session, c.AskAgainIn()
+	}
+	return seen
 }
 
 // readLiveList reads the list of live workers. version is the list's version before that.

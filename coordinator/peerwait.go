@@ -79,6 +79,9 @@ func ReportWindow(confirm, heartbeat time.Duration) time.Duration { return confi
 // wait for.
 func (w *PeerWait) begun() bool { return w.first.Session != 0 }
 
+// asked reports whether the node has read slots of peers, or need not.
+func (w *PeerWait) asked() bool { return w.over || len(w.takes) > 0 }
+
 // Over reports whether the node waits for nobody any more.
 func (w *PeerWait) Over() bool { return w.over }
 
