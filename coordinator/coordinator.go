@@ -187,8 +187,8 @@ func (c *Coordinator) Recall(claim Claim) {
 	}
 }
 
-// View has the claim of a node at one moment, and what the node then knew of its cluster and its peers. Goroutines share a View, so
-// nobody may change it.
+// View has the claim of a node at one moment, and what the node then knew of its cluster and its peers. Goroutines
+// share a View, so nobody may change it.
 type View struct {
 	// Claim is the claim on the slot that the node holds. The node issues IDs under the claim if it is EverConfirmed.
 	Claim Claim

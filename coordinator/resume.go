@@ -44,8 +44,8 @@ func (c *Coordinator) Resume(ctx context.Context, lease time.Duration, check Clo
 	return confirm, err
 }
 
-// readToResume reads the cluster's record and the slot. It returns an error if the claim does not hold the slot. It notes
-// a grant that arrived unacknowledged, and keeps a loss for the next AnnounceDue.
+// readToResume reads the cluster's record and the slot. It returns an error if the claim does not hold the slot. It
+// notes a grant that arrived unacknowledged, and keeps a loss for the next AnnounceDue.
 func (c *Coordinator) readToResume(ctx context.Context) (recordPair, error) {
 	h := c.holder
 	if err := c.Store.Sync(ctx, "/"); err != nil && !errors.Is(err, store.ErrNoNode) {
