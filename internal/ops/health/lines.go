@@ -90,19 +90,23 @@ func (w WorkerReport) OffsetText() string {
 	return words.Offset(ms, uncertain)
 }
 
-// Whom names one worker, or counts several and lists at most five of them.
+// Whom names one worker, or counts several and lists at most five of them. If a node has not said which worker it
+// holds, Whom uses the names of nodes in place of the numbers of workers.
 func Whom(workers []WorkerReport) string {
-	var numbers []string
+	var numbers, names []string
 	for _, w := range workers {
-		numbers = append(numbers, strconv.Itoa(w.Worker))
+		numbers, names = append(numbers, strconv.Itoa(w.Worker)), append(names, words.Clean(w.Name))
 	}
+	unknown := slices.ContainsFunc(workers, func(w WorkerReport) bool { return w.Worker < 0 })
 	switch {
+	case len(workers) > 1 && unknown:
+		return fmt.Sprintf("%d nodes (%s)", len(workers), words.List(names, len(names)))
 	case len(workers) > 1:
 		return fmt.Sprintf("%d workers (%s)", len(workers), words.List(numbers, len(numbers)))
-	case workers[0].Worker < 0:
-		return "node " + words.Clean(workers[0].Name)
-	case workers[0].Name != "":
-		return fmt.Sprintf("worker %d (%s)", workers[0].Worker, words.Clean(workers[0].Name))
+	case unknown:
+		return "node " + names[0]
+	case names[0] != "":
+		return fmt.Sprintf("worker %s (%s)", numbers[0], names[0])
 	}
 	return "worker " + numbers[0]
 }

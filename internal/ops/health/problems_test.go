@@ -124,6 +124,23 @@ func TestNodeAnswersDecideProblems(t *testing.T) {
 	}
 }
 
+// Nodes that have no worker yet have no number to name them by.
+func TestNodesWithoutAWorkerGoByTheirNames(t *testing.T) {
+	starts := func(worker int, name string) WorkerReport {
+		return WorkerReport{Worker: worker, Name: name, State: Live,
+			Says: &Answer{Cause: node.CauseNoWorkerYet, ZooKeeperOK: true}}
+	}
+	for want, nodes := range map[string][]WorkerReport{
+		"node ids-1 refuses to serve (no-worker-yet)":           {starts(-1, "ids-1")},
+		"2 nodes (ids-1, ids-2) refuse to serve (no-worker":     {starts(-1, "ids-1"), starts(-1, "ids-2")},
+		"2 nodes (ids-1, ids\ufffd3) refuse to serve (no-worke": {starts(-1, "ids-1"), starts(3, "ids\n3")},
+	} {
+		if got := joined(AssessNodes("", nodes, local(t0)).Summary.Problems); !strings.HasPrefix(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
 // A development node has no ZooKeeper. It does not mean that another node can reach the one of --zk.
 func TestDevelopmentNodeReachesNoZooKeeper(t *testing.T) {
 	r := Report{Source: SourceNodes, ZooKeeperError: "connection refused", Workers: []WorkerReport{
