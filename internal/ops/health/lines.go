@@ -41,15 +41,27 @@ func (r Report) Verdict() string {
 	if s := r.Sequences; s != nil && s.Count > 0 {
 		facts = append(facts, words.Count(int64(s.Count), "sequence"))
 	}
-	if left := r.Summary.ShortestLeaseMs; left != nil && *left > 0 {
-		switch {
-		case slices.ContainsFunc(r.Summary.Problems, func(p Problem) bool { return p.Clients == untilLease }):
-			facts = append(facts, "the first lease expires in "+words.Duration(*left))
-		case heading == "healthy":
-			facts = append(facts, "ZooKeeper could fail for "+words.Duration(*left))
-		}
+	switch first, left := r.firstExpiry(), r.Summary.ShortestLeaseMs; {
+	case first != nil:
+		facts = append(facts, "the first lease expires in "+words.Duration(*first))
+	case left != nil && *left > 0 && heading == "healthy":
+		facts = append(facts, "ZooKeeper could fail for "+words.Duration(*left))
 	}
 	return heading + ": " + strings.Join(facts, ", ")
+}
+
+// firstExpiry returns the time until the first lease expires of those that nodes serve under and cannot renew, in
+// milliseconds. It returns nil if there is none.
+func (r Report) firstExpiry() (first *int64) {
+	for _, p := range r.Summary.Problems {
+		for _, w := range r.Workers {
+			affected := p.Clients == untilLease && slices.Contains(p.Workers, w.Worker)
+			if left := w.LeaseLeft(); affected && w.standing() == serves && left != nil && *left > 0 {
+				first = shorter(first, left)
+			}
+		}
+	}
+	return first
 }
 
 // HeldLine counts the workers in each state.

@@ -141,6 +141,30 @@ func TestNodesWithoutAWorkerGoByTheirNames(t *testing.T) {
 	}
 }
 
+// The verdict says when the first lease expires of those that nodes cannot renew. Other nodes renew theirs.
+func TestVerdictHasTheFirstLeaseThatExpires(t *testing.T) {
+	lease := func(state string, worker int, ready bool, seconds int64) WorkerReport {
+		return WorkerReport{Worker: worker, State: state,
+			Says: &Answer{Ready: ready, ZooKeeperOK: state == Live, LeaseLeftMs: new(1000 * seconds)}}
+	}
+	workers := []WorkerReport{lease(Live, 0, true, 20), lease(Disconnected, 1, true, 300),
+		lease(Disconnected, 2, true, 240), lease(Disconnected, 3, false, 5)}
+	read := Report{Source: SourceZooKeeper, Workers: slices.Clone(workers)}
+	read.Complete()
+	renewed := Report{Source: SourceZooKeeper, Workers: []WorkerReport{lease(Live, 0, true, 20)}}
+	renewed.Complete()
+	for want, r := range map[string]Report{
+		"2 problems: 3 of 4 nodes serve, the first lease expires in 4m0s": AssessNodes("", workers, local(t0)),
+		"1 problem: 3 of 4 nodes serve, the first lease expires in 4m0s":  read,
+		"2 problems: 2 nodes serve, the first lease expires in 4m0s":      AssessNodes("refused", workers[1:3], local(t0)),
+		"healthy: 1 node serves, ZooKeeper could fail for 20s":            renewed,
+	} {
+		if got := r.Verdict(); got != want {
+			t.Errorf("%q, want %q: %+v", got, want, r.Summary.Problems)
+		}
+	}
+}
+
 // A development node has no ZooKeeper. It does not mean that another node can reach the one of --zk.
 func TestDevelopmentNodeReachesNoZooKeeper(t *testing.T) {
 	r := Report{Source: SourceNodes, ZooKeeperError: "connection refused", Workers: []WorkerReport{
