@@ -97,3 +97,26 @@ func TestOwnerThatIsGoneIsNoProblemWhileANodeServes(t *testing.T) {
 		}
 	}
 }
+
+// A sequence whose owner is gone may be nearly used up, too. That stays a problem while a node serves.
+func TestSequenceWithoutItsOwnerIsNearlyUsed(t *testing.T) {
+	const near = "Sequences used to 80 % or more: ticks (90.0%). "
+	for says, want := range map[*Answer]string{
+		nil:           "Ordered sequences whose owner has not renewed its lease: ticks (10.0.0.1:7609). " + near,
+		{Ready: true}: near,
+		{Ready: true, Sequences: CountSequences([]SequenceReport{
+			NodeReport(mode.Use{Name: "ticks", Record: section("ticks", 900, 0).Record}, record.State{}),
+		})}: near,
+	} {
+		r := Report{Source: SourceZooKeeper, Workers: []WorkerReport{{State: Live, Phase: "serving", Says: says}},
+			Sequences: CountSequences([]SequenceReport{RecordedReport(section("ticks", 900, 0), record.State{}, 9000)})}
+		r.Complete()
+		text := ""
+		for _, p := range r.Summary.Problems {
+			text += p.Text + ". "
+		}
+		if text != want {
+			t.Errorf("%+v: %s\nwant\n%s", says, text, want)
+		}
+	}
+}

@@ -155,8 +155,8 @@ type SequenceNote struct {
 // firstSequences is the number of sequences that SequenceGroup has at most.
 const firstSequences = 20
 
-// CountSequences counts sequences, and lists those that have a problem. It returns nil if there are none but deleted
-// ones.
+// CountSequences counts sequences, and lists those that have a problem. One that is nearly used up and has lost its
+// owner has both problems. CountSequences returns nil if there are only deleted sequences.
 func CountSequences(all []SequenceReport) *Sequences {
 	s := &Sequences{ByCause: map[string]SequenceGroup{}}
 	for k := range all {
@@ -168,8 +168,14 @@ func CountSequences(all []SequenceReport) *Sequences {
 		default:
 			s.Count++
 		}
-		if p, is := q.problem(); is {
+		p, is := q.problem()
+		if is {
 			s.add(p.cause, q.note())
+		}
+		if p.cause == rowSequencesOwnerGone.cause && q.Used() >= nearlyUsed { // merge may drop that problem
+			near := q.note()
+			near.Why = q.Why
+			s.add(rowSequencesNearlyUsed.cause, near)
 		}
 	}
 	s.sortAndCut()
