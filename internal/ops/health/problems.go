@@ -160,10 +160,15 @@ func (w WorkerReport) zooKeeperRefuses() bool {
 // silence returns the problem of a node that was asked without reading ZooKeeper and has not said how it is.
 func (w WorkerReport) silence() Problem {
 	why := " at " + w.Address + " (" + cmp.Or(w.Why, w.Asked) + ")"
-	if w.Asked == AccessDenied {
+	switch p := rowSilent.problem(why); w.Asked {
+	case AccessDenied:
 		return rowDenied.problem(why)
+	case AnotherNode:
+		p.Text, p.Advice = "No node of this cluster answers"+why, "Correct --addr or --cluster."
+		return p
+	default:
+		return p
 	}
-	return rowSilent.problem(why)
 }
 
 // clusterProblems returns the problems of the whole cluster, and of reading it.

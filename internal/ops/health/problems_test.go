@@ -211,6 +211,12 @@ func TestNodeWithoutAnswerIsAProblem(t *testing.T) {
 			t.Errorf("%s: %+v", asked, got)
 		}
 	}
+	const other = "No node of this cluster answers at a:1 (-NO). Clients get IDs from other nodes only. Correct --addr " +
+		"or --cluster."
+	r := AssessNodes("", []WorkerReport{{Worker: -1, Address: "a:1", Asked: AnotherNode, Why: "-NO"}}, local(t0))
+	if got := joined(r.Summary.Problems); got != other || r.Summary.Problems[0].Cause != "silent" {
+		t.Errorf("%q, want %q", got, other)
+	}
 }
 
 func causes(r Report) (out []string) {
