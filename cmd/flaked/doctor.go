@@ -52,7 +52,7 @@ func doctorFlags() []cli.Flag {
 			flags = append(flags, f)
 		}
 	}
-	return append(flags, zkFlags(localZK)...)
+	return slices.Concat(flags, zkFlags(localZK), hidden(recordFlags()...))
 }
 
 func runDoctor(c *cli.Context) error {

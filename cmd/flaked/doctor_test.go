@@ -60,6 +60,7 @@ func TestDoctorWithZooKeeper(t *testing.T) {
 	for _, row := range []struct{ flag, value, text string }{
 		{"--lease", "2h", "--lease 2h0m0s differs from the cluster's "},
 		{"--layout", "twitter", " differs from the cluster's "},
+		{"--borrow", "1s", "--borrow 1s differs from the cluster's "},
 		{"--heartbeat", "1m", "which is more than the confirming time, 12s. Give --heartbeat 6s or less"},
 	} {
 		report, _ := consult(t, row.flag, row.value)
