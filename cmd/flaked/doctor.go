@@ -48,7 +48,7 @@ func doctorFlags() []cli.Flag {
 	for _, f := range serveFlags() {
 		if slices.Contains([]string{"listen", "admin", "state-dir", "bootstrap", "heartbeat", "lease",
 			"confirm-time", "release-on-exit", "layout", "advertise", "token-file", "tls-cert", "tls-key",
-			"peer-token-file", "peer-ca"}, f.Names()[0]) {
+			"allow-open", "tls-client-ca", "peer-token-file", "peer-ca"}, f.Names()[0]) {
 			flags = append(flags, f)
 		}
 	}
@@ -93,7 +93,7 @@ func readDoctor(c *cli.Context) (doctor.Config, error) {
 		}
 		cfg.Listen = append(cfg.Listen, [2]string{network, address})
 	}
-	if err = doctorPeers(c, &cfg); err != nil {
+	if err = doctorAccess(c, &cfg); err != nil {
 		return cfg, err
 	}
 	if cfg.ZK, err = readZK(c); err != nil {
@@ -113,13 +113,14 @@ func readDoctor(c *cli.Context) (doctor.Config, error) {
 	return cfg, nil
 }
 
-// doctorPeers reads the flags that say how this node and the others ask each other.
-func doctorPeers(c *cli.Context, cfg *doctor.Config) error {
+// doctorAccess reads the flags that say who may ask this node, and how this node and the others ask each other.
+func doctorAccess(c *cli.Context, cfg *doctor.Config) error {
 	if err := checkAdvertised(c.String("advertise")); err != nil {
 		return err
 	}
 	cfg.Address = dialog.PeerAddress(allAdvertised(c.StringSlice("listen"), c.String("advertise")))
 	guard, err := readServerAccess(c)
+	cfg.Refuses = func(address string) error { return refusesOpen(address, guard, c.Bool("allow-open")) }
 	cfg.Peer = func() (creds dialog.Client, err error) {
 		s, err := access.Load(guard)
 		if err == nil {

@@ -83,6 +83,24 @@ func TestDoctorWithZooKeeper(t *testing.T) {
 	}
 }
 
+// A node that other machines can reach needs a token or a certificate, and serve refuses to start without.
+func TestDoctorSaysThatServeRefusesAnOpenPort(t *testing.T) {
+	for flags, want := range map[string]doctor.Level{"": doctor.Fail, "--allow-open": doctor.OK,
+		"--token-file tokens": doctor.OK, "--tls-cert c --tls-key k --tls-client-ca a": doctor.OK} {
+		r := call(t, "", append([]string{"doctor", "-o", "json", "--timeout", "300ms", "--zk", nobody, "--state-dir",
+			filepath.Join(t.TempDir(), "state"), "--listen", "0.0.0.0:0", "--admin", "off"}, strings.Fields(flags)...)...)
+		var report doctor.Report
+		if err := json.Unmarshal([]byte(r.stdout), &report); err != nil {
+			t.Fatalf("%s: %v: %s%s", flags, err, r.stdout, r.stderr)
+		}
+		text := "0.0.0.0:0 is free to listen on"
+		if want == doctor.Fail {
+			text = "--listen 0.0.0.0:0 can be reached from other machines"
+		}
+		finding(t, report, "ports", want, text)
+	}
+}
+
 // Without ZooKeeper doctor says so, and does not wait for one. Of two servers, one stays silent, and nobody is at the
 // other.
 func TestDoctorWithoutZooKeeper(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"net"
 
 	"github.com/flaked/flaked/internal/dialog"
+	"github.com/flaked/flaked/internal/ops/access"
 	"github.com/flaked/flaked/lineproto"
 )
 
@@ -63,15 +64,15 @@ func boundAddress(given string, l net.Listener) string {
 	return net.JoinHostPort(host, port)
 }
 
-// listenTCP refuses an address if other machines could use up IDs there and the operator has not allowed it.
+// listenTCP listens on a TCP address. Without --allow-open, it refuses one that other machines can reach if the node
+// has neither tokens nor a certificate.
 func (p *process) listenTCP(given, address string) (net.Listener, error) {
 	config, tokens := p.access.TLS(), p.access.Authenticate() != nil
+	if err := refusesOpen(address, p.guard, p.allowOpen); err != nil {
+		return nil, usageError("%w", err)
+	}
 	switch {
 	case dialog.IsLoopback(address), p.allowOpen:
-	case config == nil && !tokens:
-		return nil, usageError("--listen %s can be reached from other machines, so anyone there could use up IDs. "+
-			"Require a token (--token-file FILE) or a certificate (--tls-cert, --tls-key and --tls-client-ca), add "+
-			"--allow-open if you trust that network, or listen on 127.0.0.1", given)
 	case config == nil:
 		p.log.Warn("tokens cross the network in the clear: --tls-cert and --tls-key encrypt them", "listen", given)
 	case !tokens && p.guard.ClientCA == "":
@@ -83,6 +84,17 @@ func (p *process) listenTCP(given, address string) (net.Listener, error) {
 		l = lineproto.TLS(l, config)
 	}
 	return l, err
+}
+
+// refusesOpen returns the reason why a node with these tokens and certificates refuses to listen on a TCP address, nil
+// if it does not refuse. allowOpen is --allow-open.
+func refusesOpen(address string, guard access.Config, allowOpen bool) error {
+	if allowOpen || dialog.IsLoopback(address) || guard.Cert != "" || guard.TokenFile != "" || guard.Token != "" {
+		return nil
+	}
+	return fmt.Errorf("--listen %s can be reached from other machines, so anyone there could use up IDs. "+
+		"Require a token (--token-file FILE) or a certificate (--tls-cert, --tls-key and --tls-client-ca), add "+
+		"--allow-open if you trust that network, or listen on 127.0.0.1", address)
 }
 
 func listenError(flag, address string, err error) error {

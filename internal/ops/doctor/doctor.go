@@ -75,6 +75,8 @@ type Config struct {
 	// Admin is the TCP address of its HTTP server, "" for none.
 	Listen [][2]string
 	Admin  string
+	// Refuses returns the reason why the node refuses to listen on a TCP address of Listen, nil if it does not refuse.
+	Refuses func(address string) error
 	// Address is the address at which other nodes ask this one for ordered sequences, "" for none. Peer returns the
 	// settings of this node's connections to them.
 	Address string

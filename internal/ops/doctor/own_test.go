@@ -30,7 +30,8 @@ func TestDoctorGoesByTheRunningNode(t *testing.T) {
 			t.Errorf("%s: %+v", name, own)
 		}
 		flags := Config{Address: "127.0.0.1:7609", Listen: [][2]string{{"tcp", "127.0.0.1:0"}},
-			Fits: func(coordinator.Cluster) error { return errors.New("differs") }}
+			Refuses: func(string) error { return nil },
+			Fits:    func(coordinator.Cluster) error { return errors.New("differs") }}
 		cfg := flags.asRunning(own)
 		want, ports, level := "127.0.0.1:7609", "is free", Warn
 		if c.found {

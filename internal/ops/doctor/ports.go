@@ -20,7 +20,13 @@ func checkPorts(cfg Config, running bool, own coordinator.Labels) (found []Findi
 		return []Finding{{Check: "ports", Level: OK, Text: text}}
 	}
 	for _, a := range cfg.Listen {
-		found = append(found, judgePort("--listen", a[1], tryListen(a[0], a[1]), running))
+		f := judgePort("--listen", a[1], tryListen(a[0], a[1]), running)
+		if a[0] == "tcp" {
+			if err := cfg.Refuses(a[1]); err != nil {
+				f.Level, f.Text, f.Advice = Fail, err.Error(), ""
+			}
+		}
+		found = append(found, f)
 	}
 	if cfg.Admin != "" {
 		found = append(found, judgePort("--admin", cfg.Admin, tryListen("tcp", cfg.Admin), running))
