@@ -41,7 +41,8 @@ Examples:
 		Flags: []cli.Flag{
 			stateDirFlag(),
 			inCategory(categoryCall, &cli.BoolFlag{Name: "release", Usage: "release the worker", DisableDefaultText: true})[0],
-			timeoutFlag(30 * time.Second),
+			&cli.DurationFlag{Name: "timeout", Usage: "how long to wait until the node's process has ended",
+				Value: 30 * time.Second},
 		},
 		Action: drain,
 	}

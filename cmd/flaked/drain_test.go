@@ -20,6 +20,7 @@ func TestDrainWithoutANode(t *testing.T) {
 	call(t, "", "drain", "--state-dir", dir).wants(t, exitUnreachable, "", "no running node uses "+dir)
 	call(t, "", "drain", "--help").wants(t, exitOK, "with 3 if the\ndirectory exists and no running node uses it, "+
 		"and with 1 otherwise: no such directory", "")
+	call(t, "", "drain", "--help").wants(t, exitOK, "how long to wait until the node's process has ended", "")
 }
 
 func TestDefaultStateDir(t *testing.T) {

@@ -100,7 +100,9 @@ func addrFlag() cli.Flag {
 
 // nodeFlags returns the flags that readNode reads.
 func nodeFlags(timeout time.Duration) []cli.Flag {
-	return append([]cli.Flag{addrFlag(), nodeClusterFlag(), timeoutFlag(timeout)}, clientAccessFlags()...)
+	own := []cli.Flag{addrFlag(), nodeClusterFlag(), &cli.DurationFlag{Name: "timeout", Value: timeout,
+		Usage: "how long to wait for the whole reply"}}
+	return append(own, clientAccessFlags()...)
 }
 
 // nodeClusterFlag returns the --cluster of commands that read no ZooKeeper.
@@ -161,10 +163,6 @@ func serverAccessFlags() []cli.Flag {
 }
 
 func tokenFileFlag(usage string) cli.Flag { return &cli.StringFlag{Name: "token-file", Usage: usage} }
-
-func timeoutFlag(d time.Duration) cli.Flag {
-	return &cli.DurationFlag{Name: "timeout", Usage: "how long to wait for the whole reply", Value: d}
-}
 
 func stateDirFlag() cli.Flag {
 	return &cli.StringFlag{Name: "state-dir", Usage: "the node's state `DIRECTORY`, on a local disk",
