@@ -26,8 +26,8 @@ func seqRecoverCommand() *cli.Command {
 were issued that ZooKeeper does not know. This command asks for the highest value that is
 known to be committed: the nodes at --addr, all that have a record in ZooKeeper, and those
 that these nodes have met. It prints the answers, the nodes that do not answer, and the
-workers whose records are missing. Then it sets the next value, 10 % above the highest one
-and at least ten values. --next gives another one.
+workers whose records are missing. Then it sets the next value. It leaves out a tenth as
+many values as were issued, at least ten. --next gives another value.
 
 It must be confirmed. Without --confirm, it prints the words that it needs, and changes
 nothing. The words name whom nobody could ask. Do three things before. Stop each node that
@@ -40,7 +40,8 @@ Examples:
   flaked seq recover invoice --addr ids-3:7609
   flaked seq recover invoice --next 5000 --confirm 'invoice is unused from 5000 on in incarnation 2'`,
 		Flags: slices.Concat(inCategory(categoryCall,
-			&cli.Int64Flag{Name: "next", Usage: "go on at `VALUE`", DefaultText: "10 % above the highest known value"},
+			&cli.Int64Flag{Name: "next", Usage: "go on at `VALUE`", DefaultText: "leaves out a tenth as many values " +
+				"as were issued"},
 			&cli.StringSliceFlag{Name: "addr", Usage: "also ask the node at `HOST:PORT` or unix:/PATH. Repeatable"},
 			confirmFlag(),
 		), surveyAccessFlags(), zkFlags("")),

@@ -10,3 +10,11 @@ func TestMarginIsATenthRoundedUpAndTenAtLeast(t *testing.T) {
 		}
 	}
 }
+
+// recover leaves out a tenth of the number of values, not of the highest value: a sequence may start at a million.
+func TestRecoverHelpSaysHowManyValuesAreLeftOut(t *testing.T) {
+	for _, want := range []string{"It leaves out a tenth as\nmany values as were issued, at least ten.",
+		"(default: leaves out a tenth as"} {
+		call(t, "", "seq", "recover", "--help").wants(t, exitOK, want, "")
+	}
+}
