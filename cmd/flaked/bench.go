@@ -129,7 +129,7 @@ func benchFailed(c *cli.Context, cfg load.Config, err error) error {
 func printBench(w io.Writer, r *load.Report) error {
 	loop := "closed loop"
 	if r.Rate > 0 {
-		loop = words.Grouped(int64(r.Rate)) + " requests a second"
+		loop = threeDigits(r.Rate) + " requests a second"
 	}
 	request := "GET"
 	if r.Batch > 1 {
@@ -195,10 +195,10 @@ func checkText(k load.CheckResult) string {
 
 // micros formats a latency in microseconds with three significant digits and a unit.
 func micros(us float64) string {
-	switch {
-	case us < 1000:
+	switch { // three digits of 999.5 would be 1e+03
+	case us < 999.5:
 		return fmt.Sprintf("%.3gus", us)
-	case us < 1e6:
+	case us < 999.5e3:
 		return fmt.Sprintf("%.3gms", us/1e3)
 	}
 	return fmt.Sprintf("%.3gs", us/1e6)
@@ -229,7 +229,7 @@ func benchVerdict(r *load.Report) error {
 	}
 	if r.Unanswered > 0 {
 		return exitWith(exitDegraded, "the node did not keep up with %s requests a second: %s were not answered in "+
-			"time", words.Grouped(int64(r.Rate)), words.Grouped(r.Unanswered))
+			"time", threeDigits(r.Rate), words.Grouped(r.Unanswered))
 	}
 	return nil
 }

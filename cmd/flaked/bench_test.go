@@ -22,6 +22,7 @@ func TestBench(t *testing.T) {
 		{"well", counting(), "", exitOK, "no duplicates, increasing on each connection", ""},
 		{"a batch", counting(), "--batch 10", exitOK, "IDS       ", ""},
 		{"at a rate", counting(), "--rate 200", exitOK, "200 requests a second, connections 1, pipeline 1", ""},
+		{"a slow rate", counting(), "--rate 0.5", exitOK, ": 0.5 requests a second, connections 1", ""},
 		{"the same ID", says("2071483623882690560\n"), "", exitFailure, "wrong: 2071483623882690560 received again " +
 			"on connection 0", "duplicate IDs"},
 		{"back", func(string) string { now++; return fmt.Sprintln(2071483623882690560 - now) }, "", exitFailure,
@@ -39,6 +40,15 @@ func TestBench(t *testing.T) {
 				"200ms"}, strings.Fields(row.args)...)
 			call(t, "", args...).wants(t, row.code, row.stdout, row.stderr)
 		})
+	}
+}
+
+func TestLatenciesHaveThreeDigitsAndAUnit(t *testing.T) {
+	for us, want := range map[float64]string{0: "0us", 12.34: "12.3us", 999.4: "999us", 999.5: "1ms", 1000: "1ms",
+		999_499: "999ms", 999_500: "1s", 1_234_567: "1.23s"} {
+		if got := micros(us); got != want {
+			t.Errorf("%g: %s, want %s", us, got, want)
+		}
 	}
 }
 
