@@ -65,7 +65,11 @@ func stateMeaning(d health.SequenceReport) string {
 		if template {
 			return ": it has created as many sequences as it may. " + set + "--max-names N` raises that"
 		}
-		return ": nodes have taken all values. " + set + "--max VALUE` raises the max"
+		all := "all values"
+		if d.KnownSections > 0 { // after the number of sections that are exhausted
+			all = "all their values"
+		}
+		return ": nodes have taken " + all + ". " + set + "--max VALUE` raises the max"
 	case health.SeqDeleted:
 		switch left := *d.PurgeableInMs; {
 		case endless(left):
@@ -93,6 +97,9 @@ func ifUsed(d health.SequenceReport, text string) string {
 func seqRows(d health.SequenceReport, now time.Time, meaning bool) textTable {
 	state := d.State
 	if meaning {
+		if d.Why != "" && d.State != health.SeqDamaged { // stateMeaning says what is damaged
+			state += " (" + d.Why + ")"
+		}
 		state += stateMeaning(d)
 	}
 	top := strconv.FormatInt(d.Max, 10)

@@ -3,11 +3,35 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/sequence"
 )
+
+// A section of a family can be exhausted while the others issue values.
+func TestSeqShowSaysHowManySectionsAreExhausted(t *testing.T) {
+	for _, row := range []struct {
+		state, why string
+		sections   int
+		want       string
+	}{
+		{health.SeqExhausted, "1 of 64 sections", 64, "exhausted (1 of 64 sections): nodes have taken all their values. " +
+			"`flaked seq set 'order' --max VALUE` raises the max"},
+		{health.SeqExhausted, "", 0, "exhausted: nodes have taken all values. `flaked seq set 'order' --max VALUE` " +
+			"raises the max"},
+		{health.SeqAfterLoss, "2 of 3 sections", 3, "after-loss (2 of 3 sections): ZooKeeper lost data since a node last " +
+			"took values. The next node that takes some first skips 0 values"},
+		{health.SeqDamaged, "1 of 3 sections missing in ZooKeeper", 2, "damaged: 1 of 3 sections missing in ZooKeeper. " +
+			"Nodes that know them put them back. If none does, delete the family, and create it again"},
+	} {
+		d := health.SequenceReport{Name: "order", State: row.state, Why: row.why, KnownSections: row.sections}
+		if got := seqRows(d, time.Now(), true)[1]; got[1] != row.want {
+			t.Errorf("%s, want %s", got[1], row.want)
+		}
+	}
+}
 
 // The transcripts leave out the ages and the widths of the columns, because they differ each time.
 func TestSequencesGolden(t *testing.T) {
