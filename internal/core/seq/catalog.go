@@ -113,11 +113,24 @@ func (c *catalog) remove(dies func(*series) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for s := range dead {
-		delete(c.byName, s.Name)
+		if c.byName[s.Name] == s { // else replace has run
+			delete(c.byName, s.Name)
+		}
 	}
 	c.last.Store(nil)
 	c.gone.Add(did)
 	c.all = slices.DeleteFunc(slices.Clone(c.all), func(s *series) bool { return dead[s] })
+}
+
+// replace lets the next request for the name of a forgotten series find another one. The call of remove that has
+// forgotten it may take a while to look at all others.
+func (c *catalog) replace(forgotten *series) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.byName[forgotten.Name] == forgotten {
+		delete(c.byName, forgotten.Name)
+	}
+	c.last.CompareAndSwap(forgotten, nil)
 }
 
 // markStale notes that the records of these names must be read. It makes a series for each, so that the node knows the

@@ -171,6 +171,7 @@ func (i *Issuer) Take(
 		}
 		s.Mu.Unlock()
 		if err == errForgotten {
+			i.series.replace(s)
 			continue
 		}
 		if needsRound {

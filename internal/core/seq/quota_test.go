@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
@@ -71,4 +72,31 @@ func TestQuotaForALostRecordFailsTheRound(t *testing.T) {
 		}
 	}
 	t.Fatal("nothing was put back")
+}
+
+// ZooKeeper has no room for the record of one owned sequence. The leases of the others are renewed.
+func TestQuotaForOneLeaseLeavesTheOthers(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.ordered("ticks", record.DefaultLease, 1000)
+	s.ordered("tocks", record.DefaultLease, 1000)
+	s.run(20 * time.Second)
+	ticks, tocks := a.owner("ticks"), a.owner("tocks")
+	a.calls = faultsOf(memzk.FailQuota, func(c memzk.Call) bool {
+		return slices.ContainsFunc(c.Ops, func(op store.Op) bool {
+			set, ok := op.(store.SetOp)
+			return ok && set.Path == record.Path("tocks")
+		})
+	})
+	for end := s.now + 3*record.DefaultLease.Milliseconds(); s.now < end; s.now += 100 {
+		if err := a.round(); err != nil {
+			t.Fatalf("the round failed: %v", err)
+		}
+	}
+	if lapses(ticks) > 0 || !ticks.Leased() {
+		t.Error("the lease of a sequence for which there is room has ended")
+	}
+	if tocks.Leased() {
+		t.Error("a lease was renewed without room")
+	}
 }

@@ -2,6 +2,7 @@ package seq
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/flaked/flaked/internal/core/seq/mode"
@@ -43,7 +44,8 @@ func (s *series) renewsTogether(session int64) bool {
 }
 
 // renew makes the writes of some sections in one transaction. If that fails because something has changed, it reads
-// /cluster and /seq and tries again, and then returns the sections.
+// /cluster and /seq and tries again, and then returns the sections. If ZooKeeper has no room, it returns them at once:
+// each has its own write then, so that one that is too large does not stop the others.
 func (rs *Rounds) renew(ctx context.Context, some []*series) (failed []*series, err error) {
 	for range 2 {
 		rw := rs.follower.roundIO()
@@ -51,7 +53,10 @@ func (rs *Rounds) renew(ctx context.Context, some []*series) (failed []*series, 
 		if len(all) == 0 {
 			return nil, nil
 		}
-		if err := rw.commitTogether(ctx, rs.follower.seen.CheckOps(), all); !mode.NotMade(err) {
+		err := rw.commitTogether(ctx, rs.follower.seen.CheckOps(), all)
+		if errors.Is(err, store.ErrQuota) {
+			return some, nil
+		} else if !mode.NotMade(err) {
 			return nil, err
 		}
 		v, err := rw.lookState(ctx)

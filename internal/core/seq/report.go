@@ -111,6 +111,7 @@ func (i *Issuer) Show(w *sequence.Wait, name []byte, wake func()) (string, error
 			line += fmt.Sprintf(" family=%s section=%d sections=%d", f.name, k, f.count())
 		}
 		if err == errForgotten {
+			i.series.replace(s)
 			continue
 		}
 		if err == sequence.ErrPending {

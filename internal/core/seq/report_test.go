@@ -79,3 +79,25 @@ func TestCountersDoNotFallWhenNamesAreForgotten(t *testing.T) {
 		t.Errorf("%d names are left", n)
 	}
 }
+
+// A request for a name that is being forgotten gets another series at once: it must not look again and again until all
+// other names have been looked at.
+func TestRequestForAForgottenNameDoesNotSpin(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	s.create("order", plain(), settings(1000))
+	a.is.issuer.series.findOrAdd("order")
+	a.is.issuer.series.remove(func(old *series) bool {
+		old.forgotten.Store(true)
+		if c := a.ask("order", 1, false); c.done {
+			t.Errorf("refused: %v", c.err)
+		}
+		if a.is.issuer.series.find("order") == old {
+			t.Error("the request has found the forgotten series")
+		}
+		return true
+	})
+	if a.is.issuer.series.find("order") == nil {
+		t.Error("the new series is forgotten, too")
+	}
+}
