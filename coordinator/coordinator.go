@@ -77,7 +77,7 @@ type Coordinator struct {
 	lastWrite store.Stat
 	// lastStamped is our last acknowledged write of a slot whose stamp is known.
 	lastStamped timeguard.Stamped
-	// strayLock is a slot that another node has, while its live lock may still be ours. -1: none.
+	// strayLock is a slot that this node has given up, while its live lock may still be ours. -1: none.
 	strayLock int
 	// unannounced is a loss that announceLater has kept and no call has announced yet. nil: none.
 	unannounced *Loss

@@ -98,7 +98,7 @@ func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ err
 // the heartbeat, if the live workers were listed before.
 func (c *Coordinator) readBeat(ctx context.Context) (v recordPair, sampled *sample, _ error) {
 	h := c.holder
-	paths, own := []string{clusterPath, SlotPath(h.Worker)}, 2
+	paths, pair := []string{clusterPath, SlotPath(h.Worker)}, 2
 	var peers []int
 	if c.live.read {
 		peers = randomPeers(c.livePeers(h.Worker))
@@ -109,9 +109,9 @@ func (c *Coordinator) readBeat(ctx context.Context) (v recordPair, sampled *samp
 		return recordPair{}, nil, err
 	}
 	if c.live.read {
-		sampled = c.noteSample(peers, records[own:])
+		sampled = c.noteSample(peers, records[pair:])
 	}
-	v, err = parsePair(records[:own])
+	v, err = parsePair(records[:pair])
 	return v, sampled, err
 }
 

@@ -55,7 +55,7 @@ func (c *Coordinator) EnsureLiveLock(ctx context.Context) error {
 	}
 }
 
-// dropStrayLock deletes the live lock of a slot that we were fenced from. While the lock exists no node can take the
+// dropStrayLock deletes the live lock of a slot that this node has given up. While the lock exists no node can take the
 // slot, not even this one.
 func (c *Coordinator) dropStrayLock(ctx context.Context) error {
 	if c.strayLock < 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// Loss is a finding that ZooKeeper has lost data, or has older data than the finder knows. Coordinator.announce writes
-// it, whichever part of the node has found it.
+// Loss says that ZooKeeper has lost data, or has older data than the node that noticed it, the finder, knows.
+// Coordinator.announce writes it, whichever part of the node has noticed it.
 type Loss struct {
 	// Known is the incarnation that the finder knew.
 	Known int64
@@ -23,7 +23,7 @@ type Loss struct {
 	Found string
 }
 
-// lossOf returns a finding of the holder. cl is the cluster's record that was read with what shows the loss, nil if it
+// lossOf returns the Loss that the holder has noticed. cl is the cluster's record that was read with what shows the loss, nil if it
 // is missing. If the holder's own record is lost or older, the loss came after the incarnation in which the holder last
 // wrote it. Another node may have raised the incarnation for that loss already, so Known is that of the claim. If the
 // cluster's record is lost or older itself, Known is the highest incarnation that the holder knew.
@@ -35,7 +35,7 @@ func (c *Coordinator) lossOf(h *holderState, cl *Cluster, found string) Loss {
 	return l
 }
 
-// lossBy returns a finding of a node with a claim, which knew an incarnation.
+// lossBy returns the Loss that a node with a claim has noticed, which knew an incarnation.
 func (c *Coordinator) lossBy(claim Claim, known int64, found string) Loss {
 	l := Loss{Known: known, MayRestoreCluster: claim.EverConfirmed, LeaseUntil: claim.LeaseUntil, Found: found}
 	if claim.endedByBoot(c.Elapsed.Now().Boot) {

@@ -30,7 +30,7 @@ type Pause struct {
 	Tick Tick
 }
 
-// GeneratorConfig configures a Generator. Layout, Clock and Rollback are required.
+// GeneratorConfig configures a Generator. Layout, Clock and OnRollback are required.
 type GeneratorConfig struct {
 	Layout     Layout
 	Datacenter int64
@@ -38,10 +38,10 @@ type GeneratorConfig struct {
 	// Floor is the first tick that IDs may have. 0 is the layout's epoch.
 	Floor Tick
 	Clock Clock
-	// Rollback is asked when the clock is behind the last ID.
+	// OnRollback is asked when the clock is behind the last ID.
 	OnRollback RollbackRule
 	// CountRollbacks makes the generator go on with another value of the layout's rollback
-	// field when Rollback refuses. It takes the next value whose IDs are all before the
+	// field when OnRollback refuses. It takes the next value whose IDs are all before the
 	// clock's tick. Without such a value it refuses.
 	CountRollbacks bool
 	// Borrow is how far ahead of the clock IDs may be made once the present tick is used

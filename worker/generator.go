@@ -20,8 +20,8 @@ type Generator struct {
 	gate   gate
 
 	mu sync.Mutex // guards the rest, and replacing active
-	// free[v] is the first unused tick of value v of the rollback field. The entry of the
-	// active value is not used. free is nil if rollbacks are not counted.
+	// free[v] is the first unused tick of value v of the rollback field. The entry of the active value is the floor of
+	// the active counter. free is nil if rollbacks are not counted.
 	free      []Tick
 	closed    bool
 	rollbacks int64

@@ -39,7 +39,8 @@ func ParseSequenceStart(text string) (SequenceStart, error) {
 type SegmentStart string
 
 const (
-	// SegmentZero begins in the first segment.
+	// SegmentZero begins where SequenceStart says, counted over all segments: in the first one, unless carry-on goes on
+	// in a later one, or a random start is beyond a short segment.
 	SegmentZero SegmentStart = "zero"
 	// SegmentRandom begins in a random segment, as PearFlower does. If two machines use one
 	// worker by mistake, few of their IDs are then equal. The higher the first segment, the

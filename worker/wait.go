@@ -65,7 +65,7 @@ func (g *Generator) wait(ctx context.Context, p Pause) (whole bool, err error) {
 // at the ceiling cost one timer, not a hundred threads.
 type gate struct {
 	mu      sync.Mutex // guards sleeper
-	sleeper *sleeper   // nil when nobody sleeps
+	sleeper *sleeper   // nil: nobody sleeps for others
 }
 
 // sleeper is a goroutine that sleeps until a tick.

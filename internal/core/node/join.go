@@ -102,8 +102,8 @@ func (k *keeper) otherZooKeeper() error {
 }
 
 // dropLease changes the local record so that the node no longer starts without ZooKeeper. Another cluster has taken the
-// place of the node's own. If it is in use, it ends the leases of the node's own cluster. Otherwise this node has never
-// confirmed a worker. The local record still names the node's own cluster. So the next start refuses too, and does not
+// place of the node's own. If a node has confirmed a worker there, the leases of the node's own cluster have ended.
+// Otherwise this node has never confirmed a worker. The local record still names the node's own cluster. So the next start refuses too, and does not
 // join the other cluster unasked. If the node finds its own cluster again, it resumes.
 func (k *keeper) dropLease() {
 	if err := k.coord.Unconfirm(); err != nil {

@@ -28,7 +28,7 @@ func TestQuotaDoesNotEndARestart(t *testing.T) {
 	n := r.start(func(c *Config) { c.Store.(*memzk.Session).SetFault(refusing("/", memzk.FailQuota)) }).untilReady()
 	n.until("the quota to be named", func() bool {
 		troubles := n.Snapshot().Degraded
-		return slices.Contains(troubles, TroubleQuota) && OfZooKeeper(troubles) == TroubleQuota
+		return slices.Contains(troubles, TroubleQuota) && ZooKeeperTrouble(troubles) == TroubleQuota
 	})
 	n.session.SetFault(nil)
 	n.until("healthy", func() bool { return len(n.Snapshot().Degraded) == 0 })

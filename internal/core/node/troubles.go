@@ -43,8 +43,8 @@ func Troubles() []string {
 		TroubleOffset, TroubleLeap, TroubleCoasting, TroubleFrozen}
 }
 
-// OfZooKeeper returns the trouble of the last heartbeat, or of the live lock after it, "" if there is none.
-func OfZooKeeper(troubles []string) string {
+// ZooKeeperTrouble returns the trouble of the last heartbeat, or of the live lock after it, "" if there is none.
+func ZooKeeperTrouble(troubles []string) string {
 	for _, t := range troubles {
 		switch t {
 		case TroubleZooKeeper, TroubleQuota, TroubleLocalSession, TroubleDamaged:

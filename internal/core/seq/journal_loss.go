@@ -61,7 +61,7 @@ func (fo *follower) putAllAboveJournal(ctx context.Context, v view, most time.Du
 			return rw.putOneAboveJournal(ctx, s)
 		})
 	}
-	fo.issuer.publish(func(p *progress) { p.compareJournal(left) })
+	fo.issuer.publish(func(p *progress) { p.noteJournalLeft(left) })
 	err := group.Wait()
 	if sign := (*lostError)(nil); errors.As(err, &sign) {
 		fo.report(sign.reason)

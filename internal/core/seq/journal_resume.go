@@ -15,7 +15,7 @@ import (
 // (S35).
 func (rs *Rounds) findJournal() {
 	rs.issuer.journal.find()
-	rs.issuer.publish(func(p *progress) { p.compareJournal(len(rs.issuer.journal.found.held) > 0) })
+	rs.issuer.publish(func(p *progress) { p.noteJournalLeft(len(rs.issuer.journal.found.held) > 0) })
 }
 
 // find reads what the process before left in the directory. A file that cannot be read is as good as none.
@@ -63,7 +63,7 @@ func (rs *Rounds) adoptJournal(cluster ClusterInfo) (dropped bool) {
 	j.count.Store(max(found.Count, cluster.Journal))
 	//mutant:s31-any-journal by TestJournalGoesOn -> goesOn := true
 	goesOn := cluster.Resumed && found.Node == cluster.Self && found.Count >= cluster.Journal
-	rs.issuer.publish(func(p *progress) { p.compareJournal(goesOn && len(found.held) > 0) })
+	rs.issuer.publish(func(p *progress) { p.noteJournalLeft(goesOn && len(found.held) > 0) })
 	if !goesOn {
 		return found.Count > 0
 	}

@@ -29,7 +29,7 @@ import (
 // of an earlier one. So a node settles by data that no loss known to it has touched, and positions are taken in settled
 // alone.
 type lossState struct {
-	// incarnation is the highest one of /cluster that the node has seen, never before.
+	// incarnation is the highest one of /cluster that the node has seen. It is the constant never until then.
 	incarnation int64
 	phase
 	// entered is the time at which the node entered the incarnation, and heard that at which it first read the present

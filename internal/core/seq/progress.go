@@ -56,8 +56,8 @@ func (i *Issuer) publish(change func(*progress)) {
 // knowState notes that the node has read /seq, or remembers it.
 func (p *progress) knowState() { p.knowsState = true }
 
-// compareJournal notes whether blocks are left in the journal that must be compared.
-func (p *progress) compareJournal(left bool) { p.journalLeft = left }
+// noteJournalLeft notes whether blocks are left in the journal that must be compared.
+func (p *progress) noteJournalLeft(left bool) { p.journalLeft = left }
 
 // resumeHold lets the hold count from a time of an earlier process, until this one knows all changes itself.
 func (p *progress) resumeHold(knewAllAt int64) {

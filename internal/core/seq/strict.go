@@ -75,7 +75,7 @@ func (s *strict) Report(u *mode.Use) string {
 }
 
 // NextWrite is that of mode.Issuing. It takes the requests that share the write out of Waiting. nil: none
-// wait, they must be refused, or all of them were answered by share.
+// wait, they must be refused, or none of them needs a write.
 func (s *strict) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 	if len(s.Waiting) == 0 {
 		return nil

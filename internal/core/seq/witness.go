@@ -22,13 +22,14 @@ type Witness struct {
 	Incarnation int64             `json:"incarnation"`
 	Entered     *timeguard.Moment `json:"entered,omitempty"`
 	State       record.State      `json:"state"`
-	// Records are immutable. Each is an entry of the file, and so are these:
+	// Records are the records of sequences by name. They are immutable. Each is an entry of the file.
 	Records map[string]*record.Record `json:"-"`
-	// RequestKeys are the request keys, by the name of the strict sequence, as they are in ZooKeeper.
+	// RequestKeys are the request keys, by the name of the strict sequence, as they are in ZooKeeper. Each is an entry
+	// of the file.
 	RequestKeys map[string][]byte `json:"-"`
 	// Met are the other nodes that this one has met.
 	Met []coordinator.Peer `json:"met,omitempty"`
-	// Trusted and Last are the reads of /seq of these names: see seqRead. Boot is the boot of the machine in which they
+	// Trusted and Last are seqRead.trusted and seqRead.last. Boot is the boot of the machine in which they
 	// were made.
 	Boot    string  `json:"boot"`
 	Trusted reading `json:"sure"`

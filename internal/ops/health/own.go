@@ -28,7 +28,7 @@ func HeartbeatOverdue(age, every int64) bool { return every > 0 && age > every+o
 // CutOff reports whether the worker's last heartbeat failed or is late, ZooKeeper refused its live lock, or ZooKeeper
 // has no record of this start yet.
 func (w OwnWorker) CutOff() bool {
-	return w.HeartbeatLate() || w.FromCache || node.OfZooKeeper(w.Degraded) != ""
+	return w.HeartbeatLate() || w.FromCache || node.ZooKeeperTrouble(w.Degraded) != ""
 }
 
 // ClockOff reports whether something is wrong with the clock of this machine. It leaves out
@@ -72,7 +72,7 @@ func (w OwnWorker) Problems() (out []Problem) {
 // zooKeeperRefusesWrites reports whether ZooKeeper answers, and one of these is in the way: a quota, local sessions, or
 // a damaged record of the cluster.
 func zooKeeperRefusesWrites(troubles []string) bool {
-	word := node.OfZooKeeper(troubles)
+	word := node.ZooKeeperTrouble(troubles)
 	return word != "" && word != node.TroubleZooKeeper
 }
 

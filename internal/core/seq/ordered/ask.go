@@ -28,8 +28,8 @@ type Answer struct {
 
 // A Forwarder asks another node. Its error is an *ids.ReplyError if that node refuses the request itself. It wraps
 // ErrNothingIssued if that node has certainly issued nothing: it could not be reached, belongs to another cluster, or
-// refuses this node. If it refuses this node's token, the error wraps that *ids.ReplyError, too: see RefusesThisNode. Any
-// other error leaves open whether the node has issued values.
+// refuses this node. If it refuses this node's token, the error wraps that *ids.ReplyError, too: see RefusesThisNode.
+// Any other error leaves open whether the node has issued values.
 type Forwarder func(ctx context.Context, ask Ask) (Answer, error)
 
 // RefusesThisNode reports whether a node that was asked refuses the token of this one: the reply is not for the client.
@@ -62,4 +62,4 @@ func (s *Section) mayBecome(of *sequence.Ownership) bool {
 }
 
 // ErrNothingIssued: another node has certainly issued nothing for a request: see Forwarder.
-var ErrNothingIssued = errors.New("it was not asked")
+var ErrNothingIssued = errors.New("it has issued nothing")

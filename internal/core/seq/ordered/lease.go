@@ -15,10 +15,10 @@ import (
 type lease struct {
 	// ownership is its nonce, "" for none.
 	ownership string
-	// until is the time at which the owner must stop issuing.
+	// until is the time at which the owner must stop issuing, ns of AtMost.
 	until int64
-	// sent is the time at which the last acknowledged write was sent. session is the session of that write, or of a
-	// read of the record since.
+	// sent is the time at which the last acknowledged write was sent, ns of AtMost. session is the session of that
+	// write, or of a read of the record since.
 	sent    int64
 	session int64
 	// ending: the owner issues nothing more, and is about to give the section back.

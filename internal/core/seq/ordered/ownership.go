@@ -149,8 +149,8 @@ func (s *Section) pauseUntilFree(wait time.Duration, now int64) {
 	s.DueFrom, s.PausedUntil = s.DueAt, s.DueAt
 }
 
-// lookAgain is the shortest pause of pauseUntilFree. A node that leaves may have no lease to wait for, and looks whether
-// others can answer by now.
+// lookAgain is the shortest pause of pauseUntilFree. A node that leaves may have no lease to wait for, and looks
+// whether others can answer by now.
 const lookAgain = 50 * time.Millisecond
 
 // refuseForwarded refuses requests that other nodes have forwarded to this one, which is not the owner: those that

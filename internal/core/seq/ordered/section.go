@@ -156,7 +156,8 @@ func (s *Section) Pause(int64) time.Duration {
 	return mode.Backoff(s.FailedRounds)
 }
 
-// Urgency is that of mode.Issuing: a renewal is due, or another node does not answer.
+// Urgency is that of mode.Issuing: a renewal is due, another node does not answer, or it is time to look again at one
+// that is in doubt.
 func (s *Section) Urgency(sit mode.Situation) mode.Urgency {
 	switch {
 	case s.slow(sit.AtMost), s.forwarding.doubted() && sit.AtMost >= s.DueAt, s.lease.ownership != "" && s.renewalDue(sit.AtMost):

@@ -11,8 +11,9 @@ import (
 // Shared has the parts that the sections of a node share: how to ask other nodes, and which node should own a section.
 // Its methods may be called by any goroutine.
 type Shared struct {
-	// Forward asks another node, nil: this node asks none. Beside calls a function in a goroutine that Close waits for, and Each
-	// calls one for 0 to n-1 at once, and returns when all have. A test may replace them before the first request.
+	// Forward asks another node, nil: this node asks none. Beside calls a function in a goroutine that Close waits for,
+	// and Each calls one for 0 to n-1 at once, and returns when all have. A test may replace them before the first
+	// request.
 	Forward Forwarder
 	Beside  func(func())
 	Each    func(n int, f func(k int))

@@ -16,7 +16,8 @@ type call struct {
 	ordered.Ask
 	// batch is the write that had the request, and at its place in the write.
 	batch, at int
-	// withdrawn: the caller has left before the request was sent.
+	// withdrawn: the caller has left before the request was sent, so it is not sent any more. sent: link.take has put
+	// it into a write.
 	withdrawn, sent bool
 	// got and err are the reply. They are written before done is closed, and not changed afterwards.
 	got  ordered.Answer

@@ -314,7 +314,7 @@ func TestStalledNodeBlocksNoCallForLonger(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := "it was not asked: no answer from " + address + " in time"
+	want := "it has issued nothing: no answer from " + address + " in time"
 	if err := pass(time.Minute); !errors.Is(err, ordered.ErrNothingIssued) || err.Error() != want {
 		t.Errorf("not sent: %v", err)
 	}
