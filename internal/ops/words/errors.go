@@ -23,7 +23,7 @@ var internals = []struct {
 	{regexp.MustCompile(`yaml: unmarshal errors:\n +`), ""},
 }
 
-// PlainError returns an error's text in one line, without words that only programmers know.
+// PlainError returns an error's text in one line, with the texts of internals in plain words.
 func PlainError(text string) string {
 	for _, i := range internals {
 		text = i.text.ReplaceAllString(text, i.words)

@@ -53,7 +53,7 @@ func Short(s string) string {
 	return s
 }
 
-// Ranges returns the runs of ascending numbers: 0-3, 7.
+// Ranges formats numbers, which must ascend, and joins those that follow each other: 0-3, 7.
 func Ranges(numbers []int) (parts []string) {
 	for k := 0; k < len(numbers); {
 		end := k + 1
@@ -69,7 +69,7 @@ func Ranges(numbers []int) (parts []string) {
 	return parts
 }
 
-// WorkerNumbers names workers, in ascending order: worker 3, or workers 1-2, 7.
+// WorkerNumbers names workers: worker 3, or workers 1-2, 7. Their numbers must ascend.
 func WorkerNumbers(workers []int) string {
 	word := "worker "
 	if len(workers) > 1 {
