@@ -58,8 +58,8 @@ func subject(p Problem, workers []WorkerReport) string {
 	return Whom(workers) + one + " (" + p.Cause + "): "
 }
 
-// answerProblems returns the problems of a worker that its node's answer shows, or that there is none although the user
-// named the node. OwnWorker.Problems is for a node that looks at itself, and knows details.
+// answerProblems returns the problems of a worker that its node's answer shows. If the user named the node and it has
+// not answered, that is the problem. OwnWorker.Problems is for a node that looks at itself, and knows details.
 func (r Report) answerProblems(w WorkerReport) (out []Problem) {
 	switch {
 	case w.Says == nil && r.Source == SourceNodes:
@@ -89,6 +89,7 @@ func (r Report) answerProblems(w WorkerReport) (out []Problem) {
 }
 
 // recordProblems returns the problems of a worker that its record in ZooKeeper shows, compared with what its node says.
+// With --addr, what the node says stands for the record.
 func (r Report) recordProblems(w WorkerReport) (out []Problem) {
 	add := func(row row, details string) { out = append(out, row.problem(details)) }
 	left, late := w.LeaseLeft(), w.ReportAgeMs != nil && *w.ReportAgeMs-r.suspectMs > ReportPatience(w.HeartbeatMs)

@@ -38,22 +38,25 @@ type WorkerReport struct {
 	Worker  int    `json:"worker"` // -1: the node has not said which
 	Name    string `json:"name"`
 	Address string `json:"address"` // several are separated by commas
-	State   string `json:"state"`   // live, disconnected, stopped, releasing, record-missing or free
+	// State is live, disconnected, stopped, releasing, record-missing or free. It is "" for a node of --addr that has
+	// not answered.
+	State string `json:"state"`
 	// Phase is the phase that the node reported last: starting, confirming, waiting, serving,
 	// refusing, stopping, stopped, released.
 	Phase string `json:"phase"`
 	Term  int64  `json:"term"`
-	// ClockOffsetMs is the offset of the node's clock from that of ZooKeeper's leader: above 0
-	// it is ahead. ClockUncertaintyMs is the uncertainty. Only live workers with a fresh report
-	// have them.
+	// ClockOffsetMs is the offset of the node's clock from that of ZooKeeper's leader: above 0 it is ahead.
+	// ClockUncertaintyMs is the uncertainty. By ZooKeeper's records, only live workers with a fresh report have them.
+	// With --addr, they are the node's own.
 	ClockOffsetMs      *float64 `json:"clock_offset_ms"`
 	ClockUncertaintyMs *float64 `json:"clock_uncertainty_ms"`
-	// LeaseLeftMs is the time until the lease bound, negative after it. It is null for a free
-	// worker and for a record that cannot be read.
+	// LeaseLeftMs is the time until the lease bound, negative after it. It is null for a free worker and for a record
+	// that cannot be read. With --addr it is null, and Says has the time that is left.
 	LeaseLeftMs *int64 `json:"lease_left_ms"`
 	// LeaseEndsMs is the lease bound (LeaseUntil).
 	LeaseEndsMs *int64 `json:"lease_ends_ms"`
-	// ReportAgeMs is the time since the node last wrote its record.
+	// ReportAgeMs is the time since the node last wrote its record. With --addr, it is the time since ZooKeeper
+	// acknowledged the node's last heartbeat.
 	ReportAgeMs *int64 `json:"report_age_ms"`
 	Version     string `json:"version"`
 	Node        string `json:"node"` // its identity, a UUID
