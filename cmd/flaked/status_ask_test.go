@@ -112,15 +112,15 @@ func TestAskWorkers(t *testing.T) {
 	(&poll.Asker{Host: "here", Token: "s3cret", Advice: accessAdvice}).AskWorkers(t.Context(), health.ClusterReport{ClusterSnapshot: node.ClusterSnapshot{Name: "default", UUID: "u"}}, workers)
 	for i, want := range []string{"no answer: connection refused", "no address: its record names no address",
 		"no address: unix:/run/flaked.sock,127.0.0.1:7609 of other cannot be reached from here", "answered: ", "answered: "} {
-		if got := workers[i].Asked + ": " + workers[i].Why; got != want {
+		if got := workers[i].Outcome + ": " + workers[i].Why; got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
 	for i, row := range rows {
 		w := workers[first+i]
-		if w.Asked != row.asked || w.SaysText() != row.says || !strings.HasPrefix(w.Why, row.why) || row.why == "" && w.Why != "" ||
+		if w.Outcome != row.asked || w.SaysText() != row.says || !strings.HasPrefix(w.Why, row.why) || row.why == "" && w.Why != "" ||
 			(w.Says != nil) != (row.asked == health.Answered) {
-			t.Errorf("%s: %q, %q, %q, want %+v", row.name, w.Asked, w.SaysText(), w.Why, row)
+			t.Errorf("%s: %q, %q, %q, want %+v", row.name, w.Outcome, w.SaysText(), w.Why, row)
 		}
 	}
 	if a := workers[first+1].Says; a == nil || a.Reason != "-CLOCK the clock is behind\ufffdbehind_ms=3" ||

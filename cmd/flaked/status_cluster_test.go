@@ -84,7 +84,7 @@ func TestStatusDoesNotUseTheAnswerOfAnotherCluster(t *testing.T) {
 	r.Complete()
 	shown, _ := json.Marshal(r)
 	const want = "it belongs to cluster default (v), not to prod (u)"
-	if w := r.Workers[0]; w.Says != nil || w.Asked != health.AnotherNode || strings.Count(string(shown), want) != 2 {
+	if w := r.Workers[0]; w.Says != nil || w.Outcome != health.AnotherNode || strings.Count(string(shown), want) != 2 {
 		t.Errorf("%s", shown)
 	}
 }

@@ -100,9 +100,9 @@ func statusFooter(r health.Report) (lines []string) {
 func askedLine(workers []health.WorkerReport) string {
 	n, why := make(map[string]int), make(map[string]string)
 	for _, w := range workers {
-		if w.Asked != "" {
-			n[w.Asked]++
-			why[w.Asked] = cmp.Or(why[w.Asked], w.Why)
+		if w.Outcome != "" {
+			n[w.Outcome]++
+			why[w.Outcome] = cmp.Or(why[w.Outcome], w.Why)
 		}
 	}
 	var parts []string

@@ -36,11 +36,11 @@ func exampleReport() health.Report {
 		}),
 		liveEntry(12, 900, func(e *coordinator.Entry) { e.Slot.Admin = "10.0.0.1:7610" }),
 	}, local(t0))
-	r.Workers[0].Asked, r.Workers[0].Says = health.Answered, &health.Answer{Ready: true}
-	r.Workers[1].Asked = health.NoAnswer
-	r.Workers[4].Asked, r.Workers[4].Says = health.Answered,
+	r.Workers[0].Outcome, r.Workers[0].Says = health.Answered, &health.Answer{Ready: true}
+	r.Workers[1].Outcome = health.NoAnswer
+	r.Workers[4].Outcome, r.Workers[4].Says = health.Answered,
 		&health.Answer{Phase: "refusing", Cause: "clock-behind", Reason: "-CLOCK the clock is behind"}
-	r.Workers[5].Asked = health.TimedOut
+	r.Workers[5].Outcome = health.TimedOut
 	for _, lost := range []int{13, 14, 15, 17} { // those beside each other take one row
 		r.Workers = append(r.Workers, health.WorkerReport{Worker: lost, State: health.RecordMissing,
 			LeaseLeftMs: new(int64(hour))})
@@ -88,7 +88,7 @@ func TestStatusJSONGolden(t *testing.T) {
 		liveEntry(10, 5*hour, released, expired, func(e *coordinator.Entry) {
 			e.Slot.Labels, e.Slot.ReportedClock, e.Slot.Node = coordinator.Labels{}, 0, ""
 		})}, local(t0))
-	r.Workers[0].Asked = health.Answered
+	r.Workers[0].Outcome = health.Answered
 	r.Workers[0].Says = &health.Answer{Ready: true, Phase: "serving", Degraded: []string{"zookeeper"},
 		LeaseLeftMs: new(int64(3)), ReservedLeftMs: new(int64(4)), IDs: 5}
 	r.Workers[1].GrantedMs = nil

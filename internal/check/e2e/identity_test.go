@@ -232,7 +232,7 @@ func (w *twins) status() {
 			continue
 		}
 		found = true
-		if k.Says != nil || k.Asked != health.AnotherNode {
+		if k.Says != nil || k.Outcome != health.AnotherNode {
 			w.t.Errorf("flaked status uses the answer of another cluster: %+v", k)
 		}
 		w.wrong("flaked status", k.Why)

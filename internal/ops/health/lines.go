@@ -127,7 +127,7 @@ func Whom(workers []WorkerReport) string {
 func (w WorkerReport) SaysText() string {
 	switch {
 	case w.Says == nil:
-		return w.Asked
+		return w.Outcome
 	case !w.Says.Ready:
 		return "not ready: " + string(w.Says.Cause)
 	}

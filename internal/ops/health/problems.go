@@ -109,8 +109,8 @@ func (r Report) recordProblems(w WorkerReport) (out []Problem) {
 		}
 		switch {
 		case w.gaveNoAnswer():
-			add(rowNoAnswer, " ("+cmp.Or(w.Why, w.Asked)+")")
-		case w.Asked == AnotherNode:
+			add(rowNoAnswer, " ("+cmp.Or(w.Why, w.Outcome)+")")
+		case w.Outcome == AnotherNode:
 			add(rowAnotherNode, w.inBrackets())
 		}
 	}
@@ -131,7 +131,7 @@ func (r Report) whyDisconnected(w WorkerReport) []Problem {
 	switch {
 	case w.gaveNoAnswer():
 		return []Problem{rowDown.problem(w.inBrackets())}
-	case w.Asked == AnotherNode:
+	case w.Outcome == AnotherNode:
 		return []Problem{rowReplaced.problem(w.inBrackets())}
 	case w.Says == nil:
 		return []Problem{rowDisconnected.problem("")}
@@ -160,8 +160,8 @@ func (w WorkerReport) zooKeeperRefuses() bool {
 
 // silence returns the problem of a node that was asked without reading ZooKeeper and has not said how it is.
 func (w WorkerReport) silence() Problem {
-	why := " at " + w.Address + " (" + cmp.Or(w.Why, w.Asked) + ")"
-	switch p := rowSilent.problem(why); w.Asked {
+	why := " at " + w.Address + " (" + cmp.Or(w.Why, w.Outcome) + ")"
+	switch p := rowSilent.problem(why); w.Outcome {
 	case AccessDenied:
 		return rowDenied.problem(why)
 	case AnotherNode:
@@ -218,7 +218,7 @@ func (r ClusterReport) FrozenProblem() (p Problem, frozen bool) {
 
 // gaveNoAnswer reports whether the node was asked and did not answer. A node that denied
 // access, or has no address that can be reached from here, does not count.
-func (w WorkerReport) gaveNoAnswer() bool { return w.Asked == NoAnswer || w.Asked == TimedOut }
+func (w WorkerReport) gaveNoAnswer() bool { return w.Outcome == NoAnswer || w.Outcome == TimedOut }
 
 // FewFree reports whether fewer than 5 % of the workers are free.
 func (s Summary) FewFree() bool { return s.Free*20 < s.Slots }

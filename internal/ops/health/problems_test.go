@@ -168,7 +168,7 @@ func TestVerdictHasTheFirstLeaseThatExpires(t *testing.T) {
 // A development node has no ZooKeeper. It does not mean that another node can reach the one of --zk.
 func TestDevelopmentNodeReachesNoZooKeeper(t *testing.T) {
 	r := Report{Source: SourceNodes, ZooKeeperError: "connection refused", Workers: []WorkerReport{
-		{Asked: Answered, Says: &Answer{Ready: true, ZooKeeperOK: true, Dev: true}},
+		{Outcome: Answered, Says: &Answer{Ready: true, ZooKeeperOK: true, Dev: true}},
 	}}
 	r.Complete()
 	if p := r.Summary.Problems; len(p) != 1 || p[0].Cause != Development.Cause {
@@ -186,7 +186,7 @@ func TestNodeWithoutAnswerIsAProblem(t *testing.T) {
 	} {
 		for i, entry := range []coordinator.Entry{liveEntry(0, 0), liveEntry(0, 0, dead)} {
 			r := AssessRecords("prod", exampleCluster(), []coordinator.Entry{entry}, local(t0))
-			r.Workers[0].Asked = asked
+			r.Workers[0].Outcome = asked
 			r.Complete()
 			if got := strings.Join(causes(r), " "); got != want[i] {
 				t.Errorf("asked %q, %s: %q", asked, r.Workers[0].State, got)
@@ -205,7 +205,7 @@ func TestNodeWithoutAnswerIsAProblem(t *testing.T) {
 		}
 	}
 	for asked, want := range map[string]string{AccessDenied: "access-denied", TimedOut: "silent"} {
-		r := AssessNodes("", []WorkerReport{{Worker: -1, Address: "a:1", Asked: asked, Why: "-NO"}}, local(t0))
+		r := AssessNodes("", []WorkerReport{{Worker: -1, Address: "a:1", Outcome: asked, Why: "-NO"}}, local(t0))
 		if got := r.Summary.Problems; len(got) != 1 || got[0].Cause != want ||
 			!strings.HasSuffix(got[0].Text, " at a:1 (-NO)") {
 			t.Errorf("%s: %+v", asked, got)
@@ -213,7 +213,7 @@ func TestNodeWithoutAnswerIsAProblem(t *testing.T) {
 	}
 	const other = "No node of this cluster answers at a:1 (-NO). Clients get IDs from other nodes only. Correct --addr " +
 		"or --cluster."
-	r := AssessNodes("", []WorkerReport{{Worker: -1, Address: "a:1", Asked: AnotherNode, Why: "-NO"}}, local(t0))
+	r := AssessNodes("", []WorkerReport{{Worker: -1, Address: "a:1", Outcome: AnotherNode, Why: "-NO"}}, local(t0))
 	if got := joined(r.Summary.Problems); got != other || r.Summary.Problems[0].Cause != "silent" {
 		t.Errorf("%q, want %q", got, other)
 	}
@@ -257,7 +257,7 @@ func TestCausesOfOtherReleasesComeBehindKnownOnes(t *testing.T) {
 		liveEntry(0, 0), liveEntry(1, 0, refusesUnheard), liveEntry(2, 0),
 	}, local(t0))
 	r.Workers[0].Says = &Answer{Phase: "refusing", Cause: "solar-flare", Degraded: []string{node.TroubleLeap}}
-	r.Workers[1].Asked = AccessDenied
+	r.Workers[1].Outcome = AccessDenied
 	r.Workers[2].Says = &Answer{Phase: "refusing"}
 	r.Complete()
 	if got := strings.Join(causes(r), " "); got != "no-node-serves refusing solar-flare clock-leap" {

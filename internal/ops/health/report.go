@@ -72,8 +72,8 @@ type WorkerReport struct {
 	GrantedMs *int64 `json:"granted_ms"`
 	// ReleasedBy names the operator who took the worker from its node.
 	ReleasedBy string `json:"released_by"`
-	// Asked is the result of asking the node itself, "" if it was not asked.
-	Asked string `json:"asked"`
+	// Outcome is the result of asking the node itself, "" if it was not asked.
+	Outcome string `json:"asked"`
 	// Why has the details for people if there is no answer.
 	Why string `json:"why"`
 	// Says is the node's answer, null if there is none.
@@ -121,7 +121,7 @@ const (
 	Free          = "free"
 )
 
-// The results of asking a node, WorkerReport.Asked.
+// The results of asking a node, WorkerReport.Outcome.
 const (
 	Answered     = "answered"
 	NoAnswer     = "no answer"

@@ -103,8 +103,8 @@ func TestManyAddressesThatHang(t *testing.T) {
 	l.Close()
 	serving.Wait()
 	// The client may open its next connections before the first one is seen to end.
-	if n := together.Load(); n == 0 || n > 2*maxParallel || workers[0].Asked != health.TimedOut {
-		t.Errorf("%d addresses were asked at once, and the first node: %q", n, workers[0].Asked)
+	if n := together.Load(); n == 0 || n > 2*maxParallel || workers[0].Outcome != health.TimedOut {
+		t.Errorf("%d addresses were asked at once, and the first node: %q", n, workers[0].Outcome)
 	}
 }
 

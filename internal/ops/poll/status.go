@@ -43,7 +43,7 @@ func (a *Asker) AskWorkers(ctx context.Context, ours health.ClusterReport, worke
 		default:
 			got.outcome = health.AnotherNode
 		}
-		w.Asked, w.Why = got.outcome, got.why
+		w.Outcome, w.Why = got.outcome, got.why
 	}
 }
 
@@ -105,7 +105,7 @@ func bestReply(got []statusReply, addresses, machine string) statusReply {
 // so has no worker.
 func (a *Asker) AskAt(ctx context.Context, addr string) (w health.WorkerReport, cluster node.ClusterSnapshot) {
 	got := a.ask(ctx, addr, true, "STATUS")
-	w = health.WorkerReport{Worker: -1, Address: addr, Asked: got.outcome, Why: got.why}
+	w = health.WorkerReport{Worker: -1, Address: addr, Outcome: got.outcome, Why: got.why}
 	if got.outcome == health.Answered {
 		fillIn(&w, got.doc)
 	}
@@ -130,7 +130,7 @@ func compareClusters(wanted string, found []health.WorkerReport, clusters []node
 		switch {
 		case is.UUID == "": // it has not answered, or has not joined its cluster
 		case wanted != "" && is.Name != wanted && is.UUID != wanted:
-			found[i] = health.WorkerReport{Worker: -1, Address: found[i].Address, Asked: health.AnotherNode,
+			found[i] = health.WorkerReport{Worker: -1, Address: found[i].Address, Outcome: health.AnotherNode,
 				Why: otherCluster(is, wanted)}
 		case first < 0:
 			first = i
@@ -153,7 +153,7 @@ func nameAndUUID(name, uuid string) string {
 // fillIn fills in the report of a worker from what its node says of itself.
 func fillIn(w *health.WorkerReport, doc web.Status) {
 	s := doc.Node
-	w.Asked, w.Says = health.Answered, answerOf(doc)
+	w.Outcome, w.Says = health.Answered, answerOf(doc)
 	if s.Worker != nil {
 		w.Worker, w.Term = *s.Worker, s.Term
 	}

@@ -22,7 +22,7 @@ func TestSourcesOfAWorkersFields(t *testing.T) {
 		"ClockOffsetMs": both, "ClockUncertaintyMs": both, "LeaseLeftMs": record, "LeaseEndsMs": record,
 		"ReportAgeMs": both, "Version": both, "Node": both, "Host": record, "PID": record, "Confirmed": record,
 		"HeartbeatMs": both, "Admin": record, "GrantedMs": record, "ReleasedBy": record,
-		"Asked": answer, "Says": answer, "Why": neither, // Why is for a node that does not answer
+		"Outcome": answer, "Says": answer, "Why": neither, // Why is for a node that does not answer
 	}
 	entry := slots.Live(7, 1200, func(e *coordinator.Entry) {
 		e.Slot.Admin, e.Slot.ReleasedBy = "10.0.0.1:7610", "somebody@host"
