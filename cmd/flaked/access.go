@@ -114,7 +114,8 @@ func readTLS(c *cli.Context, prefix string) (*tls.Config, error) {
 	return config, nil
 }
 
-// readServerAccess returns the certificates and tokens that serverAccessFlags give.
+// readServerAccess returns where the certificates and tokens of a node are: the files of serverAccessFlags, and the
+// tokens in FLAKED_TOKEN. It reads no file.
 func readServerAccess(c *cli.Context) (access.Config, error) {
 	cfg := access.Config{Cert: c.String("tls-cert"), Key: c.String("tls-key"), ClientCA: c.String("tls-client-ca"),
 		PeerTokenFile: c.String("peer-token-file"), PeerCA: c.String("peer-ca")}

@@ -140,7 +140,7 @@ func tlsFlags(name, usage, whose string) []cli.Flag {
 	}
 }
 
-// serverAccessFlags returns the flags that protect a node: see readServerAccess.
+// serverAccessFlags returns the flags that protect a node. readServerAccess and readOptions read them.
 func serverAccessFlags() []cli.Flag {
 	return inCategory(categorySecurity,
 		&cli.BoolFlag{Name: "allow-open",

@@ -14,9 +14,9 @@ import (
 	"github.com/flaked/flaked/internal/ops/host/logqueue"
 )
 
-// newLogger returns the logger that logFlags ask for, with w as its output. flush writes the lines
-// that wait.
-func newLogger(c *cli.Context, w io.Writer) (log hclog.InterceptLogger, flush func(), err error) {
+// newLogger returns the logger that logFlags ask for, with w as its output. closeLog writes the lines that wait, for
+// 2 s at most, and ends the log.
+func newLogger(c *cli.Context, w io.Writer) (log hclog.InterceptLogger, closeLog func(), err error) {
 	opts, err := logOptions(c, w)
 	if err != nil {
 		return nil, nil, err

@@ -54,8 +54,8 @@ func workersRelease(c *cli.Context) error {
 	})
 }
 
-// release takes a worker from its holder, unless the worker is free, and returns what was done. It replaces a record
-// that cannot be read.
+// release takes a worker from its holder, also after the lease has expired, and returns what was done. It changes
+// nothing if no node has held the worker, or if it was released before. It replaces a record that cannot be read.
 func release(c *cli.Context, o coordinator.Operator, worker int) (done string, err error) {
 	found, err := o.Examine(c.Context, worker)
 	if err != nil {
