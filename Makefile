@@ -157,6 +157,10 @@ test-clients: build ## the clients of clients/: their own tests, the cases, real
 	eval "$$zk"
 	FLAKED_TEST_ZK=require scripts/test-clients.sh $(ONLY)
 
+.PHONY: test-client-cases
+test-client-cases: ## only the cases of all clients, and real nodes: what CI has time for
+	@FLAKED_TEST_SUITES=no $(MAKE_COMMAND) test-clients
+
 .PHONY: test-fast
 test-fast: ## what needs no ZooKeeper, without the race detector
 	env -u FLAKED_TEST_ZK -u FLAKED_TEST_CLIENTS -u FLAKED_TEST_TOOLS $(GO) test -vet=off $(TESTFLAGS) $(PKG)
@@ -299,7 +303,7 @@ nightly: ## the slow checks: mutants, models, campaigns, fuzzing, machines, a cl
 	check env FLAKED_TEST_ZK=require FLAKED_TEST_CLIENTS=require $(GO) test -vet=off -count=1 ./internal/check/e2e -run "Redis|ExamplesOfClients"
 	[[ $$failed == *ExamplesOfClients* ]] || sed -n 's/.*"ioredis": "\(.*\)".*/ioredis \1/p' examples/node/package.json >>"$$FLAKED_RAN"
 	check $(GO) test -vet=off -count=1 ./internal/check/docs -run TestedVersions -args -ran "$$FLAKED_RAN"
-	check env FLAKED_TEST_ZK=require FLAKED_TEST_LONG=1 $(GO) test -vet=off -count=1 ./internal/check/e2e -run 'RollingUpgrade|ValuesFlow'
+	check env FLAKED_TEST_ZK=require FLAKED_TEST_LONG=1 $(GO) test -vet=off -count=1 ./internal/check/e2e -run 'Rolling|ValuesFlow'
 	if [[ -n $$failed ]]; then echo "make nightly: FAILED:$$failed" >&2; exit 1; fi
 
 # By default FIRST is the current time, so that each run plays other histories.
