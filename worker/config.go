@@ -13,9 +13,9 @@ type Clock interface {
 	Now() int64
 }
 
-// RollbackRule decides what a request does when the clock is behind the last ID. behind is
-// how far, and waited is how long the request has waited so far, without waits that were cut short. If ok is true, the
-// request waits for pause and looks again. Otherwise it is refused.
+// RollbackRule decides what a request does when the clock is behind the last ID. behind is how far it is behind. waited
+// is how long the request has waited so far. Waits that were cut short do not count. If ok is true, the request waits
+// for pause and looks again. Otherwise it is refused.
 type RollbackRule interface {
 	Wait(behind, waited time.Duration) (pause time.Duration, ok bool)
 }

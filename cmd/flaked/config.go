@@ -99,7 +99,7 @@ func applySetting(c *cli.Context, all map[string]cli.Flag, name string, value ya
 	return nil
 }
 
-// fromFile is what the metadata of the app say about a flag that the file of --config has set.
+// fromFile marks a flag whose value comes from the file of --config. App.Metadata has it under the flag's name.
 const fromFile = "from the file"
 
 // onCommandLine reports whether the command line gives the value of a flag.

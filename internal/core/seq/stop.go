@@ -178,8 +178,9 @@ func (rs *Rounds) collectLeftovers() (all leftovers) {
 	return all
 }
 
-// takeLeftover takes out what the node holds, nil for nothing. give is what lies above the positions of so many seconds
-// and, if the sequence is used now and then, above so many values.
+// takeLeftover takes out all that the node holds. It returns nil if that is nothing. The node keeps as much as it
+// issues in the given seconds, and at least the given values if the sequence was used in the last minute. give is the
+// rest.
 func (s *segment) takeLeftover(seconds, values, now int64) *leftover {
 	all := *s.held(s.stock.After(0))
 	split := s.stock.After(seconds * s.secondRate.update(s.Issued, now))

@@ -399,8 +399,8 @@ var (
 	TimeEnding         = rowTimeEnding.problem("")
 )
 
-// Unread returns the problem that the cluster could not be read. since is when it was read last, " since 10:31:36 UTC",
-// "" if it never was.
+// Unread returns the problem that the cluster could not be read. since tells when it was last read, for example
+// " since 10:31:36 UTC". It is "" if the cluster was never read.
 func Unread(since string) Problem { return rowUnread.problem(since) }
 
 // ProblemOf returns the problem of a word, without details. A node of another release may refuse for a cause that is

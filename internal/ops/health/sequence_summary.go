@@ -104,8 +104,8 @@ func oneIf(is bool) int {
 // nearlyUsed is the used part from which a sequence needs attention.
 const nearlyUsed = 0.8
 
-// usedOf returns how many of all values nodes have taken. For a template, it is how many of the
-// sequences that it may create exist.
+// usedOf returns how many values nodes have taken, and how many the sequence has. For a template, it returns how many
+// sequences it has created, and how many it may create.
 func (r *SequenceReport) usedOf() (done, all int64) {
 	if r.MaxNames > 0 {
 		return r.Names, r.MaxNames
