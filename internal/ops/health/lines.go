@@ -54,9 +54,12 @@ func (r Report) Verdict() string {
 // milliseconds. It returns nil if there is none.
 func (r Report) firstExpiry() (first *int64) {
 	for _, p := range r.Summary.Problems {
+		if !rowOf(p.Cause).cannotRenew {
+			continue
+		}
 		for _, w := range r.Workers {
-			affected := p.Clients == untilLease && slices.Contains(p.Workers, w.Worker)
-			if left := w.LeaseLeft(); affected && w.standing() == serves && left != nil && *left > 0 {
+			affected := slices.Contains(p.Workers, w.Worker) && w.standing() == serves
+			if left := w.LeaseLeft(); affected && left != nil && *left > 0 {
 				first = shorter(first, left)
 			}
 		}

@@ -48,6 +48,8 @@ type row struct {
 	// text, clients and advice are those of Problem. In text, %s stands for details. In advice, NAME stands for the
 	// first of the sequences that have the problem.
 	text, clients, advice string
+	// cannotRenew means that a node with the problem cannot renew its lease. clients is then untilLease.
+	cannotRenew bool
 	// later says what to do when clients are served again. Only docs/troubleshooting.md has it.
 	later string
 }
@@ -63,6 +65,9 @@ var table []row
 
 // declare adds a row to the table, and returns it.
 func declare(r row) row {
+	if r.cannotRenew {
+		r.clients = untilLease
+	}
 	table = append(table, r)
 	return r
 }
@@ -190,14 +195,14 @@ var (
 		later:   "Watch the space on that disk.",
 	})
 	rowNoZooKeeper = declare(row{cause: node.TroubleZooKeeper, severity: Critical,
-		text:    "The node has had no answer from ZooKeeper%s",
-		clients: untilLease,
-		advice:  "Restore ZooKeeper, or the network to it, before the lease expires. A restart does not help.",
+		text:        "The node has had no answer from ZooKeeper%s",
+		cannotRenew: true,
+		advice:      "Restore ZooKeeper, or the network to it, before the lease expires. A restart does not help.",
 	})
 	rowQuota = declare(row{cause: node.TroubleQuota, severity: Critical,
-		text:    "ZooKeeper refuses writes, because a quota is reached",
-		clients: untilLease,
-		advice:  "Raise it: setquota -N COUNT or -B BYTES in zkCli.sh.",
+		text:        "ZooKeeper refuses writes, because a quota is reached",
+		cannotRenew: true,
+		advice:      "Raise it: setquota -N COUNT or -B BYTES in zkCli.sh.",
 	})
 	rowLocalSessions = declare(row{cause: node.TroubleLocalSession, severity: Critical,
 		text:    "ZooKeeper uses local sessions, so it cannot show which nodes are connected",
@@ -206,15 +211,15 @@ var (
 			"Release no worker until then.",
 	})
 	rowClusterDamaged = declare(row{cause: node.TroubleDamaged, severity: Critical,
-		text:    "ZooKeeper's record of the cluster is damaged",
-		clients: untilLease,
+		text:        "ZooKeeper's record of the cluster is damaged",
+		cannotRenew: true,
 		advice: "Remove /flaked/CLUSTER/cluster with ZooKeeper's own client: a running node puts it back, and freezes " +
 			"registration. If no node runs, restore its text from a backup.",
 	})
 	rowZooKeeperDown = declare(row{cause: "zookeeper-down", severity: Critical,
-		text:    "ZooKeeper cannot be reached%s",
-		clients: untilLease,
-		advice:  "Check --zk (FLAKED_ZK), and that ZooKeeper runs and has a quorum.",
+		text:        "ZooKeeper cannot be reached%s",
+		cannotRenew: true,
+		advice:      "Check --zk (FLAKED_ZK), and that ZooKeeper runs and has a quorum.",
 	})
 	rowSequencesDamaged = declare(row{cause: "sequences-damaged", severity: Critical,
 		text:    "Damaged records of sequences%s",
@@ -302,9 +307,9 @@ var (
 		advice:  "If its holder has stopped, start it with its state directory: a holder restores the record.",
 	})
 	rowFromCache = declare(row{cause: node.TroubleFromCache, severity: Warning,
-		text:    "The node runs only from its state directory: ZooKeeper has no record of this start yet",
-		clients: untilLease,
-		advice:  "Restore its connection to ZooKeeper.",
+		text:        "The node runs only from its state directory: ZooKeeper has no record of this start yet",
+		cannotRenew: true,
+		advice:      "Restore its connection to ZooKeeper.",
 	})
 	rowClockOffset = declare(row{cause: node.TroubleOffset, severity: Warning,
 		text:    "The clock is more than 500 ms off%s",
