@@ -90,12 +90,11 @@ func create(t *testing.T, n *Node, mode record.Mode, names ...string) {
 // workers returns how many workers of the node's cluster are connected, and how many are held.
 func workers(t *testing.T, n *Node) (live, held int) {
 	t.Helper()
-	r, err := health.ReadRecords(t.Context(), n.app().Store(), n.app().Cluster())
+	d, err := health.ReadDraft(t.Context(), n.app().Store(), n.app().Cluster())
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.Complete()
-	return r.Summary.Live, r.Summary.Held
+	return d.Summary.Live, d.Summary.Held
 }
 
 func TestNodeIsASource(t *testing.T) {

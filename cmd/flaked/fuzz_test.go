@@ -84,14 +84,13 @@ func FuzzStatus(f *testing.F) {
 		for _, path := range []string{"/seq/s", "/seq/s/001", "/seq/s/001/a"} {
 			put(t, w.store, path, record, true)
 		}
-		r, err := health.ReadRecords(t.Context(), w.store, "c")
+		d, err := health.ReadDraft(t.Context(), w.store, "c")
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.ReadSequences(t.Context(), w.store)
-		r.Complete()
+		d.ReadSequences(t.Context(), w.store)
 		var out bytes.Buffer
-		if err := printStatus(&out, r); err != nil {
+		if err := printStatus(&out, d.Complete()); err != nil {
 			t.Fatal(err)
 		}
 		if strings.ContainsFunc(out.String(), func(c rune) bool { return c != '\n' && !unicode.IsPrint(c) }) {

@@ -63,17 +63,16 @@ func status(c *cli.Context) error {
 		return statusOfAddrs(c, nodes)
 	}
 	return withStore(c, func(st store.Store) error {
-		r, err := health.ReadRecords(c.Context, st, c.String("cluster"))
+		d, err := health.ReadDraft(c.Context, st, c.String("cluster"))
 		if errors.Is(err, store.ErrUnreachable) && c.Context.Err() == nil {
 			return statusWithoutZooKeeper(c, nodes, err)
 		}
 		if err != nil {
 			return err
 		}
-		nodes.AskWorkers(c.Context, r.Cluster, r.Workers)
-		r.ReadSequences(c.Context, st)
-		r.Complete()
-		return showStatus(c, r)
+		nodes.AskWorkers(c.Context, d.Cluster, d.Workers)
+		d.ReadSequences(c.Context, st)
+		return showStatus(c, d.Complete())
 	})
 }
 
@@ -84,7 +83,7 @@ func statusWithoutZooKeeper(c *cli.Context, nodes *poll.Asker, err error) error 
 	if found.Says == nil || cluster.Name != c.String("cluster") {
 		return fmt.Errorf("%w. `flaked status --addr HOST:PORT` asks nodes without ZooKeeper", err)
 	}
-	r := health.AssessNodes(words.PlainError(err.Error()), []health.WorkerReport{found}, time.Now())
+	r := health.AssessNodes(words.PlainError(err.Error()), []health.AskedNode{found}, time.Now())
 	return showStatus(c, r)
 }
 

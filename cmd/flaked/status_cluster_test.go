@@ -76,12 +76,12 @@ func TestStatusDoesNotUseTheAnswerOfAnotherCluster(t *testing.T) {
 	}
 	doc.Cluster.UUID = "v"
 	text, _ := json.Marshal(doc)
-	r := health.AssessRecords("prod", exampleCluster(), nil, local(t0))
-	r.Cluster.UUID = "u"
-	r.Workers = []health.WorkerReport{{Worker: 7, Node: "n1", Host: "here", State: health.Live,
+	d := health.DraftOf("prod", exampleCluster(), nil, local(t0))
+	d.Cluster.UUID = "u"
+	d.Workers = []health.WorkerReport{{Worker: 7, Node: "n1", Host: "here", State: health.Live,
 		Address: fakeNode(t, "tcp", "127.0.0.1:0", says(string(text)+"\n"))}}
-	(&poll.Asker{Host: "here", Advice: accessAdvice}).AskWorkers(t.Context(), r.Cluster, r.Workers)
-	r.Complete()
+	(&poll.Asker{Host: "here", Advice: accessAdvice}).AskWorkers(t.Context(), d.Cluster, d.Workers)
+	r := d.Complete()
 	shown, _ := json.Marshal(r)
 	const want = "it belongs to cluster default (v), not to prod (u)"
 	if w := r.Workers[0]; w.Says != nil || w.Outcome != health.AnotherNode || strings.Count(string(shown), want) != 2 {

@@ -40,7 +40,7 @@ var statusHeader = []string{"WORKER", "NAME", "ADDRESS", "STATE", "SAYS", "REPOR
 
 func statusCells(w health.WorkerReport) []string {
 	worker := ""
-	if w.Worker >= 0 {
+	if w.HasNumber() {
 		worker = strconv.Itoa(w.Worker)
 	}
 	cells := []string{

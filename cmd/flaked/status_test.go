@@ -19,15 +19,13 @@ var (
 
 // judged returns the report of `flaked status` before it asks.
 func judged(name string, cl coordinator.Cluster, entries []coordinator.Entry, local time.Time) health.Report {
-	r := health.AssessRecords(name, cl, entries, local)
-	r.Complete()
-	return r
+	return health.DraftOf(name, cl, entries, local).Complete()
 }
 
 func local(ms int64) time.Time { return time.UnixMilli(ms) }
 
 func exampleReport() health.Report {
-	r := health.AssessRecords("prod", exampleCluster(), []coordinator.Entry{
+	d := health.DraftOf("prod", exampleCluster(), []coordinator.Entry{
 		liveEntry(7, 1200), liveEntry(8, 61_000, dead, func(e *coordinator.Entry) { e.Slot.Name = "\x1b[2Jx" }),
 		liveEntry(9, 5*hour, stopped, func(e *coordinator.Entry) { e.Slot.Address = "" }),
 		liveEntry(10, 5*hour, released, expired),
@@ -36,19 +34,18 @@ func exampleReport() health.Report {
 		}),
 		liveEntry(12, 900, func(e *coordinator.Entry) { e.Slot.Admin = "10.0.0.1:7610" }),
 	}, local(t0))
-	r.Workers[0].Outcome, r.Workers[0].Says = health.Answered, &health.Answer{Ready: true}
-	r.Workers[1].Outcome = health.NoAnswer
-	r.Workers[4].Outcome, r.Workers[4].Says = health.Answered,
+	d.Workers[0].Outcome, d.Workers[0].Says = health.Answered, &health.Answer{Ready: true}
+	d.Workers[1].Outcome = health.NoAnswer
+	d.Workers[4].Outcome, d.Workers[4].Says = health.Answered,
 		&health.Answer{Phase: "refusing", Cause: "clock-behind", Reason: "-CLOCK the clock is behind"}
-	r.Workers[5].Outcome = health.TimedOut
+	d.Workers[5].Outcome = health.TimedOut
 	for _, lost := range []int{13, 14, 15, 17} { // those beside each other take one row
-		r.Workers = append(r.Workers, health.WorkerReport{Worker: lost, State: health.RecordMissing,
+		d.Workers = append(d.Workers, health.WorkerReport{Worker: lost, State: health.RecordMissing,
 			LeaseLeftMs: new(int64(hour))})
 	}
-	r.Workers = append(r.Workers, health.WorkerReport{Worker: 18, State: health.RecordMissing,
+	d.Workers = append(d.Workers, health.WorkerReport{Worker: 18, State: health.RecordMissing,
 		LeaseLeftMs: new(int64(9000))})
-	r.Complete()
-	return r
+	return d.Complete()
 }
 
 func TestStatusTableGolden(t *testing.T) {

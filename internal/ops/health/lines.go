@@ -112,7 +112,7 @@ func Whom(workers []WorkerReport) string {
 	for _, w := range workers {
 		numbers, names = append(numbers, strconv.Itoa(w.Worker)), append(names, words.Clean(w.Name))
 	}
-	unknown := slices.ContainsFunc(workers, func(w WorkerReport) bool { return w.Worker < 0 })
+	unknown := slices.ContainsFunc(workers, func(w WorkerReport) bool { return !w.HasNumber() })
 	switch {
 	case len(workers) > 1 && unknown:
 		return fmt.Sprintf("%d nodes (%s)", len(workers), words.List(names, len(names)))

@@ -59,9 +59,9 @@ func TestHeartbeatIsLate(t *testing.T) {
 
 // A node counts its lease by its own clock. The record counts by ZooKeeper's, which may be wrong.
 func TestLeaseIsWhatTheNodeSays(t *testing.T) {
-	r := AssessRecords("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0)}, local(t0))
-	r.Workers[0].Says = &Answer{Ready: true, LeaseLeftMs: new(int64(5000))}
-	r.Complete()
+	d := DraftOf("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0)}, local(t0))
+	d.Workers[0].Says = &Answer{Ready: true, LeaseLeftMs: new(int64(5000))}
+	r := d.Complete()
 	if got := r.Summary.ShortestLeaseMs; got == nil || *got != 5000 {
 		t.Errorf("%v ms are left", got)
 	}

@@ -48,7 +48,7 @@ func subject(p Problem, workers []WorkerReport) string {
 		one, several = " is not ready", " are not ready"
 	}
 	switch {
-	case workers[0].Says == nil && workers[0].Worker < 0:
+	case workers[0].Says == nil && !workers[0].HasNumber():
 		return "" // the text has its address
 	case !p.isRefusal():
 		return Whom(workers) + ": "

@@ -111,13 +111,13 @@ func TestNodeAnswersDecideProblems(t *testing.T) {
 			"worker 0 (api): The machine's clock leapt ahead, unconfirmed by ZooKeeper and peers. IDs do not follow " +
 				"the leap. "},
 	} {
-		r := AssessRecords("prod", exampleCluster(), row.entry, local(t0))
-		for i := range r.Workers {
+		d := DraftOf("prod", exampleCluster(), row.entry, local(t0))
+		for i := range d.Workers {
 			if row.says != nil {
-				row.says(&r.Workers[i])
+				row.says(&d.Workers[i])
 			}
 		}
-		r.Complete()
+		r := d.Complete()
 		if got := joined(r.Summary.Problems); row.want == "" && got != "" || !strings.Contains(got, row.want) {
 			t.Errorf("%s: %q, want %q", row.name, got, row.want)
 		}
@@ -135,7 +135,7 @@ func TestNodesWithoutAWorkerGoByTheirNames(t *testing.T) {
 		"2 nodes (ids-1, ids-2) refuse to serve (no-worker":     {starts(-1, "ids-1"), starts(-1, "ids-2")},
 		"2 nodes (ids-1, ids\ufffd3) refuse to serve (no-worke": {starts(-1, "ids-1"), starts(3, "ids\n3")},
 	} {
-		if got := joined(AssessNodes("", nodes, local(t0)).Summary.Problems); !strings.HasPrefix(got, want) {
+		if got := joined(assessed("", nodes, local(t0)).Summary.Problems); !strings.HasPrefix(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -149,14 +149,12 @@ func TestVerdictHasTheFirstLeaseThatExpires(t *testing.T) {
 	}
 	workers := []WorkerReport{lease(Live, 0, true, 20), lease(Disconnected, 1, true, 300),
 		lease(Disconnected, 2, true, 240), lease(Disconnected, 3, false, 5)}
-	read := Report{Source: SourceZooKeeper, Workers: slices.Clone(workers)}
-	read.Complete()
-	renewed := Report{Source: SourceZooKeeper, Workers: []WorkerReport{lease(Live, 0, true, 20)}}
-	renewed.Complete()
+	read := Draft{Source: SourceZooKeeper, Workers: workers}.Complete()
+	renewed := Draft{Source: SourceZooKeeper, Workers: []WorkerReport{lease(Live, 0, true, 20)}}.Complete()
 	for want, r := range map[string]Report{
-		"2 problems: 3 of 4 nodes serve, the first lease expires in 4m0s": AssessNodes("", workers, local(t0)),
+		"2 problems: 3 of 4 nodes serve, the first lease expires in 4m0s": assessed("", workers, local(t0)),
 		"1 problem: 3 of 4 nodes serve, the first lease expires in 4m0s":  read,
-		"2 problems: 2 nodes serve, the first lease expires in 4m0s":      AssessNodes("refused", workers[1:3], local(t0)),
+		"2 problems: 2 nodes serve, the first lease expires in 4m0s":      assessed("refused", workers[1:3], local(t0)),
 		"healthy: 1 node serves, ZooKeeper could fail for 20s":            renewed,
 	} {
 		if got := r.Verdict(); got != want {
@@ -167,10 +165,10 @@ func TestVerdictHasTheFirstLeaseThatExpires(t *testing.T) {
 
 // A development node has no ZooKeeper. It does not mean that another node can reach the one of --zk.
 func TestDevelopmentNodeReachesNoZooKeeper(t *testing.T) {
-	r := Report{Source: SourceNodes, ZooKeeperError: "connection refused", Workers: []WorkerReport{
+	d := Draft{Source: SourceNodes, ZooKeeperError: "connection refused", Workers: []WorkerReport{
 		{Outcome: Answered, Says: &Answer{Ready: true, ZooKeeperOK: true, Dev: true}},
 	}}
-	r.Complete()
+	r := d.Complete()
 	if p := r.Summary.Problems; len(p) != 1 || p[0].Cause != Development.Cause {
 		t.Errorf("%q", joined(p))
 	}
@@ -185,9 +183,9 @@ func TestNodeWithoutAnswerIsAProblem(t *testing.T) {
 		"":          {"", "disconnected"}, AccessDenied: {"", "disconnected"}, NoAddress: {"", "disconnected"},
 	} {
 		for i, entry := range []coordinator.Entry{liveEntry(0, 0), liveEntry(0, 0, dead)} {
-			r := AssessRecords("prod", exampleCluster(), []coordinator.Entry{entry}, local(t0))
-			r.Workers[0].Outcome = asked
-			r.Complete()
+			d := DraftOf("prod", exampleCluster(), []coordinator.Entry{entry}, local(t0))
+			d.Workers[0].Outcome = asked
+			r := d.Complete()
 			if got := strings.Join(causes(r), " "); got != want[i] {
 				t.Errorf("asked %q, %s: %q", asked, r.Workers[0].State, got)
 			}
@@ -199,13 +197,13 @@ func TestNodeWithoutAnswerIsAProblem(t *testing.T) {
 		"ZooKeeper cannot be reached, and the next lease expires in 1m0s.": away,
 		"ZooKeeper cannot be reached from here, but a node can reach it. ": near,
 	} {
-		if got := joined(AssessNodes("refused", []WorkerReport{w},
+		if got := joined(assessed("refused", []WorkerReport{w},
 			local(t0)).Summary.Problems); !strings.Contains(got, want) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
 	for asked, want := range map[string]string{AccessDenied: "access-denied", TimedOut: "silent"} {
-		r := AssessNodes("", []WorkerReport{{Worker: -1, Address: "a:1", Outcome: asked, Why: "-NO"}}, local(t0))
+		r := assessed("", []WorkerReport{{Worker: -1, Address: "a:1", Outcome: asked, Why: "-NO"}}, local(t0))
 		if got := r.Summary.Problems; len(got) != 1 || got[0].Cause != want ||
 			!strings.HasSuffix(got[0].Text, " at a:1 (-NO)") {
 			t.Errorf("%s: %+v", asked, got)
@@ -213,7 +211,7 @@ func TestNodeWithoutAnswerIsAProblem(t *testing.T) {
 	}
 	const other = "No node of this cluster answers at a:1 (-NO). Clients get IDs from other nodes only. Correct --addr " +
 		"or --cluster."
-	r := AssessNodes("", []WorkerReport{{Worker: -1, Address: "a:1", Outcome: AnotherNode, Why: "-NO"}}, local(t0))
+	r := assessed("", []WorkerReport{{Worker: -1, Address: "a:1", Outcome: AnotherNode, Why: "-NO"}}, local(t0))
 	if got := joined(r.Summary.Problems); got != other || r.Summary.Problems[0].Cause != "silent" {
 		t.Errorf("%q, want %q", got, other)
 	}
@@ -229,9 +227,9 @@ func causes(r Report) (out []string) {
 // Every trouble that a node may report is a problem of status, unless status has it from records.
 func TestStatusReportsEveryTrouble(t *testing.T) {
 	for _, word := range node.Troubles() {
-		r := AssessRecords("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0)}, local(t0))
-		r.Workers[0].Says = &Answer{Ready: true, Degraded: []string{word}}
-		r.Complete()
+		d := DraftOf("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0)}, local(t0))
+		d.Workers[0].Says = &Answer{Ready: true, Degraded: []string{word}}
+		r := d.Complete()
 		recorded := []string{node.TroubleZooKeeper, node.TroubleOffset, node.TroubleFrozen}
 		if slices.Contains(recorded, word) == r.Summary.Degraded {
 			t.Errorf("%s: %q", word, r.Summary.Problems)
@@ -243,7 +241,7 @@ func TestStatusReportsEveryTrouble(t *testing.T) {
 		case node.TroubleOffset:
 			asked.ClockOffsetMs = new(600.0) // said twice, reported once
 		}
-		if got := causes(AssessNodes("", []WorkerReport{asked}, local(t0))); !slices.Equal(got, []string{word}) {
+		if got := causes(assessed("", []WorkerReport{asked}, local(t0))); !slices.Equal(got, []string{word}) {
 			t.Errorf("%s of an asked node: %q", word, got)
 		}
 	}
@@ -253,13 +251,13 @@ func TestStatusReportsEveryTrouble(t *testing.T) {
 // are known.
 func TestCausesOfOtherReleasesComeBehindKnownOnes(t *testing.T) {
 	refusesUnheard := func(e *coordinator.Entry) { e.Slot.Phase = "refusing" }
-	r := AssessRecords("prod", exampleCluster(), []coordinator.Entry{
+	d := DraftOf("prod", exampleCluster(), []coordinator.Entry{
 		liveEntry(0, 0), liveEntry(1, 0, refusesUnheard), liveEntry(2, 0),
 	}, local(t0))
-	r.Workers[0].Says = &Answer{Phase: "refusing", Cause: "solar-flare", Degraded: []string{node.TroubleLeap}}
-	r.Workers[1].Outcome = AccessDenied
-	r.Workers[2].Says = &Answer{Phase: "refusing"}
-	r.Complete()
+	d.Workers[0].Says = &Answer{Phase: "refusing", Cause: "solar-flare", Degraded: []string{node.TroubleLeap}}
+	d.Workers[1].Outcome = AccessDenied
+	d.Workers[2].Says = &Answer{Phase: "refusing"}
+	r := d.Complete()
 	if got := strings.Join(causes(r), " "); got != "no-node-serves refusing solar-flare clock-leap" {
 		t.Error(got)
 	}

@@ -1,7 +1,7 @@
 // Package health assesses a cluster: which state each worker is in, what is a problem, and what to do about it. It goes
 // by ZooKeeper's records and the answers of nodes. The command line, the status page and the metrics print its reports.
 //
-// ReadRecords or AssessNodes makes a Report, problem_table.go has all problems, and problems.go decides which of them a
+// ReadDraft and Draft.Complete make a Report of ZooKeeper's records, and AssessNodes one of nodes. problem_table.go has all problems, and problems.go decides which of them a
 // cluster has. standing.go decides whether a node serves, and lines.go makes lines of a report. OwnWorker is the worker
 // of this process, which knows more of it. The files sequence_*.go do the same for named sequences.
 package health
@@ -33,13 +33,13 @@ type Report struct {
 	suspectMs int64
 }
 
-// WorkerReport is one worker: its record in ZooKeeper, and what its node says.
+// WorkerReport is one worker. If Report.Source is SourceZooKeeper, recordedWorker makes it from the record, and Outcome,
+// Why and Says are of its node, if it was asked. If it is SourceNodes, AskedNode.worker makes all from the node's answer.
 type WorkerReport struct {
-	Worker  int    `json:"worker"` // -1: the node has not said which
+	Worker  int    `json:"worker"` // or UnknownWorker
 	Name    string `json:"name"`
 	Address string `json:"address"` // several are separated by commas
-	// State is live, disconnected, stopped, releasing, record-missing or free. It is "" for a node of --addr that has
-	// not answered.
+	// State is live, disconnected, stopped, releasing, record-missing or free, or UnknownState.
 	State string `json:"state"`
 	// Phase is the phase that the node reported last: starting, confirming, waiting, serving,
 	// refusing, stopping, stopped, released.
@@ -121,6 +121,12 @@ const (
 	Free          = "free"
 )
 
+// What a node of SourceNodes has not said.
+const (
+	UnknownWorker = -1 // it has not answered, or has no worker yet
+	UnknownState  = "" // it has not answered
+)
+
 // The results of asking a node, WorkerReport.Outcome.
 const (
 	Answered     = "answered"
@@ -180,6 +186,9 @@ func (w WorkerReport) LeaseLeft() *int64 {
 	}
 	return w.LeaseLeftMs
 }
+
+// HasNumber reports whether the number of the worker is known.
+func (w WorkerReport) HasNumber() bool { return w.Worker != UnknownWorker }
 
 // ByState returns the number of workers in each state.
 func (s Summary) ByState() map[string]int {

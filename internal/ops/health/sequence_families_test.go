@@ -89,9 +89,9 @@ func TestOwnerThatIsGoneIsNoProblemWhileANodeServes(t *testing.T) {
 			NodeReport(mode.Use{Name: "ticks", Record: section("ticks", 5, 0).Record, Refusal: record.NoOwner}, record.State{}),
 		})}, 1},
 	} {
-		r := Report{Source: SourceZooKeeper, Workers: []WorkerReport{{State: Live, Says: row.says}},
+		d := Draft{Source: SourceZooKeeper, Workers: []WorkerReport{{State: Live, Says: row.says}},
 			Sequences: CountSequences([]SequenceReport{RecordedReport(section("ticks", 5, 0), record.State{}, 9000)})}
-		r.Complete()
+		r := d.Complete()
 		if n := len(r.Sequences.Problems(t0)); n != row.problems {
 			t.Errorf("%+v: %v", row.says, r.Sequences.Problems(t0))
 		}
@@ -108,9 +108,9 @@ func TestSequenceWithoutItsOwnerIsNearlyUsed(t *testing.T) {
 			NodeReport(mode.Use{Name: "ticks", Record: section("ticks", 900, 0).Record}, record.State{}),
 		})}: near,
 	} {
-		r := Report{Source: SourceZooKeeper, Workers: []WorkerReport{{State: Live, Phase: "serving", Says: says}},
+		d := Draft{Source: SourceZooKeeper, Workers: []WorkerReport{{State: Live, Phase: "serving", Says: says}},
 			Sequences: CountSequences([]SequenceReport{RecordedReport(section("ticks", 900, 0), record.State{}, 9000)})}
-		r.Complete()
+		r := d.Complete()
 		text := ""
 		for _, p := range r.Summary.Problems {
 			text += p.Text + ". "

@@ -8,18 +8,16 @@ import (
 )
 
 // merge adds to the records of sequences what nodes say of sequences: their rates, and the problems that the records do
-// not show. It changes records, and returns them. nil stands for none. read: the records were read. They decide then
-// what is used up, because a node may not have followed a change yet.
+// not show. nil stands for none. read: the records were read. They decide then what is used up, because a node may not
+// have followed a change yet.
 func merge(records *Sequences, read bool, nodes []WorkerReport) *Sequences {
-	all, most := records, map[string]int{}
+	all, most := records.clone(), map[string]int{}
+	isReady := func(w WorkerReport) bool { return w.Says != nil && w.Says.Ready }
+	if all != nil && slices.ContainsFunc(nodes, isReady) { // this node would say so if requests for them failed
+		delete(all.ByCause, rowSequencesOwnerGone.cause)
+	}
 	for _, w := range nodes {
-		if w.Says == nil {
-			continue
-		}
-		if w.Says.Ready && records != nil { // this node would say so if requests for them failed
-			delete(records.ByCause, rowSequencesOwnerGone.cause)
-		}
-		if w.Says.Sequences == nil {
+		if w.Says == nil || w.Says.Sequences == nil {
 			continue
 		}
 		if all == nil {
@@ -39,6 +37,18 @@ func merge(records *Sequences, read bool, nodes []WorkerReport) *Sequences {
 	}
 	all.sortAndCut()
 	return all
+}
+
+// clone returns a copy that may be changed, nil for nil.
+func (s *Sequences) clone() *Sequences {
+	if s == nil {
+		return nil
+	}
+	c := &Sequences{Count: s.Count, Templates: s.Templates, ByCause: map[string]SequenceGroup{}}
+	for cause, some := range s.ByCause {
+		c.ByCause[cause] = SequenceGroup{some.Count, slices.Clone(some.First)}
+	}
+	return c
 }
 
 // addAnswer adds what a node says of sequences. who names the node, and ready says whether it is. For read, see merge.

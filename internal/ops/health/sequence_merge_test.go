@@ -2,6 +2,7 @@ package health
 
 import (
 	"fmt"
+	"reflect"
 	"testing"
 
 	"github.com/flaked/flaked/coordinator"
@@ -21,17 +22,17 @@ func TestNodesSayWhatRecordsOfSequencesDoNot(t *testing.T) {
 	says := func(ready bool, all ...SequenceReport) *Answer {
 		return &Answer{Ready: ready, Sequences: CountSequences(all)}
 	}
-	r := AssessRecords("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0), liveEntry(2, 0)},
+	d := DraftOf("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0), liveEntry(2, 0)},
 		local(t0))
-	r.Sequences = CountSequences([]SequenceReport{use("near", 900, 0, ""), use("order", 5, 0, ""), use("all", 1000, 0, "")})
+	d.Sequences = CountSequences([]SequenceReport{use("near", 900, 0, ""), use("order", 5, 0, ""), use("all", 1000, 0, "")})
 	holds := use("all", 1000, 2, record.Exhausted)
 	holds.Held = 1200
-	r.Workers[0].Says = says(true, holds, use("near", 900, 0.5, ""), use("order", 5, 9, record.NoBlock))
-	r.Workers[1].Says = says(true, use("near", 900, 1.5, ""), use("order", 5, 9, record.Confirming),
+	d.Workers[0].Says = says(true, holds, use("near", 900, 0.5, ""), use("order", 5, 9, record.NoBlock))
+	d.Workers[1].Says = says(true, use("near", 900, 1.5, ""), use("order", 5, 9, record.Confirming),
 		use("busy", 5, 9, record.CeilingReached), use("lost", 5, 9, record.Frozen), use("deleted", 1000, 9, record.Exhausted))
-	r.Workers[2].Says = says(false, use("order", 5, 0, record.NoBlock))
-	r.Workers[2].Says.Cause = "confirming"
-	r.Complete()
+	d.Workers[2].Says = says(false, use("order", 5, 0, record.NoBlock))
+	d.Workers[2].Says.Cause = "confirming"
+	r := d.Complete()
 	const want = "Frozen sequences, which issue no values: lost (its record or key is damaged or missing at worker 1 " +
 		"(api)). Exhausted sequences, whose values are all taken: all (nodes hold 1,200, used up in about " +
 		"10 minutes, 17:56 UTC, at 2.0/s). " +
@@ -45,6 +46,9 @@ func TestNodesSayWhatRecordsOfSequencesDoNot(t *testing.T) {
 	}
 	if text != want || !r.Summary.Degraded {
 		t.Errorf("%s\nwant\n%s", text, want)
+	}
+	if again := d.Complete(); !reflect.DeepEqual(again, r) {
+		t.Errorf("another report of the same draft: %+v", again)
 	}
 	const verdict = "5 problems: 2 of 3 nodes serve, 1 starting, 3 sequences"
 	if got := r.Verdict(); got != verdict {
@@ -61,10 +65,10 @@ func TestSequencesThatNodesReportAreSortedAndBounded(t *testing.T) {
 		}
 		return &Answer{Ready: true, Sequences: CountSequences(all)}
 	}
-	r := AssessRecords("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0)}, local(t0))
-	r.Workers[0].Says, r.Workers[1].Says = says(15, 30), says(0, 15)
-	r.SequencesError = "timed out"
-	r.Complete()
+	d := DraftOf("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0)}, local(t0))
+	d.Workers[0].Says, d.Workers[1].Says = says(15, 30), says(0, 15)
+	d.SequencesError = "timed out"
+	r := d.Complete()
 	frozen := r.Sequences.ByCause[rowSequencesFrozen.cause]
 	if frozen.Count != 30 || len(frozen.First) != firstSequences || frozen.First[0].Name != "order-00" ||
 		frozen.First[firstSequences-1].Name != "order-19" {
@@ -82,11 +86,11 @@ func TestRatesCountForTheProblemThatNodesReport(t *testing.T) {
 			rowSequencesNearlyUsed.cause: {1, []SequenceNote{near}},
 			rowSequencesUnserved.cause:   {1, []SequenceNote{near}},
 		}}
-		merge(s, true, []WorkerReport{{Says: &Answer{Ready: true, Sequences: &Sequences{
+		got := merge(s, true, []WorkerReport{{Says: &Answer{Ready: true, Sequences: &Sequences{
 			ByCause: map[string]SequenceGroup{rowSequencesNearlyUsed.cause: {1, []SequenceNote{fast}}},
 		}}}})
-		if got := s.ByCause[rowSequencesNearlyUsed.cause].First[0].PerSecond; got != 0.5 {
-			t.Fatalf("%v/s, want 0.5/s", got)
+		if rate := got.ByCause[rowSequencesNearlyUsed.cause].First[0].PerSecond; rate != 0.5 {
+			t.Fatalf("%v/s, want 0.5/s", rate)
 		}
 	}
 }

@@ -101,21 +101,20 @@ func bestReply(got []statusReply, addresses, machine string) statusReply {
 	return none
 }
 
-// AskAt asks a node at an address that the user named, and returns its state and its cluster. A node that did not say
-// so has no worker.
-func (a *Asker) AskAt(ctx context.Context, addr string) (w health.WorkerReport, cluster node.ClusterSnapshot) {
+// AskAt asks a node at an address that the user named. cluster is that which the node names, empty for none.
+func (a *Asker) AskAt(ctx context.Context, addr string) (asked health.AskedNode, cluster node.ClusterSnapshot) {
 	got := a.ask(ctx, addr, true, "STATUS")
-	w = health.WorkerReport{Worker: -1, Address: addr, Outcome: got.outcome, Why: got.why}
+	asked = health.AskedNode{Address: addr, Outcome: got.outcome, Why: got.why}
 	if got.outcome == health.Answered {
-		fillIn(&w, got.doc)
+		asked.Says, asked.Snapshot, asked.Version = answerOf(got.doc), got.doc.Node, got.doc.Version
 	}
-	return w, got.doc.Cluster
+	return asked, got.doc.Cluster
 }
 
 // AskAllAt asks the nodes at addresses that the user named, and compares their clusters. With wanted, a name or a UUID,
 // a node of another cluster has failed. Nodes of two clusters are an ErrTwoClusters, which names both.
-func (a *Asker) AskAllAt(ctx context.Context, wanted string, addrs []string) ([]health.WorkerReport, error) {
-	found, clusters := make([]health.WorkerReport, len(addrs)), make([]node.ClusterSnapshot, len(addrs))
+func (a *Asker) AskAllAt(ctx context.Context, wanted string, addrs []string) ([]health.AskedNode, error) {
+	found, clusters := make([]health.AskedNode, len(addrs)), make([]node.ClusterSnapshot, len(addrs))
 	inParallel(len(addrs), func(i int) { found[i], clusters[i] = a.AskAt(ctx, addrs[i]) })
 	return found, cmp.Or(ctx.Err(), compareClusters(wanted, found, clusters))
 }
@@ -124,13 +123,13 @@ func (a *Asker) AskAllAt(ctx context.Context, wanted string, addrs []string) ([]
 var ErrTwoClusters = errors.New("the addresses belong to two clusters")
 
 // compareClusters compares the clusters of the nodes that were found: see AskAllAt.
-func compareClusters(wanted string, found []health.WorkerReport, clusters []node.ClusterSnapshot) error {
+func compareClusters(wanted string, found []health.AskedNode, clusters []node.ClusterSnapshot) error {
 	first := -1
 	for i, is := range clusters {
 		switch {
 		case is.UUID == "": // it has not answered, or has not joined its cluster
 		case wanted != "" && is.Name != wanted && is.UUID != wanted:
-			found[i] = health.WorkerReport{Worker: -1, Address: found[i].Address, Outcome: health.AnotherNode,
+			found[i] = health.AskedNode{Address: found[i].Address, Outcome: health.AnotherNode,
 				Why: otherCluster(is, wanted)}
 		case first < 0:
 			first = i
@@ -148,22 +147,6 @@ func otherCluster(is node.ClusterSnapshot, ours string) string {
 
 func nameAndUUID(name, uuid string) string {
 	return fmt.Sprintf("%s (%s)", words.Short(name), words.Short(uuid))
-}
-
-// fillIn fills in the report of a worker from what its node says of itself.
-func fillIn(w *health.WorkerReport, doc web.Status) {
-	s := doc.Node
-	w.Outcome, w.Says = health.Answered, answerOf(doc)
-	if s.Worker != nil {
-		w.Worker, w.Term = *s.Worker, s.Term
-	}
-	if w.State = health.Disconnected; s.ZooKeeper.OK {
-		w.State = health.Live
-	}
-	w.Name, w.Node, w.Version = words.Clean(s.Name), words.Clean(s.Node), words.Clean(doc.Version)
-	w.Phase = w.Says.Phase
-	w.ReportAgeMs, w.HeartbeatMs = s.ZooKeeper.HeartbeatAgeMs, s.ZooKeeper.HeartbeatMs
-	w.ClockOffsetMs, w.ClockUncertaintyMs = s.Clock.OffsetMs, s.Clock.UncertaintyMs
 }
 
 // answerOf returns what a report shows of a node's own state.

@@ -220,7 +220,7 @@ func (s *Survey) Silent() (silent []Holder) {
 
 // MissingWorkers returns the workers whose records ZooKeeper has lost, and that no node that answered holds.
 func (s *Survey) MissingWorkers() (workers []int) {
-	for _, w := range health.AssessRecords("", s.cluster, s.entries, time.Now()).Workers {
+	for _, w := range health.DraftOf("", s.cluster, s.entries, time.Now()).Workers {
 		held := slices.ContainsFunc(s.Replies, func(r Reply) bool {
 			return r.Outcome == health.Answered && r.snapshot.Worker != nil && *r.snapshot.Worker == w.Worker
 		})

@@ -25,11 +25,11 @@ func Of(n *app.Node) Config {
 		Ready: node.Ready, Live: node.Live, Node: node.Snapshot, Met: node.Met, Reserve: node.Reserve,
 		Issuer: n.Issuer(), About: about, Events: new(Events), Logger: hclog.NewNullLogger(),
 		Slots: func(ctx context.Context) (health.Report, error) {
-			r, err := health.ReadRecords(ctx, n.Store(), n.Cluster())
-			if err == nil {
-				r.Complete()
+			d, err := health.ReadDraft(ctx, n.Store(), n.Cluster())
+			if err != nil {
+				return health.Report{}, err
 			}
-			return r, err
+			return d.Complete(), nil
 		},
 		Counters: func() lineproto.Counters { return lineproto.Counters{} },
 	}

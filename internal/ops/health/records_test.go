@@ -18,9 +18,13 @@ var (
 
 // judged returns the report of `flaked status` before it asks.
 func judged(name string, cl coordinator.Cluster, entries []coordinator.Entry, local time.Time) Report {
-	r := AssessRecords(name, cl, entries, local)
-	r.Complete()
-	return r
+	return DraftOf(name, cl, entries, local).Complete()
+}
+
+// assessed returns the report of nodes that were asked, with these workers.
+func assessed(why string, workers []WorkerReport, now time.Time) Report {
+	return Draft{Source: SourceNodes, ZooKeeperError: why, Workers: workers,
+		Summary: Summary{NowMs: now.UnixMilli()}}.Complete()
 }
 
 func local(ms int64) time.Time { return time.UnixMilli(ms) }
