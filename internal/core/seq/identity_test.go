@@ -88,8 +88,8 @@ func TestAnswerOfAnotherOwnerIsNotUsed(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
 	for _, owner := range []string{"other", ""} {
-		b.is.issuer.ordered.Forward = func(context.Context, ordered.Ask) (ordered.Answer, error) {
-			return ordered.Answer{First: 5, Ownership: owner}, nil
+		b.is.issuer.ordered.Forward = func(context.Context, ordered.PeerRequest) (ordered.Answer, error) {
+			return ordered.Answer{First: 5, Owner: owner}, nil
 		}
 		c := b.ask("ticks", 1, true)
 		s.pass(10 * time.Millisecond)
@@ -108,8 +108,8 @@ func TestAnswerOfAnotherOwnerIsNotUsed(t *testing.T) {
 func TestRefusalTellsOfAnAnswerWithAForeignValue(t *testing.T) {
 	s, nodes := newLinked(t, record.MaxLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
-	b.is.issuer.ordered.Forward = func(_ context.Context, ask ordered.Ask) (ordered.Answer, error) {
-		return ordered.Answer{First: -5, Ownership: ask.Of.Owner}, nil
+	b.is.issuer.ordered.Forward = func(_ context.Context, ask ordered.PeerRequest) (ordered.Answer, error) {
+		return ordered.Answer{First: -5, Owner: ask.Ownership.Owner}, nil
 	}
 	first := b.ask("ticks", 1, true)
 	s.pass(10 * time.Millisecond)
@@ -133,8 +133,8 @@ func TestAnotherNodeAtTheAddressOfTheOwner(t *testing.T) {
 	last := a.ask("ticks", 500, true).first() + 499
 	before := s.named("ticks")
 	a.gone()
-	var asked []ordered.Ask
-	b.is.issuer.ordered.Forward = func(_ context.Context, ask ordered.Ask) (ordered.Answer, error) {
+	var asked []ordered.PeerRequest
+	b.is.issuer.ordered.Forward = func(_ context.Context, ask ordered.PeerRequest) (ordered.Answer, error) {
 		asked = append(asked, ask)
 		return ordered.Answer{}, replies.NotInCluster("B", "another", ask.Cluster)
 	}
@@ -148,7 +148,7 @@ func TestAnotherNodeAtTheAddressOfTheOwner(t *testing.T) {
 	if took := s.now - began; took < 2000 || took > 3600 {
 		t.Errorf("it took %d ms", took)
 	}
-	if len(asked) != 1 || asked[0].Of != before || asked[0].Cluster != "c" {
+	if len(asked) != 1 || asked[0].Ownership != before || asked[0].Cluster != "c" {
 		t.Errorf("asked %+v, want %+v once", asked, before)
 	}
 }
@@ -157,7 +157,7 @@ func TestWrongNodeIsAskedAgainElsewhere(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 3)
 	a, b := s.owned(nodes[0], nodes[1])
 	asked := 0
-	b.is.issuer.ordered.Forward = func(ctx context.Context, ask ordered.Ask) (ordered.Answer, error) {
+	b.is.issuer.ordered.Forward = func(ctx context.Context, ask ordered.PeerRequest) (ordered.Answer, error) {
 		if asked++; asked == 1 { // the owner has renewed meanwhile, and so the record shows that it lives
 			s.now += 1500
 			_ = a.round()

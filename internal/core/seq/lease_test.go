@@ -47,7 +47,7 @@ func (s *stage) cutOffOwner(lease time.Duration, a, b *actor) {
 	s.run(4 * time.Second)
 	m := a.owner("ticks")
 	s.pass(lease / 3)
-	for until := m.Until(); m.Until() == until; {
+	for until := m.LeaseUntil(); m.LeaseUntil() == until; {
 		s.pass(10 * time.Millisecond)
 	}
 	b.ask("ticks", 1, true)
@@ -119,7 +119,7 @@ func TestLeaseCountsFromTheSending(t *testing.T) {
 	for s.pass(900 * time.Millisecond); late; s.pass(100 * time.Millisecond) {
 		_ = a.round()
 	}
-	if !m.Leased() || s.now*1e6 >= m.Until() {
+	if !m.Owns() || s.now*1e6 >= m.LeaseUntil() {
 		t.Error("the lease has ended")
 	}
 	a.store.Partition()
@@ -142,7 +142,7 @@ func TestUnknownRenewalEndsTheOwnership(t *testing.T) {
 		}
 		return memzk.NoFault
 	}
-	for m.Leased() && s.now < 60_000 {
+	for m.Owns() && s.now < 60_000 {
 		s.pass(10 * time.Millisecond)
 	}
 	c := s.contest("ticks")
@@ -162,7 +162,7 @@ func TestLostGiveBackAfterTheLease(t *testing.T) {
 		if c != nil || !k.Write() || s.now*1e6-m.AskedAt <= int64(time.Minute) {
 			return memzk.NoFault
 		}
-		for s.now*1e6 < m.Until() {
+		for s.now*1e6 < m.LeaseUntil() {
 			s.now += 10
 		}
 		c = a.ask("ticks", 1, true)

@@ -10,7 +10,9 @@ func (i *Issuer) Leave() {
 }
 
 // HasGivenAll reports whether no section is left to give away: this node owns none, or no other node may own any.
-func (i *Issuer) HasGivenAll() bool { return !i.ordered.Used() || !i.ordered.Others() || !i.owns() }
+func (i *Issuer) HasGivenAll() bool {
+	return !i.ordered.HadSections() || !i.ordered.HasOthers() || !i.owns()
+}
 
 // owns reports whether this node owns a section.
 func (i *Issuer) owns() bool {

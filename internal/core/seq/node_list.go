@@ -9,7 +9,7 @@ import (
 
 // listing has the facts that rounds know about this node's place on the list of nodes that may own sections.
 type listing struct {
-	// sawLeaving is the value of ordered.Shared.WasToldToLeave at the last call of keepListed.
+	// sawLeaving is the value of ordered.Shared.Leaving at the last call of keepListed.
 	sawLeaving bool
 	// refused: ZooKeeper refuses the list.
 	refused bool
@@ -17,7 +17,7 @@ type listing struct {
 
 // keepListed follows the list of nodes at each heartbeat, and leaves it when this node gives its sections away.
 func (rs *Rounds) keepListed(ctx context.Context, followed bool) error {
-	leaving := rs.issuer.ordered.WasToldToLeave()
+	leaving := rs.issuer.ordered.Leaving()
 	if !followed && leaving == rs.listing.sawLeaving {
 		return nil
 	}

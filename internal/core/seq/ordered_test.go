@@ -112,7 +112,7 @@ func (c *contest) ask(a *actor) {
 // sentAt returns when the owner's last renewal was sent, ns of AtMost.
 func sentAt(m *ordered.Section) int64 {
 	d := m.Known.Hold()
-	return m.Until() - int64(d-d/10)
+	return m.LeaseUntil() - int64(d-d/10)
 }
 
 // lapses returns how many leases of the owner have ended before they were renewed.
@@ -127,7 +127,7 @@ func (a *actor) owner(name string) *ordered.Section {
 	a.t.Helper()
 	a.ask(name, 1, true).first()
 	m := a.is.issuer.series.find(name).Issuing.(*ordered.Section)
-	if !m.Leased() {
+	if !m.Owns() {
 		a.t.Fatal("the node does not own the sequence")
 	}
 	return m

@@ -93,10 +93,10 @@ func TestQuotaForOneLeaseLeavesTheOthers(t *testing.T) {
 			t.Fatalf("the round failed: %v", err)
 		}
 	}
-	if lapses(ticks) > 0 || !ticks.Leased() {
+	if lapses(ticks) > 0 || !ticks.Owns() {
 		t.Error("the lease of a sequence for which there is room has ended")
 	}
-	if tocks.Leased() {
+	if tocks.Owns() {
 		t.Error("a lease was renewed without room")
 	}
 }

@@ -27,8 +27,8 @@ func newLinked(t *testing.T, lease time.Duration, nodes int) (*stage, []*actor) 
 }
 
 // passTo asks another node, as a process does: see Config.Pass.
-func (a *actor) passTo(_ context.Context, ask ordered.Ask) (got ordered.Answer, err error) {
-	w := sequence.Wait{Passed: &ask.Of}
+func (a *actor) passTo(_ context.Context, ask ordered.PeerRequest) (got ordered.Answer, err error) {
+	w := sequence.Wait{Passed: &ask.Ownership}
 	for _, b := range a.nodes {
 		for tries := 0; b.address == ask.Address && tries < 4; tries++ {
 			runs, err := b.is.issuer.Take(&w, []byte(ask.Name), int(ask.N), true, func() {}, nil)
@@ -38,7 +38,7 @@ func (a *actor) passTo(_ context.Context, ask ordered.Ask) (got ordered.Answer, 
 			case err != nil:
 				return got, replies.Of(err)
 			default:
-				return ordered.Answer{First: int64(runs[0].First), Ownership: w.Owner}, nil
+				return ordered.Answer{First: int64(runs[0].First), Owner: w.Owner}, nil
 			}
 		}
 	}
@@ -64,7 +64,7 @@ func TestUnknownOutcomeIsNotRepeated(t *testing.T) {
 	a, b := s.owned(nodes[0], nodes[1])
 	m := a.is.issuer.series.find("ticks")
 	issued := m.Issued
-	b.is.issuer.ordered.Forward = func(ctx context.Context, ask ordered.Ask) (got ordered.Answer, err error) {
+	b.is.issuer.ordered.Forward = func(ctx context.Context, ask ordered.PeerRequest) (got ordered.Answer, err error) {
 		_, _ = b.passTo(ctx, ask)
 		return got, errors.New("the connection has ended")
 	}
@@ -96,10 +96,10 @@ func TestRequestsGoToTheNextOwner(t *testing.T) {
 	c := nodes[2]
 	a.gone()
 	began := s.now
-	b.is.issuer.ordered.Forward = func(context.Context, ordered.Ask) (_ ordered.Answer, err error) {
+	b.is.issuer.ordered.Forward = func(context.Context, ordered.PeerRequest) (_ ordered.Answer, err error) {
 		return ordered.Answer{}, ordered.ErrNothingIssued
 	}
-	c.is.issuer.ordered.Forward = func(ctx context.Context, ask ordered.Ask) (got ordered.Answer, err error) {
+	c.is.issuer.ordered.Forward = func(ctx context.Context, ask ordered.PeerRequest) (got ordered.Answer, err error) {
 		if ask.Address != a.address {
 			return c.passTo(ctx, ask)
 		}
@@ -123,7 +123,7 @@ func TestCeilingIsNotAskedForByEach(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
 	asked := 0
-	b.is.issuer.ordered.Forward = func(context.Context, ordered.Ask) (ordered.Answer, error) {
+	b.is.issuer.ordered.Forward = func(context.Context, ordered.PeerRequest) (ordered.Answer, error) {
 		asked++
 		return ordered.Answer{}, replies.New(ids.NOTREADY, "reason=ceiling retry_after_ms=10 too much")
 	}
@@ -147,12 +147,12 @@ func TestRequestsThatAreTooLargeTogether(t *testing.T) {
 	s, nodes := newLinked(t, record.DefaultLease, 2)
 	_, b := s.owned(nodes[0], nodes[1])
 	asked, next := 0, int64(1001)
-	b.is.issuer.ordered.Forward = func(_ context.Context, ask ordered.Ask) (ordered.Answer, error) {
+	b.is.issuer.ordered.Forward = func(_ context.Context, ask ordered.PeerRequest) (ordered.Answer, error) {
 		if asked++; ask.N > 5 {
 			return ordered.Answer{}, replies.New(ids.NOTREADY, "reason=ceiling retry_after_ms=10 too much")
 		}
 		next += ask.N
-		return ordered.Answer{First: next - ask.N, Ownership: ask.Of.Owner}, nil
+		return ordered.Answer{First: next - ask.N, Owner: ask.Ownership.Owner}, nil
 	}
 	calls := []*call{b.ask("ticks", 3, true), b.ask("ticks", 3, true), b.ask("ticks", 3, true)}
 	s.pass(10 * time.Millisecond)
@@ -173,7 +173,7 @@ func TestSilentOwnerIsReplacedInTime(t *testing.T) {
 	s.pass(100 * time.Millisecond)
 	a.gone()
 	began := s.now
-	b.is.issuer.ordered.Forward = func(ctx context.Context, _ ordered.Ask) (ordered.Answer, error) {
+	b.is.issuer.ordered.Forward = func(ctx context.Context, _ ordered.PeerRequest) (ordered.Answer, error) {
 		for ctx.Err() == nil && s.now < began+5000 {
 			s.pass(10 * time.Millisecond)
 		}
@@ -241,7 +241,7 @@ func TestSilentOwnerIsDoubtedInTime(t *testing.T) {
 		}
 		began, doubted := s.now, false
 		m := b.is.issuer.series.find("ticks").Issuing.(*ordered.Section)
-		b.is.issuer.ordered.Forward = func(context.Context, ordered.Ask) (ordered.Answer, error) {
+		b.is.issuer.ordered.Forward = func(context.Context, ordered.PeerRequest) (ordered.Answer, error) {
 			for s.now < began+1000 && !doubted {
 				s.pass(10 * time.Millisecond)
 				doubted = m.SlowAt() == 0

@@ -40,7 +40,7 @@ func (s *series) renewsTogether(session int64) bool {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	m := s.owned()
-	return m != nil && m.LeasedIn(session) && !s.Stale && len(s.Waiting) == 0
+	return m != nil && m.OwnsIn(session) && !s.Stale && len(s.Waiting) == 0
 }
 
 // renew makes the writes of some sections in one transaction. If that fails because something has changed, it reads
@@ -99,7 +99,7 @@ func (rs *Rounds) planRenewals(rw roundIO, some []*series) (all []part) {
 	for _, s := range some {
 		idle := false
 		s.Mu.Lock()
-		if m := s.owned(); m != nil && !m.LapseIfOver(sit.AtMost) {
+		if m := s.owned(); m != nil && !m.EndIfLapsed(sit.AtMost) {
 			var v mode.View
 			if m.Last != nil {
 				v = *m.Last

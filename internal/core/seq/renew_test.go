@@ -110,7 +110,7 @@ func TestPlacementNeedsNoRoom(t *testing.T) {
 	a := s.node()
 	a.gone()
 	b := &actor{stage: s, Machine: machineOf(s.Cluster, s.now), store: s.Mem.Session(), slot: "/workers/0007", address: "b:1"}
-	b.pass = func(context.Context, ordered.Ask) (ordered.Answer, error) {
+	b.pass = func(context.Context, ordered.PeerRequest) (ordered.Answer, error) {
 		return ordered.Answer{}, ordered.ErrNothingIssued
 	}
 	b.restart()
@@ -148,7 +148,7 @@ func TestLeaseEndsAlthoughNobodyAsks(t *testing.T) {
 		}
 	})
 	s.pass(6 * time.Second)
-	if m.Leased() && s.now*1e6 >= m.Until() {
+	if m.Owns() && s.now*1e6 >= m.LeaseUntil() {
 		t.Error("the node is the owner, and its lease has ended")
 	}
 }
@@ -165,7 +165,7 @@ func TestLeaseIsRenewedAtTheCeiling(t *testing.T) {
 	var u mode.Use
 	m.Report(&u)
 	a.ask("ticks", int(u.Held-1), true).first()
-	if s.pass(2900 * time.Millisecond); lapses(m) > 0 || !m.Leased() || s.now*1e6 >= m.Until() {
+	if s.pass(2900 * time.Millisecond); lapses(m) > 0 || !m.Owns() || s.now*1e6 >= m.LeaseUntil() {
 		t.Errorf("the lease has ended: %d lapses", lapses(m))
 	}
 }

@@ -251,7 +251,7 @@ func (rs *Rounds) waitForState(ctx context.Context, v view) (err error) {
 // begins to read all records again. told: /seq is no longer as v has it.
 func (rs *Rounds) tellAndSettle(ctx context.Context, v view) (told bool, err error) {
 	lost := rs.follower.toPutBack()
-	rs.agenda.limitRound(rs.issuer.ordered.Used(), lost, rs.follower.cluster.ConfirmTime)
+	rs.agenda.limitRound(rs.issuer.ordered.HadSections(), lost, rs.follower.cluster.ConfirmTime)
 	told, err = rs.follower.tellInTime(ctx, v, lost)
 	if err == nil && rs.follower.losses.maySettle(rs.issuer.cfg.Elapsed.Now(), rs.follower.cluster.ConfirmTime) {
 		err = rs.follower.settle(ctx)

@@ -19,8 +19,8 @@ func TestRunEndsRequestsThatWerePassedOn(t *testing.T) {
 		s, all := newLinked(t, 4*time.Second, 2)
 		_, a := s.owned(all[0], all[1])
 		asked, ended := make(chan struct{}, 1), false
-		a.is.issuer.ordered.Beside = a.goes
-		a.is.issuer.ordered.Forward = func(ctx context.Context, _ ordered.Ask) (ordered.Answer, error) {
+		a.is.issuer.ordered.Go = a.goes
+		a.is.issuer.ordered.Forward = func(ctx context.Context, _ ordered.PeerRequest) (ordered.Answer, error) {
 			asked <- struct{}{}
 			<-ctx.Done()
 			time.Sleep(time.Second) // the end of the call takes long

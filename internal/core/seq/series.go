@@ -191,7 +191,7 @@ func (s *series) stocked() *segment {
 
 // owned returns the mode if this node is the owner of the sequence, else nil.
 func (s *series) owned() *ordered.Section {
-	if m, ok := s.Issuing.(*ordered.Section); ok && m.Leased() {
+	if m, ok := s.Issuing.(*ordered.Section); ok && m.Owns() {
 		return m
 	}
 	return nil

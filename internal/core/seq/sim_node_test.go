@@ -133,8 +133,8 @@ func (n *simNode) start(resumes bool) {
 	}
 	_, n.is = New(cfg)
 	n.flights = nil
-	n.is.issuer.ordered.Beside = func(f func()) { n.flights = append(n.flights, f) }
-	n.is.issuer.ordered.Each = oneByOne
+	n.is.issuer.ordered.Go = func(f func()) { n.flights = append(n.flights, f) }
+	n.is.issuer.ordered.Parallel = oneByOne
 	n.is.issuer.journal = n.openJournal()
 	n.is.findJournal()
 	n.is.saver.write = func(w Witness) error { n.disk.witness = &w; return nil }

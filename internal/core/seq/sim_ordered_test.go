@@ -70,7 +70,7 @@ func (h *history) changeFamily(op operator.Commands, k int) {
 func (n *simNode) address() string { return fmt.Sprintf("n%d:1", n.id) }
 
 // passTo asks another node, as a process does: see Config.Pass.
-func (n *simNode) passTo(_ context.Context, ask ordered.Ask) (got ordered.Answer, _ error) {
+func (n *simNode) passTo(_ context.Context, ask ordered.PeerRequest) (got ordered.Answer, _ error) {
 	h, name := n.h, ask.Name
 	var other *simNode
 	for _, o := range h.nodes {
@@ -85,7 +85,7 @@ func (n *simNode) passTo(_ context.Context, ask ordered.Ask) (got ordered.Answer
 		h.pass(h.rng.Int64N(400))
 		return got, errors.New("no answer")
 	}
-	w, is := sequence.Wait{Passed: &ask.Of}, other.is
+	w, is := sequence.Wait{Passed: &ask.Ownership}, other.is
 	for range 4 {
 		runs, err := is.issuer.Take(&w, []byte(name), int(ask.N), true, func() {}, nil)
 		switch {
@@ -102,7 +102,7 @@ func (n *simNode) passTo(_ context.Context, ask ordered.Ask) (got ordered.Answer
 			return got, errors.New("the answer is lost")
 		}
 		h.interleave(n) // the answer is late
-		return ordered.Answer{First: int64(runs[0].First), Ownership: w.Owner}, nil
+		return ordered.Answer{First: int64(runs[0].First), Owner: w.Owner}, nil
 	}
 	return got, errors.New("no answer in time")
 }

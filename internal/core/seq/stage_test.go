@@ -57,7 +57,7 @@ type actor struct {
 	dir *memDir
 	// address is the address at which others ask the node, "" for none: see pass_test.go.
 	address string
-	pass    func(ctx context.Context, ask ordered.Ask) (ordered.Answer, error)
+	pass    func(ctx context.Context, ask ordered.PeerRequest) (ordered.Answer, error)
 	flights []func()
 	goes    func(func()) // calls a function in a goroutine, as a process does
 }
@@ -132,12 +132,12 @@ func (a *actor) restart() {
 		Parallel: 1, Address: a.address, Forward: a.pass,
 	})
 	a.is.saver.inBackground = func(f func()) { f() }
-	a.goes = a.is.issuer.ordered.Beside
-	a.is.issuer.ordered.Beside = func(f func()) { a.flights = append(a.flights, f) }
-	a.is.issuer.ordered.Each = oneByOne
+	a.goes = a.is.issuer.ordered.Go
+	a.is.issuer.ordered.Go = func(f func()) { a.flights = append(a.flights, f) }
+	a.is.issuer.ordered.Parallel = oneByOne
 }
 
-// oneByOne is Shared.Each for tests that run everything in one goroutine.
+// oneByOne is Shared.Parallel for tests that run everything in one goroutine.
 func oneByOne(n int, f func(k int)) {
 	for k := range n {
 		f(k)

@@ -29,7 +29,7 @@ func (rs *Rounds) giveBack(ctx context.Context) error {
 
 // endOwnerships gives back all sections that this node owns.
 func (rs *Rounds) endOwnerships(ctx context.Context) error {
-	rs.issuer.ordered.GiveAll()
+	rs.issuer.ordered.Stop()
 	rs.follower.noteConnection()
 	if fo := &rs.follower; !fo.joined || fo.session == 0 || fo.seen.State == nil {
 		return nil

@@ -66,7 +66,7 @@ func (a *tale) tell(n *simNode, cfg *Config) {
 	who := nodeName(n)
 	cfg.Store, cfg.Trace = a.Store(who, cfg.Store), a.Trace(who)
 	pass := cfg.Forward
-	cfg.Forward = func(ctx context.Context, ask ordered.Ask) (ordered.Answer, error) {
+	cfg.Forward = func(ctx context.Context, ask ordered.PeerRequest) (ordered.Answer, error) {
 		a.Say(who, "asks the node at %s for %d values of %s", ask.Address, ask.N, ask.Name)
 		got, err := pass(ctx, ask)
 		if err != nil {

@@ -79,7 +79,7 @@ func tryPeers(ctx context.Context, creds dialog.Client, cluster string, nodes []
 	errs := make([]error, len(nodes))
 	var wg sync.WaitGroup
 	for i, address := range nodes {
-		wg.Go(func() { errs[i] = peer.Try(ctx, creds, address, cluster) })
+		wg.Go(func() { errs[i] = peer.Check(ctx, creds, address, cluster) })
 	}
 	wg.Wait()
 	accepted := 0

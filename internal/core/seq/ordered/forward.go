@@ -17,10 +17,10 @@ import (
 // Requests for ordered sequences are forwarded to the owner. Those that wait for one lane share a request to it, unless
 // they ask for too many values together.
 
-// forwarding has the requests of one section that a node forwards. A node that was asked goes through these states
-// until it answers:
+// forwarding has the requests for one section that this node forwards, and what it knows of the nodes that it asks. A
+// node that was asked goes through these states until it answers:
 //
-//  1. asked: flight has what was sent to it.
+//  1. asked: flight is what was sent to it.
 //  2. slow: slowAfter has passed, or slowTaker. The next round doubts it. A failed connection, an unknown outcome, or a
 //     refusal for want of the ownership does so at once, and makes Round read the record.
 //  3. doubted: its ownership is the suspect or, if the record named no owner, its address is avoided. Nothing more is
@@ -30,19 +30,22 @@ import (
 //     become the owner: it is the new suspect. A third node has: the flight ends, and the queue goes to that one. This
 //     node has: the flight ends.
 type forwarding struct {
-	queue []mode.Request
-	// sending: a goroutine forwards the queue. flight has the requests that it has sent, nil for none.
+	queue []mode.Request // not sent yet
+	// sending: a goroutine forwards the queue. flight is the batch that it has sent and is not answered, nil for none.
 	sending bool
 	flight  *flight
-	// suspect is an ownership whose owner seems to be dead, and doubtedFor why. The node waits until it may take over
-	// from that owner.
+	// suspect is the nonce of an owner that seems to be dead, "" for none, and doubtedFor says why. This node waits
+	// until it may take over from that owner.
 	suspect    string
 	doubtedFor error
-	// avoided is a node that could not take the section, until a time.
+	// avoided is the address of a node that could not take the section. It is not asked until avoidedUntil, ns of
+	// AtMost.
 	avoided      string
 	avoidedUntil int64
-	values       int64  // that other nodes have given
-	answered     string // the node that has last given some
+	// valuesFromOthers counts the values that other nodes have issued for this one. lastAnswerer is the address of the
+	// node that has last done so, "" when the record names the owner.
+	valuesFromOthers int64
+	lastAnswerer     string
 }
 
 // slowAfter is the time after which an owner that does not answer seems to be dead, and slowTaker that for a node that
@@ -57,38 +60,38 @@ var (
 	errOwnAddress = errors.New("this node has the same address. Each node needs one at which the others reach it")
 )
 
-func (p *forwarding) avoids(address string, now int64) bool {
-	return address == p.avoided && now < p.avoidedUntil
+func (fw *forwarding) avoids(address string, now int64) bool {
+	return address == fw.avoided && now < fw.avoidedUntil
 }
 
 // cancelFlight ends the requests that were forwarded and are not answered in time, because this node is the owner now.
-func (p *forwarding) cancelFlight() {
-	p.flight.doubted = true
-	p.flight.cancel()
+func (fw *forwarding) cancelFlight() {
+	fw.flight.doubted = true
+	fw.flight.cancel()
 }
 
-// leaveBehind makes a doubted flight go by the present owner, that of r. If the node that was asked has become the
-// owner, the flight and the suspect get its ownership. If a third node has, leaveBehind ends the flight, so that the
-// requests that wait behind it can be sent to that node.
-func (p *forwarding) leaveBehind(r *record.Record) {
-	switch f := p.flight; {
-	case !p.doubted() || r.Owner == "" || r.Owner == f.ownership:
+// followOwner makes a doubted flight follow the present owner, which r names. If the node that was asked has become the
+// owner, followOwner notes its nonce in the flight and as the suspect. If a third node has, followOwner ends the
+// flight, so that the requests that wait behind it can be sent to that node.
+func (fw *forwarding) followOwner(r *record.Record) {
+	switch f := fw.flight; {
+	case !fw.doubted() || r.Owner == "" || r.Owner == f.owner:
 	case r.Address == f.address:
-		p.suspect, f.ownership = r.Owner, r.Owner
+		fw.suspect, f.owner = r.Owner, r.Owner
 	default:
 		f.cancel()
 	}
 }
 
 // doubted reports whether requests have not been answered in time, and may never be.
-func (p *forwarding) doubted() bool { return p.flight != nil && p.flight.doubted }
+func (fw *forwarding) doubted() bool { return fw.flight != nil && fw.flight.doubted }
 
 // slowAt returns when Round must look whether a node has answered, 0 if it need not.
-func (p *forwarding) slowAt() int64 {
-	if p.flight == nil || p.flight.doubted {
+func (fw *forwarding) slowAt() int64 {
+	if fw.flight == nil || fw.flight.doubted {
 		return 0
 	}
-	return p.flight.slowAt
+	return fw.flight.slowAt
 }
 
 // slow reports whether a node does not answer in time, and is not doubted yet.
@@ -101,63 +104,64 @@ func (s *Section) slow(now int64) bool {
 // take over from that owner. The queue goes back to Waiting, where a round finds it. With reread, doubt makes Round
 // read who is the owner now.
 func (s *Section) doubt(f *flight, why error, reread bool) {
-	p := &s.forwarding
-	f.doubted, p.doubtedFor = true, why
-	if f.ownership == "" {
-		p.avoided, p.avoidedUntil = f.address, s.shared.Now()+int64(mode.Patience)
+	fw := &s.forwarding
+	f.doubted, fw.doubtedFor = true, why
+	if f.owner == "" {
+		fw.avoided, fw.avoidedUntil = f.address, s.shared.Now()+int64(mode.Patience)
 	} else {
-		p.suspect = f.ownership
+		fw.suspect = f.owner
 	}
-	s.Waiting, p.queue = append(s.Waiting, p.queue...), nil
+	s.Waiting, fw.queue = append(s.Waiting, fw.queue...), nil
 	if reread {
 		s.reread()
 	}
 }
 
-// ownedByAnother reports whether the last known owner is another node, or an earlier process of this one.
+// ownedByAnother reports whether the record names an owner that is not this process: another node, or an earlier
+// process of this one.
 func (s *Section) ownedByAnother() bool {
-	return s.Known.Owner != "" && s.Known.Owner != s.lease.ownership && s.Known.Owner != s.lastEnded
+	return s.Known.Owner != "" && s.Known.Owner != s.lease.owner && s.Known.Owner != s.lastEnded
 }
 
-// target returns the address of the node that should answer requests. It is "" if this node should, or if it can ask
-// none: the owner is suspect or has no address, the node that should take the section is avoided, or this node forwards
-// nothing or has not joined a cluster.
+// target returns the address of the node that should answer requests. It is "" if this node should, or if this node can
+// ask no other one: the owner is suspect or has no address, the node that should take the section is avoided, or this
+// node forwards nothing or has not joined a cluster.
 func (s *Section) target(now int64) string {
-	p, address := &s.forwarding, s.Known.Address
+	fw, address := &s.forwarding, s.Known.Address
 	switch {
 	case s.shared.Forward == nil, s.shared.cluster.Load() == nil:
 		return ""
 	case s.Known.Owner == "":
 		address = s.shared.preferredAddress(s.Name)
-		if p.avoids(address, now) {
+		if fw.avoids(address, now) {
 			return ""
 		}
-	case !s.ownedByAnother(), s.Known.Owner == p.suspect:
+	case !s.ownedByAnother(), s.Known.Owner == fw.suspect:
 		return ""
 	}
-	if address == s.shared.own {
+	if address == s.shared.ownAddress {
 		return ""
 	}
 	return address
 }
 
-// forward makes a request wait until the owner has answered it.
+// forward queues a request for the owner, and makes it wait for the answer.
 func (s *Section) forward(r mode.Request, now int64, to []worker.Run) ([]worker.Run, bool, error) {
 	if refusal := s.Oversized(r.N); refusal != nil {
 		return to, false, refusal
 	}
 	s.NoteWaiting(r, now)
 	r.Name = append([]byte(nil), r.Name...) // the caller may change it
-	p := &s.forwarding
-	p.queue = append(p.queue, r)
-	if !p.sending {
-		p.sending = true
-		s.shared.Beside(s.forwardQueue)
+	fw := &s.forwarding
+	fw.queue = append(fw.queue, r)
+	if !fw.sending {
+		fw.sending = true
+		s.shared.Go(s.forwardQueue)
 	}
 	return to, false, sequence.ErrPending
 }
 
-// forwardQueue forwards the queue until it is empty, all that is in it at a time.
+// forwardQueue forwards the queue until it is empty: all that is in it together, and then what has come since.
 func (s *Section) forwardQueue() {
 	for {
 		batch, f := s.nextBatch()
@@ -166,39 +170,39 @@ func (s *Section) forwardQueue() {
 			return
 		}
 		lanes := byLane(batch)
-		s.shared.Each(len(lanes), func(k int) { s.ask(f, lanes[k]) })
+		s.shared.Parallel(len(lanes), func(k int) { s.ask(f, lanes[k]) })
 		f.cancel()
 	}
 }
 
-// ask sends one request for the requests of a lane. If that is too large, ask sends one for each, until the ceiling is
-// reached.
-func (s *Section) ask(f *flight, some []mode.Request) {
-	got, err := s.askOnce(f, some)
-	if len(some) == 1 || !tooLarge(replied(err)) {
-		s.note(f, some, got, err)
+// ask sends one request to the owner for all requests of a lane. If the owner refuses that as too large, ask sends one
+// for each, until the ceiling is reached.
+func (s *Section) ask(f *flight, requests []mode.Request) {
+	got, err := s.askOnce(f, requests)
+	if len(requests) == 1 || !tooLarge(replied(err)) {
+		s.noteOutcome(f, requests, got, err)
 		return
 	}
-	for k := range some {
-		got, err := s.askOnce(f, some[k:k+1])
+	for k := range requests {
+		got, err := s.askOnce(f, requests[k:k+1])
 		if replied(err) == record.CeilingReached {
-			s.note(f, some[k:], got, err)
+			s.noteOutcome(f, requests[k:], got, err)
 			return
 		}
-		s.note(f, some[k:k+1], got, err)
+		s.noteOutcome(f, requests[k:k+1], got, err)
 	}
 }
 
 // askOnce sends one request for as many values as all these requests want.
-func (s *Section) askOnce(f *flight, some []mode.Request) (Answer, error) {
-	ask := f.ask
-	ask.Name, ask.N = string(some[0].Name), total(some)
-	return s.shared.Forward(f, ask)
+func (s *Section) askOnce(f *flight, requests []mode.Request) (Answer, error) {
+	request := f.request
+	request.Name, request.N = string(requests[0].Name), total(requests)
+	return s.shared.Forward(f, request)
 }
 
 // total returns how many values these requests want.
-func total(some []mode.Request) (n int64) {
-	for _, r := range some {
+func total(requests []mode.Request) (n int64) {
+	for _, r := range requests {
 		n += r.N
 	}
 	return n
@@ -212,56 +216,57 @@ func replied(err error) record.Reason {
 	return ""
 }
 
-// note notes the outcome of a request to the owner, and wakes the requests that shared it. Those that get no result
-// look at the series again.
-func (s *Section) note(f *flight, some []mode.Request, got Answer, err error) {
-	defer mode.WakeAll(some)
+// noteOutcome notes the outcome of a request to the owner, and wakes the requests that shared it. Those that get no
+// result look at the series again.
+func (s *Section) noteOutcome(f *flight, requests []mode.Request, got Answer, err error) {
+	defer mode.WakeAll(requests)
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	p, ok := s.Values.Position(got.First)
 	switch {
 	case err != nil:
-	case !f.ask.answeredBy(got.Ownership):
+	case !f.request.acceptsOwner(got.Owner):
 		err = errOtherOwner
 	case !ok:
-		err = errOtherMap
+		err = errForeignValue
 	}
 	if err != nil {
-		s.noteFailure(f, some, err)
+		s.noteFailure(f, requests, err)
 		return
 	}
-	s.noteAnswer(f, some, p)
+	s.noteAnswer(f, requests, p)
 }
 
 // noteAnswer gives the requests the positions from p on, which the node that was asked has issued.
-func (s *Section) noteAnswer(f *flight, some []mode.Request, p int64) {
-	if s.forwarding.suspect == f.ownership {
-		s.forwarding.suspect = ""
+func (s *Section) noteAnswer(f *flight, requests []mode.Request, p int64) {
+	fw := &s.forwarding
+	if fw.suspect == f.owner {
+		fw.suspect = ""
 	}
-	if f.ownership == "" && s.forwarding.answered != f.address { // it owns the section now. Its lease counts if it dies
+	if f.owner == "" && fw.lastAnswerer != f.address { // it is the owner now, whose lease counts if it dies
 		s.reread()
 	}
-	s.forwarding.answered = f.address
-	for _, r := range some {
+	fw.lastAnswerer = f.address
+	for _, r := range requests {
 		r.Wait.Result = &mode.Result{Values: s.Values, Block: positions.Block{First: p, End: p + r.N}}
 		p += r.N
 	}
 }
 
 // noteFailure gives the requests the error if it is final. Else it doubts the node that was asked.
-func (s *Section) noteFailure(f *flight, some []mode.Request, err error) {
+func (s *Section) noteFailure(f *flight, requests []mode.Request, err error) {
 	reply, refused := errors.AsType[*ids.ReplyError](err)
 	switch {
 	case refused && (reply.Code == ids.NOTREADY && !final(record.Reason(reply.Reason())) || reply.Code == ids.WRONGNODE):
 		s.doubt(f, err, true)
 	case refused && RefusesThisNode(reply):
-		fail(some, noOwner(s.Name, f.address, false, err))
+		fail(requests, ownerUnreachable(s.Name, f.address, false, err))
 	case refused:
-		fail(some, err)
+		fail(requests, err)
 	case errors.Is(err, ErrNothingIssued):
 		s.doubt(f, err, true)
 	default:
-		fail(some, unknownOwner(s.Name, f.address, total(some)))
+		fail(requests, outcomeUnknown(s.Name, f.address, total(requests)))
 		s.doubt(f, err, true)
 	}
 }
@@ -275,8 +280,8 @@ func tooLarge(r record.Reason) bool {
 func final(r record.Reason) bool { return r == record.CeilingReached || r == record.Unknown }
 
 // fail gives the requests an error as their result.
-func fail(some []mode.Request, err error) {
-	for _, r := range some {
+func fail(requests []mode.Request, err error) {
+	for _, r := range requests {
 		r.Wait.Result = &mode.Result{Err: err}
 	}
 }
@@ -287,18 +292,19 @@ func (s *Section) reread() {
 	s.Host.WakeAt(mode.AtOnce)
 }
 
-// flight is one batch of requests to the owner.
+// flight is one batch of requests to one node. Its context is that of the calls.
 type flight struct {
 	context.Context
-	cancel             context.CancelFunc
-	ask                Ask // without Name and N
-	ownership, address string
-	slowAt             int64 // when the node seems to be dead, ns of AtMost
-	doubted            bool  // see doubt
+	cancel  context.CancelFunc
+	request PeerRequest // without Name and N
+	// owner is the nonce of the owner that was asked, "" if there was none. address is that of the node.
+	owner, address string
+	slowAt         int64 // when the node seems to be dead, ns of AtMost
+	doubted        bool  // see doubt
 }
 
-// atOnce is Shared.Each. The last call needs no goroutine.
-func atOnce(n int, f func(k int)) {
+// parallel is Shared.Parallel. The last call needs no goroutine.
+func parallel(n int, f func(k int)) {
 	var group sync.WaitGroup
 	defer group.Wait()
 	for k := range n - 1 {
@@ -307,18 +313,19 @@ func atOnce(n int, f func(k int)) {
 	f(n - 1)
 }
 
-// nextBatch returns the requests to send. Without a flight they must look at the series again.
+// nextBatch takes all requests from the queue, and returns them with the flight to send them in. Without a flight, the
+// caller must wake them, so that they look at the series again.
 func (s *Section) nextBatch() (batch []mode.Request, f *flight) {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
-	p, now := &s.forwarding, s.shared.Now()
-	batch, p.queue, p.flight = p.queue, nil, nil
+	fw, now := &s.forwarding, s.shared.Now()
+	batch, fw.queue, fw.flight = fw.queue, nil, nil
 	address := ""
 	if s.Issuing == mode.Issuing(s) && s.Known.Kind() == record.Sequence { // else the name has another life, or was deleted
 		address = s.target(now)
 	}
 	if len(batch) == 0 || address == "" || s.Stale {
-		p.sending = false
+		fw.sending = false
 		return batch, nil
 	}
 	ctx, cancel := context.WithTimeout(s.shared.senders.ctx, mode.Patience)
@@ -326,15 +333,15 @@ func (s *Section) nextBatch() (batch []mode.Request, f *flight) {
 	if s.Known.Owner == "" {
 		slow = slowTaker
 	}
-	p.flight = &flight{
-		Context: ctx, cancel: cancel, ownership: s.Known.Owner, address: address, slowAt: now + int64(slow),
-		ask: Ask{
+	fw.flight = &flight{
+		Context: ctx, cancel: cancel, owner: s.Known.Owner, address: address, slowAt: now + int64(slow),
+		request: PeerRequest{
 			Address: address, Cluster: *s.shared.cluster.Load(),
-			Of: sequence.Ownership{ID: s.Known.ID, Owner: s.Known.Owner, Term: s.Known.Term},
+			Ownership: sequence.Ownership{ID: s.Known.ID, Owner: s.Known.Owner, Term: s.Known.Term},
 		},
 	}
-	s.Host.WakeAt(p.flight.slowAt)
-	return batch, p.flight
+	s.Host.WakeAt(fw.flight.slowAt)
+	return batch, fw.flight
 }
 
 // maxForward is the most positions that one request to the owner asks for.

@@ -39,10 +39,10 @@ func TestFreeIn(t *testing.T) {
 		"an owner may be lost":        {seen("", 0, 3, 0), seen("", 0, 3, 4), 1, "", 6 * time.Second},
 		"this node's own may be lost": {seen("o", 0, 3, 0), seen("o", 0, 3, 4), 1, "o", 6 * time.Second},
 	} {
-		var w watch
-		w.see(c.first, 1)
-		w.see(c.last, c.session)
-		if got := w.freeIn(c.last, c.ended, 4*int64(time.Second)); got != c.want {
+		var o observation
+		o.update(c.first, 1)
+		o.update(c.last, c.session)
+		if got := o.freeIn(c.last, c.ended, 4*int64(time.Second)); got != c.want {
 			t.Errorf("%s: %s, not %s", name, got, c.want)
 		}
 	}
@@ -89,7 +89,7 @@ func TestCounters(t *testing.T) {
 	issue(0, 4, 100)
 	issue(0, 7, -1)
 	issue(3, 2, 100) // a lane of its own
-	if b := c.rest(); b != (positions.Block{First: 104, End: 110}) {
+	if b := c.unissued(); b != (positions.Block{First: 104, End: 110}) {
 		t.Errorf("no lane has issued %v", b)
 	}
 	c.add(positions.Block{First: 110, End: 120})

@@ -18,7 +18,7 @@ import (
 func (sh *Shared) preferredAddress(section string) string {
 	nodes := sh.nodes.Load()
 	if nodes == nil || len(*nodes) == 0 {
-		return sh.own
+		return sh.ownAddress
 	}
 	return PreferredAddress(*nodes, section)
 }
@@ -38,50 +38,50 @@ func PreferredAddress(addresses []string, section string) (best string) {
 	return best
 }
 
-// movesAtOnce is the number of sections that a node gives away at each heartbeat, because another node is their
+// movesAtOnce is the most sections that a node gives away between two heartbeats, because another node is their
 // preferred owner.
 const movesAtOnce = 8
 
-// Others reports whether another node may own sections.
-func (sh *Shared) Others() bool {
+// HasOthers reports whether another node may own sections.
+func (sh *Shared) HasOthers() bool {
 	nodes := sh.nodes.Load()
-	return nodes != nil && slices.ContainsFunc(*nodes, func(a string) bool { return a != sh.own })
+	return nodes != nil && slices.ContainsFunc(*nodes, func(a string) bool { return a != sh.ownAddress })
 }
 
-// takeMove reports whether this node should give a section away now, because another one is its preferred owner. That
-// uses up one of movesAtOnce.
-func (sh *Shared) takeMove(section string) bool {
-	return sh.Others() && sh.preferredAddress(section) != sh.own && sh.movable.Add(-1) >= 0
+// useMove reports whether this node should give a section away now, because another one is its preferred owner. If so,
+// it uses up one of movesAtOnce.
+func (sh *Shared) useMove(section string) bool {
+	return sh.HasOthers() && sh.preferredAddress(section) != sh.ownAddress && sh.movesLeft.Add(-1) >= 0
 }
 
 // KeepListed reads the list of the nodes that may own sections, and keeps this node on it while it may. It also allows
 // movesAtOnce moves again.
 func (sh *Shared) KeepListed(ctx context.Context, st store.Store, may func() bool) error {
-	if !sh.inUse.Load() || sh.Forward == nil {
+	if !sh.hadSections.Load() || sh.Forward == nil {
 		return nil
 	}
 	nodes, err := st.Children(ctx, record.NodesDir)
 	if err != nil && !errors.Is(err, store.ErrNoNode) {
 		return err
 	}
-	sh.movable.Store(movesAtOnce)
-	listed, stays := slices.Contains(nodes, sh.own), sh.own != "" && !sh.leaving.Load() && may()
+	sh.movesLeft.Store(movesAtOnce)
+	listed, stays := slices.Contains(nodes, sh.ownAddress), sh.ownAddress != "" && !sh.leaving.Load() && may()
 	switch {
 	case stays && !listed:
 		if err := st.EnsureRoot(ctx, record.StatePath, record.NodesDir); err != nil {
 			return err
 		}
-		_, err := st.Create(ctx, record.NodesDir+"/"+sh.own, nil, store.Ephemeral)
+		_, err := st.Create(ctx, record.NodesDir+"/"+sh.ownAddress, nil, store.Ephemeral)
 		if err != nil && !errors.Is(err, store.ErrExists) {
 			return err
 		}
-		nodes = append(nodes, sh.own)
+		nodes = append(nodes, sh.ownAddress)
 	case !stays && listed:
-		err := st.Delete(ctx, record.NodesDir+"/"+sh.own, store.AnyVersion)
+		err := st.Delete(ctx, record.NodesDir+"/"+sh.ownAddress, store.AnyVersion)
 		if err != nil && !errors.Is(err, store.ErrNoNode) {
 			return err
 		}
-		nodes = slices.DeleteFunc(nodes, func(a string) bool { return a == sh.own })
+		nodes = slices.DeleteFunc(nodes, func(a string) bool { return a == sh.ownAddress })
 	}
 	sh.nodes.Store(&nodes)
 	return nil

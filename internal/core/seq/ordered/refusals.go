@@ -7,13 +7,15 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
-// NotOwner refuses a request that another node has forwarded: this one has not the ownership that it names.
+// NotOwner refuses a request that another node has forwarded: this node does not have the ownership that the request
+// names.
 func NotOwner(name string) *record.Refusal {
 	return record.Refuse(record.NotOwner, 0, "this node is not the owner of %s that the request names. Ask again", name)
 }
 
-// noOwner: address is that of the owner, "" for none, and why what happened there. own: this node has the same address.
-func noOwner(name, address string, own bool, why error) *record.Refusal {
+// ownerUnreachable refuses a request because the owner gives this node no values. address is the owner's, "" for none.
+// own: this node has the same one. why is what happened there, nil if the owner does not answer.
+func ownerUnreachable(name, address string, own bool, why error) *record.Refusal {
 	if address == "" {
 		return record.Refuse(record.NoOwner, time.Second, "the node that owns %s has no address at which this one can ask it. "+
 			"Advertise one there, or ask that node", name)
@@ -30,8 +32,8 @@ func noOwner(name, address string, own bool, why error) *record.Refusal {
 		address, name, replies.OneLine(why.Error()))
 }
 
-// unknownOwner: the node at this address was asked for n positions, and may have issued them.
-func unknownOwner(name, address string, n int64) *record.Refusal {
+// outcomeUnknown refuses a request that the owner at this address may have answered: it may have issued n values.
+func outcomeUnknown(name, address string, n int64) *record.Refusal {
 	return record.Refuse(record.Unknown, time.Second, "the owner of %s at %s has not answered, so values may be missing: %d. "+
 		"Retry, or try another node", name, address, n)
 }

@@ -11,7 +11,7 @@
 //   - Section is the mode: it issues, forwards, renews its lease, or takes the section over.
 //   - Shared has the parts that the sections of a node share: how others are asked, and the preferred owner of each
 //     section.
-//   - Ask is a request to another node. Package peer has the connections.
+//   - PeerRequest is a request to another node. Package peer has the connections.
 package ordered
 
 import (
@@ -34,8 +34,8 @@ type Section struct {
 	shared *Shared
 	lease  lease
 	// lastEnded is the nonce of the last ownership that this process has ended, "" after a Drop without one.
-	lastEnded string
-	watch     watch
+	lastEnded   string
+	observation observation // of the record
 
 	counters counters // what the owner may issue
 
@@ -43,42 +43,43 @@ type Section struct {
 	lapses     int64
 	lapsedAt   [2]int64
 	forwarding forwarding
-	// staysUntil: the node has taken the section although another one is its preferred owner, and keeps it until then.
+	// staysUntil is the time until which the node keeps the section although another one is its preferred owner, ns of
+	// AtMost. It had to take the section.
 	staysUntil int64
 }
 
 // NewSection returns the mode of an ordered sequence that this node has just learned of, and does not own.
 func NewSection(s *mode.Series, shared *Shared) *Section {
-	shared.inUse.Store(true)
+	shared.hadSections.Store(true)
 	return &Section{Series: s, shared: shared}
 }
 
 // Serve is that of mode.Issuing. Without a valid lease the request is forwarded, or waits for a round.
 func (s *Section) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker.Run, needsRound bool, _ error) {
-	now := s.shared.Now() // (O2): that of the other modes may be late
+	now := s.shared.Now() // (O2): the time that the caller has read may be too early
 	if got, ok := r.Wait.Result.(*mode.Result); ok {
 		r.Wait.Result = nil
 		if got.Err != nil {
 			return to, false, got.Err
 		}
-		s.forwarding.values += got.Block.Len()
+		s.forwarding.valuesFromOthers += got.Block.Len()
 		return got.Block.AppendRuns(to, &got.Values), false, nil
 	}
 	if r.Wait.Key != "" {
 		return to, false, mode.NoKeys(string(r.Name))
 	}
 	valid := s.lease.valid(now)
-	if valid && r.Wait.Passed != nil && !s.isAskedFor(r.Wait.Passed) {
+	if valid && r.Wait.Passed != nil && !s.isOwnerAsked(r.Wait.Passed) {
 		return to, false, NotOwner(s.Name)
 	}
 	s.AskedAt = now
 	if valid {
 		return s.issue(r, now, to)
 	}
-	s.LapseIfOver(now)
+	s.EndIfLapsed(now)
 	switch {
 	case r.Wait.Since != 0 && now-r.Wait.Since >= int64(mode.Patience) && s.ownedByAnother():
-		return to, false, noOwner(s.Name, s.Known.Address, s.Known.Address == s.shared.own, s.forwarding.doubtedFor)
+		return to, false, ownerUnreachable(s.Name, s.Known.Address, s.Known.Address == s.shared.ownAddress, s.forwarding.doubtedFor)
 	//mutant:o10-passed-on-twice by internal/core/seq:TestRequestIsPassedOnOnce -> case !s.Stale && s.target(now) != "":
 	case !s.Stale && r.Wait.Passed == nil && s.target(now) != "": // a request is forwarded once (O10)
 		return s.forward(r, now, to)
@@ -93,22 +94,22 @@ func (s *Section) issue(r mode.Request, now int64, to []worker.Run) (_ []worker.
 		return s.WaitOrRefuse(r, now, to)
 	}
 	s.Issued += r.N
-	r.Wait.Owner = s.lease.ownership
+	r.Wait.Owner = s.lease.owner
 	block := positions.Block{First: p, End: p + r.N}
-	return block.AppendRuns(to, &s.Values), s.counters.low() && s.MayTry(now), nil
+	return block.AppendRuns(to, &s.Values), s.counters.needsRefill() && s.MayTry(now), nil
 }
 
-// LapseIfOver ends the ownership if its lease has ended, and reports whether it did. What was held is dropped (O5):
-// another node may have issued later positions, although ZooKeeper shows nothing of it any more. So no give-back is
-// written then, either.
-func (s *Section) LapseIfOver(now int64) bool {
+// EndIfLapsed ends the ownership if its lease has ended, and reports whether it did. What was held is dropped (O5):
+// another node may have issued later positions, although ZooKeeper shows nothing of it any more. So the section is not
+// given back then, either.
+func (s *Section) EndIfLapsed(now int64) bool {
 	//mutant:o5-block-kept by internal/core/seq:TestRenewalAfterTheEndIsANewOwnership -> if true {
-	if s.lease.ownership == "" || now < s.lease.until {
+	if !s.Owns() || now < s.lease.until {
 		return false
 	}
 	s.lapses++
 	s.lapsedAt = [2]int64{s.lapsedAt[1], now}
-	s.endOwnership(s.lease.ownership)
+	s.endOwnership(s.lease.owner)
 	return true
 }
 
@@ -122,35 +123,35 @@ func (s *Section) endOwnership(nonce string) {
 
 // Lacks is that of mode.Issuing. It does not count requests that can be forwarded.
 func (s *Section) Lacks() bool {
-	return len(s.Waiting) > 0 && (s.Leased() || s.target(s.shared.Now()) == "" || s.hasForwarded())
+	return len(s.Waiting) > 0 && (s.Owns() || s.target(s.shared.Now()) == "" || s.hasIncoming())
 }
 
-// hasForwarded reports whether a request waits that another node has forwarded to this one.
-func (s *Section) hasForwarded() bool {
+// hasIncoming reports whether an incoming request waits: one that another node has forwarded to this one.
+func (s *Section) hasIncoming() bool {
 	return slices.ContainsFunc(s.Waiting, func(r mode.Request) bool { return r.Wait.Passed != nil && r.Wait.Result == nil })
 }
 
-// LeasedIn reports whether the node is the owner, and ZooKeeper has what it goes by in this session.
-func (s *Section) LeasedIn(session int64) bool { return s.Leased() && s.lease.session == session }
+// OwnsIn reports whether the node is the owner, and has written or read the record in this session.
+func (s *Section) OwnsIn(session int64) bool { return s.Owns() && s.lease.session == session }
 
-// Until returns when the owner must stop issuing, ns of AtMost.
-func (s *Section) Until() int64 { return s.lease.until }
+// LeaseUntil returns when the owner must stop issuing, ns of AtMost.
+func (s *Section) LeaseUntil() int64 { return s.lease.until }
 
 // SlowAt returns when a round must look whether another node has answered, ns of AtMost, 0 if it need not.
 func (s *Section) SlowAt() int64 { return s.forwarding.slowAt() }
 
 // TakesAhead is that of mode.Issuing: only the owner takes blocks although nobody waits.
-func (s *Section) TakesAhead() bool { return s.Leased() }
+func (s *Section) TakesAhead() bool { return s.Owns() }
 
-// Leased reports whether this node is the owner, as far as it knows. Its lease may have ended: see Until.
-func (s *Section) Leased() bool { return s.lease.ownership != "" }
+// Owns reports whether this node is the owner, as far as it knows. Its lease may have ended: see LeaseUntil.
+func (s *Section) Owns() bool { return s.lease.owner != "" }
 
 // Drop ends the ownership.
-func (s *Section) Drop() { s.endOwnership(s.lease.ownership) }
+func (s *Section) Drop() { s.endOwnership(s.lease.owner) }
 
 // Pause is that of mode.Issuing. It is short for the owner, whose lease would end.
 func (s *Section) Pause(int64) time.Duration {
-	if s.Leased() {
+	if s.Owns() {
 		return mode.Backoff(0)
 	}
 	return mode.Backoff(s.FailedRounds)
@@ -160,26 +161,26 @@ func (s *Section) Pause(int64) time.Duration {
 // that is in doubt.
 func (s *Section) Urgency(sit mode.Situation) mode.Urgency {
 	switch {
-	case s.slow(sit.AtMost), s.forwarding.doubted() && sit.AtMost >= s.DueAt, s.lease.ownership != "" && s.renewalDue(sit.AtMost):
+	case s.slow(sit.AtMost), s.forwarding.doubted() && sit.AtMost >= s.DueAt, s.Owns() && s.writeDue(sit.AtMost):
 		return mode.Needed
 	}
 	return mode.Idle
 }
 
-// renewalDue reports whether the owner must write the record, or give the section back.
-func (s *Section) renewalDue(now int64) bool {
-	return s.lease.ending || s.shared.givesAll() || s.counters.low() || s.lease.mayRenew(now, s.Known.Hold())
+// writeDue reports whether the owner must write the record, or give the section back.
+func (s *Section) writeDue(now int64) bool {
+	return s.lease.ending || s.shared.mustGiveBackAll() || s.counters.needsRefill() || s.lease.mayRenew(now, s.Known.Hold())
 }
 
 // Saw is that of mode.Issuing. It ends the ownership if the lease has ended, or if the record does not show that
 // ownership any more. If the record has changed, its owner is no suspect.
 func (s *Section) Saw(v mode.View, before *record.Record, sit mode.Situation) {
-	s.watch.see(v, sit.Session)
+	s.observation.update(v, sit.Session)
 	switch {
-	case s.lease.ownership == "", s.LapseIfOver(sit.AtMost):
+	case !s.Owns(), s.EndIfLapsed(sit.AtMost):
 	//mutant:o8-replaced by internal/core/seq:TestOwnerReadsThatItIsReplaced -> case false:
 	case !s.lease.survives(v): // another node owns it, or what was held is of an earlier incarnation (O8)
-		s.endOwnership(s.lease.ownership)
+		s.endOwnership(s.lease.owner)
 	default:
 		s.lease.session, s.Last = sit.Session, new(v) // a renewal checks the versions: v was not read at one moment
 		s.counters.skipTo(v.Record.RaisedTo)
@@ -187,29 +188,31 @@ func (s *Section) Saw(v mode.View, before *record.Record, sit mode.Situation) {
 	if before == nil || before.Nonce != v.Record.Nonce { // the owner lives, or there is another one
 		s.forwarding.suspect = ""
 	}
-	s.forwarding.leaveBehind(v.Record)
+	s.forwarding.followOwner(v.Record)
 	if v.Record.Owner != "" {
-		s.forwarding.answered = ""
+		s.forwarding.lastAnswerer = ""
 	}
 }
 
 // Report is that of mode.Issuing.
 func (s *Section) Report(u *mode.Use) string {
-	u.Owns, u.FromOthers, u.Lapses = s.lease.ownership != "", s.forwarding.values, s.lapses
+	u.Owns, u.FromOthers, u.Lapses = s.Owns(), s.forwarding.valuesFromOthers, s.lapses
 	if u.Owns {
-		u.Held = s.counters.end - s.counters.high
+		u.Held = s.counters.end - s.counters.highest
 	}
 	address := s.Known.Address
 	// A node need not read the record as long as the preferred owner answers.
 	if !s.Known.HasOwner() {
-		address = s.forwarding.answered
+		address = s.forwarding.lastAnswerer
 	}
 	return fmt.Sprintf("owner=%s term=%d lease_ms=%d passed=%d", cmp.Or(address, "-"), s.Known.Term, s.Known.HoldMs,
 		u.FromOthers)
 }
 
 // Traced returns what a trace of a write says of how the ownership came about.
-func (s *Section) Traced() []any { return []any{"ended", s.lastEnded, "since", s.watch.since.Boot} }
+func (s *Section) Traced() []any {
+	return []any{"ended", s.lastEnded, "since", s.observation.since.Boot}
+}
 
 // Flaps reports whether the node has lost two leases of this section in the last minute. Then others should own the
 // sections (O9).

@@ -31,10 +31,10 @@ func TestLeaseThatHasEndedEndsTheOwnership(t *testing.T) {
 		for _, ending := range []bool{false, true} {
 			for now, over := range map[int64]bool{until - 1: false, until: true} {
 				m := NewSection(&mode.Series{Name: "ticks", Host: quiet{}, Known: &r}, new(Shared))
-				m.lease = lease{ownership: "o", until: until, ending: ending}
+				m.lease = lease{owner: "o", until: until, ending: ending}
 				look(m, now)
-				if m.Leased() == over || over != (m.lapses == 1) {
-					t.Errorf("%s, ending: %v, lease over: %v: owns %v, %d lapses", name, ending, over, m.Leased(), m.lapses)
+				if m.Owns() == over || over != (m.lapses == 1) {
+					t.Errorf("%s, ending: %v, lease over: %v: owns %v, %d lapses", name, ending, over, m.Owns(), m.lapses)
 				}
 			}
 		}
@@ -50,7 +50,7 @@ func TestClientsLearnWhichNodeAnswers(t *testing.T) {
 	if line := m.Report(new(mode.Use)); !strings.HasPrefix(line, "owner=- ") {
 		t.Error(line)
 	}
-	m.note(&flight{address: "b:7609"}, nil, Answer{1, "taker"}, nil)
+	m.noteOutcome(&flight{address: "b:7609"}, nil, Answer{1, "taker"}, nil)
 	if line := m.Report(new(mode.Use)); !strings.HasPrefix(line, "owner=b:7609 ") {
 		t.Error(line)
 	}

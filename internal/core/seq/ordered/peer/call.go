@@ -11,13 +11,13 @@ import (
 	"github.com/flaked/flaked/internal/dialog"
 )
 
-// call is one request.
+// call is one request to a node, and its reply.
 type call struct {
-	ordered.Ask
-	// batch is the write that had the request, and at its place in the write.
-	batch, at int
-	// withdrawn: the caller has left before the request was sent, so it is not sent any more. sent: link.take has put
-	// it into a write.
+	ordered.PeerRequest
+	// write is the number of the write that sent the request, and offset the place of the request in that write.
+	write, offset int
+	// withdrawn: the caller has stopped waiting before the request was sent, so it is not sent any more. sent:
+	// link.appendQueued has put it into a write.
 	withdrawn, sent bool
 	// got and err are the reply. They are written before done is closed, and not changed afterwards.
 	got  ordered.Answer
@@ -25,6 +25,7 @@ type call struct {
 	done chan struct{}
 }
 
+// end hands the reply to the caller that waits.
 func (k *call) end(got ordered.Answer, err error) {
 	k.got, k.err = got, err
 	close(k.done)
@@ -35,19 +36,20 @@ func (k *call) appendTo(out []byte) []byte {
 	out = append(append(append(out, "PASS "...), k.Name...), ' ')
 	out = append(strconv.AppendInt(out, k.N, 10), ' ')
 	out = append(append(out, k.Cluster...), ' ')
-	out = append(append(out, k.Of.ID...), ' ')
-	out = append(strconv.AppendInt(out, k.Of.Term, 10), ' ')
-	return append(append(out, cmp.Or(k.Of.Owner, "-")...), '\n')
+	out = append(append(out, k.Ownership.ID...), ' ')
+	out = append(strconv.AppendInt(out, k.Ownership.Term, 10), ' ')
+	return append(append(out, cmp.Or(k.Ownership.Owner, "-")...), '\n')
 }
 
-// parse returns the answer in a reply, or the error that it is: an *ids.ReplyError if the node refuses the request, and
-// an ordered.ErrNothingIssued if it refuses this node or does not understand it.
+// parse returns the answer that a reply has, or the error that the reply is. The error is an *ids.ReplyError if the
+// node refuses the request, and wraps ordered.ErrNothingIssued if the node refuses this node or does not know the
+// request.
 func (k *call) parse(address string, line []byte) (got ordered.Answer, err error) {
 	var buffer [2]int64
 	values, owner, ok := dialog.Row(buffer[:0], line, 2)
 	if ok && isNonce(owner) {
 		if first, wide := values[0], values[1]-values[0]; wide >= k.N-1 && (k.N > 1 || wide == 0) {
-			return ordered.Answer{First: first, Ownership: k.nonce(owner)}, nil
+			return ordered.Answer{First: first, Owner: k.nonce(owner)}, nil
 		}
 	}
 	err = dialog.Refusal(address, string(line))
@@ -65,8 +67,8 @@ func isNonce(owner []byte) bool {
 
 // nonce returns the owner that a reply names. Mostly it is the one that was asked.
 func (k *call) nonce(owner []byte) string {
-	if string(owner) == k.Of.Owner {
-		return k.Of.Owner
+	if string(owner) == k.Ownership.Owner {
+		return k.Ownership.Owner
 	}
 	return string(owner)
 }

@@ -37,14 +37,14 @@ func New(creds func() dialog.Client) *Caller {
 // Close ends all connections. Calls that wait fail.
 func (c *Caller) Close() {
 	c.mu.Lock()
-	c.cancel() // from now on no call starts a goroutine
+	c.cancel() // no call starts a goroutine after that
 	c.mu.Unlock()
 	c.wg.Wait()
 }
 
 // Forward is an ordered.Forwarder.
-func (c *Caller) Forward(ctx context.Context, ask ordered.Ask) (got ordered.Answer, err error) {
-	k, address := &call{Ask: ask, done: make(chan struct{})}, ask.Address
+func (c *Caller) Forward(ctx context.Context, ask ordered.PeerRequest) (got ordered.Answer, err error) {
+	k, address := &call{PeerRequest: ask, done: make(chan struct{})}, ask.Address
 	l, err := c.submit(k)
 	if err != nil {
 		return got, err
@@ -91,8 +91,8 @@ func (c *Caller) submit(k *call) (*link, error) {
 	return l, nil
 }
 
-// Try returns nil if the node at address answers, belongs to this cluster, and accepts this node.
-func Try(ctx context.Context, creds dialog.Client, address, cluster string) error {
+// Check returns nil if the node at address answers, belongs to this cluster, and accepts this node.
+func Check(ctx context.Context, creds dialog.Client, address, cluster string) error {
 	nc, err := dial(ctx, creds, address, cluster)
 	if err == nil {
 		err = nc.Close()
@@ -120,7 +120,9 @@ func dial(ctx context.Context, creds dialog.Client, address, cluster string) (ne
 // nothingIssued returns an error that wraps ordered.ErrNothingIssued: err says why.
 func nothingIssued(err error) error {
 	if e, ok := errors.AsType[*ids.ReplyError](err); ok && !ordered.RefusesThisNode(e) {
-		return fmt.Errorf("%w: %v", ordered.ErrNothingIssued, e) // not a refusal of the request, which clients would get
+		// Only the text: if the error wrapped the *ids.ReplyError, clients would get that as the reply to their
+		// request.
+		return fmt.Errorf("%w: %v", ordered.ErrNothingIssued, e)
 	}
 	return fmt.Errorf("%w: %w", ordered.ErrNothingIssued, err)
 }

@@ -26,7 +26,7 @@ func FuzzReplies(f *testing.F) {
 		for _, in := range []io.Reader{strings.NewReader(said), iotest.OneByteReader(strings.NewReader(said))} {
 			var calls []*call
 			for _, n := range []int64{1, 5, 1} {
-				calls = append(calls, &call{Ask: ordered.Ask{N: n, Of: sequence.Ownership{Owner: "o"}}, done: make(chan struct{})})
+				calls = append(calls, &call{PeerRequest: ordered.PeerRequest{N: n, Ownership: sequence.Ownership{Owner: "o"}}, done: make(chan struct{})})
 			}
 			l := &link{address: "a:1", wake: make(chan struct{}, 1), sent: append([]*call(nil), calls...)}
 			ended := l.readLoop(dialog.NewReader(in, "a:1", maxLine))
@@ -45,7 +45,7 @@ func FuzzReplies(f *testing.F) {
 					var owner string
 					_, err := fmt.Sscanf(strings.Split(said, "\n")[i], "%d %d %s", &first, &last, &owner)
 					if err != nil || k.got.First != first || first < 0 || last < first || last-first < k.N-1 ||
-						k.got.Ownership == "" {
+						k.got.Owner == "" {
 						t.Fatalf("%q: call %d has %v", said, i, k.got)
 					}
 				}

@@ -36,18 +36,18 @@ var idleTicks = int(time.Minute / tick)
 // link is one connection, with a goroutine that dials and writes, and one that reads.
 type link struct {
 	address string
-	cluster string        // UUID: of another cluster's node nothing is asked
+	cluster string        // UUID: a node of another cluster is not asked
 	wake    chan struct{} // capacity 1: there is something to write, or the reader has ended
 
-	mu      sync.Mutex // guards what follows, and the calls
-	queue   []*call    // not sent yet
-	sent    []*call    // sent and not answered, in the order of the requests
-	batch   int        // number of the last write
-	stalled bool       // no reply that is due has come for stallTicks, so no further requests are sent
-	quiet   int        // ticks without a reply that is due
-	unused  int        // ticks without a call
-	failed  error      // of the reader
-	dead    bool       // the link takes no more calls
+	mu          sync.Mutex // guards what follows, and the calls
+	queue       []*call    // not sent yet
+	sent        []*call    // sent and not answered, in the order of the requests
+	writes      int        // number of the last write
+	stalled     bool       // no reply that is due has come for stallTicks, so no further requests are sent
+	quietTicks  int        // ticks without a reply that is due
+	unusedTicks int        // ticks without a call
+	readErr     error      // of the reader
+	dead        bool       // the link takes no more calls
 	// dialErr is the error of a dial that failed, nil if it succeeded. ended is the time at which the link became dead.
 	dialErr error
 	ended   time.Time
@@ -65,13 +65,14 @@ func (l *link) submit(k *call) (taken bool, err error) {
 		return false, nil
 	}
 	l.queue = append(l.queue, k)
-	l.unused = 0
+	l.unusedTicks = 0
 	if len(l.queue) == 1 {
 		l.notify()
 	}
 	return true, nil
 }
 
+// notify wakes writeLoop.
 func (l *link) notify() {
 	select {
 	case l.wake <- struct{}{}:
@@ -93,6 +94,7 @@ func (l *link) isDead() bool {
 	return l.dead
 }
 
+// run dials, and serves the link until it ends. creds returns the token and the TLS configuration.
 func (l *link) run(ctx context.Context, creds func() dialog.Client) {
 	nc, err := dial(ctx, creds(), l.address, l.cluster)
 	if err != nil {
@@ -103,7 +105,7 @@ func (l *link) run(ctx context.Context, creds func() dialog.Client) {
 	reading.Go(func() {
 		err := l.readLoop(dialog.NewReader(nc, l.address, maxLine))
 		l.mu.Lock()
-		l.failed = err
+		l.readErr = err
 		l.mu.Unlock()
 		l.notify()
 	})
@@ -131,7 +133,7 @@ func (l *link) writeLoop(ctx context.Context, nc net.Conn) error {
 			runtime.Gosched() // other callers of this moment share the write
 		}
 		var err error
-		if out, err = l.take(out[:0]); err != nil {
+		if out, err = l.appendQueued(out[:0]); err != nil {
 			return err
 		}
 		if len(out) == 0 {
@@ -140,20 +142,20 @@ func (l *link) writeLoop(ctx context.Context, nc net.Conn) error {
 		_ = nc.SetWriteDeadline(time.Now().Add(writeTime))
 		if n, err := nc.Write(out); err != nil {
 			err = dialog.InWords(l.address, err)
-			l.unsent(n, err)
+			l.endUnsent(n, err)
 			return err
 		}
 	}
 }
 
-// take appends requests from the queue to out, and counts them as sent.
-func (l *link) take(out []byte) ([]byte, error) {
+// appendQueued appends requests from the queue to out, and counts them as sent.
+func (l *link) appendQueued(out []byte) ([]byte, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.failed != nil || l.stalled {
-		return out, l.failed
+	if l.readErr != nil || l.stalled {
+		return out, l.readErr
 	}
-	l.batch++
+	l.writes++
 	for i, k := range l.queue {
 		if len(out) >= maxWrite {
 			l.queue = append(l.queue[:0], l.queue[i:]...)
@@ -163,7 +165,7 @@ func (l *link) take(out []byte) ([]byte, error) {
 		if k.withdrawn {
 			continue
 		}
-		k.sent, k.batch, k.at = true, l.batch, len(out)
+		k.sent, k.write, k.offset = true, l.writes, len(out)
 		out = k.appendTo(out)
 		l.sent = append(l.sent, k)
 	}
@@ -172,13 +174,13 @@ func (l *link) take(out []byte) ([]byte, error) {
 	return out, nil
 }
 
-// unsent ends the calls of the last write of which nothing was sent: the write has failed after n bytes.
-func (l *link) unsent(n int, err error) {
+// endUnsent ends those calls of the last write whose requests were not sent at all: the write has failed after n bytes.
+func (l *link) endUnsent(n int, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for i := len(l.sent) - 1; i >= 0; i-- {
 		k := l.sent[i]
-		if k.batch != l.batch || k.at < n {
+		if k.write != l.writes || k.offset < n {
 			break
 		}
 		l.sent = l.sent[:i]
@@ -186,26 +188,26 @@ func (l *link) unsent(n int, err error) {
 	}
 }
 
-// noteTick counts the time without progress. It returns an error if the connection must end. A stalled link takes calls,
-// and ends them at its next tick.
+// noteTick counts the time without progress. It returns an error if the connection must end. A stalled link takes
+// calls, and ends them at its next tick.
 func (l *link) noteTick() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.sent) == 0 {
-		if l.unused++; l.unused >= idleTicks && len(l.queue) == 0 {
+		if l.unusedTicks++; l.unusedTicks >= idleTicks && len(l.queue) == 0 {
 			l.dead = true // before a call comes that would then fail
 			return ids.ErrClosed
 		}
 		return nil
 	}
-	l.quiet++
-	if l.quiet < stallTicks {
+	l.quietTicks++
+	if l.quietTicks < stallTicks {
 		return nil
 	}
 	l.stalled = true
 	err := dialog.InWords(l.address, context.DeadlineExceeded)
 	l.endQueue(nothingIssued(err))
-	if l.quiet < endTicks {
+	if l.quietTicks < endTicks {
 		return nil
 	}
 	return err
@@ -261,7 +263,7 @@ func (l *link) answer(line []byte) error {
 	l.sent[0] = nil
 	l.sent = l.sent[1:]
 	k.end(got, err)
-	if l.quiet = 0; l.stalled {
+	if l.quietTicks = 0; l.stalled {
 		l.stalled = false
 		l.notify()
 	}

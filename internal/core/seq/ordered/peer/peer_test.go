@@ -52,8 +52,8 @@ func (c *counter) Cluster() (name, uuid string) { return "demo", "c0ffee" }
 var theOwner = sequence.Ownership{ID: "id", Owner: "nonce", Term: 7}
 
 // asking is a request to the owner of a sequence in the cluster demo.
-func asking(address, name string, n int64) ordered.Ask {
-	return ordered.Ask{Address: address, Cluster: "c0ffee", Name: name, N: n, Of: theOwner}
+func asking(address, name string, n int64) ordered.PeerRequest {
+	return ordered.PeerRequest{Address: address, Cluster: "c0ffee", Name: name, N: n, Ownership: theOwner}
 }
 
 // serve starts a node of a counter, and returns its address.
@@ -145,7 +145,7 @@ func TestCallsShareAConnection(t *testing.T) {
 					var mine []int64
 					for range calls {
 						got, err := c.Forward(t.Context(), asking(address, "msg:a", n))
-						if err != nil || len(mine) > 0 && got.First <= mine[len(mine)-1] || got.Ownership != "nonce" {
+						if err != nil || len(mine) > 0 && got.First <= mine[len(mine)-1] || got.Owner != "nonce" {
 							t.Error(got, err)
 							return
 						}
@@ -331,16 +331,16 @@ func TestFailedWriteTellsWhatWasNotSent(t *testing.T) {
 	l := &link{address: "a:1", wake: make(chan struct{}, 1)}
 	var calls []*call
 	for range 3 {
-		k := &call{Ask: asking("a:1", "ticks", 1), done: make(chan struct{})}
+		k := &call{PeerRequest: asking("a:1", "ticks", 1), done: make(chan struct{})}
 		_, _ = l.submit(k)
 		calls = append(calls, k)
 	}
 	calls[1].withdrawn = true
-	out, err := l.take(nil)
+	out, err := l.appendQueued(nil)
 	if string(out) != strings.Repeat("PASS ticks 1 c0ffee id 7 nonce\n", 2) || err != nil {
 		t.Fatalf("%q %v", out, err)
 	}
-	l.unsent(len(out)/2, io.ErrClosedPipe)
+	l.endUnsent(len(out)/2, io.ErrClosedPipe)
 	l.finish(io.ErrClosedPipe, nil)
 	if err := calls[0].err; errors.Is(err, ordered.ErrNothingIssued) {
 		t.Error(err)
