@@ -40,7 +40,7 @@ func readSecret(c *cli.Context, flag, variable string) (where, text string, err 
 func readText(flag, file string) ([]byte, error) {
 	content, err := os.ReadFile(file)
 	if err != nil {
-		return nil, unreadable(flag, err)
+		return nil, unreadableError(flag, err)
 	}
 	if content, err = access.Text(content); err != nil {
 		return nil, usageError("%s: %s: %w", flag, file, err)

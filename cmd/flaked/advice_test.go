@@ -25,9 +25,9 @@ func TestAdviceGolden(t *testing.T) {
 		fmt.Errorf("starting: %w", &coordinator.FrozenError{Until: 1_700_000_000_000}),
 		&coordinator.FrozenError{Until: 1_700_000_000_000, By: "me"},
 		store.ErrQuota, store.ErrLocalSession,
-		exitWith(exitUnreachable, "%w. A command has said what to do", store.ErrUnreachable),
+		exitError(exitUnreachable, "%w. A command has said what to do", store.ErrUnreachable),
 	} {
-		_, text := explain(t.Context(), err)
+		_, text := exitCodeAndText(t.Context(), err)
 		b.WriteString(text + "\n")
 	}
 	golden(t, "advice.txt", b.String())

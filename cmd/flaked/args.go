@@ -7,10 +7,9 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// arrange reorders a command line for the library, which stops at the first argument that is
-// not a flag. In `flaked decode 123 -o json` it would take -o for an ID. `flaked help get`
-// becomes `flaked get --help`.
-func arrange(commands []*cli.Command, args []string) []string {
+// reorderArgs puts the flags of a command line before its arguments. The library reads flags only up to the first
+// argument: in `flaked decode 123 -o json` it would take -o for an ID. `flaked help get` becomes `flaked get --help`.
+func reorderArgs(commands []*cli.Command, args []string) []string {
 	if len(args) == 0 {
 		return []string{"flaked"}
 	}
@@ -34,7 +33,7 @@ func arrange(commands []*cli.Command, args []string) []string {
 	case cmd == nil || len(commands) > 0:
 		return append(out, rest...)
 	}
-	flags, positional, help := split(cmd, rest)
+	flags, positional, help := splitArgs(cmd, rest)
 	if help {
 		// Beside --help, the library takes an argument for a help topic.
 		return append(out, "--help")
@@ -59,8 +58,8 @@ func commandNamed(commands []*cli.Command, name string) *cli.Command {
 // command can refuse it and say what it expects.
 var negativeNumber = regexp.MustCompile(`^-[0-9]`)
 
-// split separates a command's flags, each with its value, from its arguments.
-func split(cmd *cli.Command, args []string) (flags, positional []string, help bool) {
+// splitArgs separates a command's flags, each with its value, from its arguments.
+func splitArgs(cmd *cli.Command, args []string) (flags, positional []string, help bool) {
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
 		if arg == "--" {

@@ -74,7 +74,8 @@ func bench(c *cli.Context) error {
 		return benchFailed(c, cfg, err)
 	}
 	report.Addr = c.String("addr")
-	return errors.Join(show(c, report, func(w io.Writer) error { return printBench(w, report) }), benchVerdict(report))
+	err = printDoc(c, report, func(w io.Writer) error { return printBench(w, report) })
+	return errors.Join(err, benchVerdict(report))
 }
 
 func readBench(c *cli.Context) (load.Config, error) {
@@ -129,7 +130,7 @@ func benchFailed(c *cli.Context, cfg load.Config, err error) error {
 func printBench(w io.Writer, r *load.Report) error {
 	loop := "closed loop"
 	if r.Rate > 0 {
-		loop = threeDigits(r.Rate) + " requests a second"
+		loop = rateText(r.Rate) + " requests a second"
 	}
 	request := "GET"
 	if r.Batch > 1 {
@@ -176,8 +177,8 @@ func latencyText(l load.LatencyReport) string {
 	if l.Count == 0 {
 		return "-"
 	}
-	return fmt.Sprintf("p50 %s, p90 %s, p99 %s, p99.9 %s, max %s", micros(l.P50), micros(l.P90), micros(l.P99),
-		micros(l.P999), micros(l.Max))
+	return fmt.Sprintf("p50 %s, p90 %s, p99 %s, p99.9 %s, max %s", microsText(l.P50), microsText(l.P90),
+		microsText(l.P99), microsText(l.P999), microsText(l.Max))
 }
 
 // checkText says what the check of the IDs has found.
@@ -193,8 +194,8 @@ func checkText(k load.CheckResult) string {
 	return text
 }
 
-// micros formats a latency in microseconds with three significant digits and a unit.
-func micros(us float64) string {
+// microsText formats a latency in microseconds with three significant digits and a unit.
+func microsText(us float64) string {
 	switch { // three digits of 999.5 would be 1e+03
 	case us < 999.5:
 		return fmt.Sprintf("%.3gus", us)
@@ -228,8 +229,8 @@ func benchVerdict(r *load.Report) error {
 		return failure("%s", strings.Join(wrong, ", "))
 	}
 	if r.Unanswered > 0 {
-		return exitWith(exitDegraded, "the node did not keep up with %s requests a second: %s were not answered in "+
-			"time", threeDigits(r.Rate), words.Grouped(r.Unanswered))
+		return exitError(exitDegraded, "the node did not keep up with %s requests a second: %s were not answered in "+
+			"time", rateText(r.Rate), words.Grouped(r.Unanswered))
 	}
 	return nil
 }

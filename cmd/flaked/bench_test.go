@@ -46,7 +46,7 @@ func TestBench(t *testing.T) {
 func TestLatenciesHaveThreeDigitsAndAUnit(t *testing.T) {
 	for us, want := range map[float64]string{0: "0us", 12.34: "12.3us", 999.4: "999us", 999.5: "1ms", 1000: "1ms",
 		999_499: "999ms", 999_500: "1s", 1_234_567: "1.23s"} {
-		if got := micros(us); got != want {
+		if got := microsText(us); got != want {
 			t.Errorf("%g: %s, want %s", us, got, want)
 		}
 	}

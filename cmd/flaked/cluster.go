@@ -59,7 +59,7 @@ Examples:
 }
 
 func clusterInit(c *cli.Context) error {
-	settings, err := readSettings(c)
+	settings, err := readClusterSettings(c)
 	if err != nil {
 		return err
 	}
@@ -112,7 +112,7 @@ func clusterShow(c *cli.Context) error {
 			return err
 		}
 		report := health.DescribeCluster(c.String("cluster"), found, time.Now())
-		return show(c, report, clusterRows(report).print)
+		return printDoc(c, report, clusterRows(report).print)
 	})
 }
 

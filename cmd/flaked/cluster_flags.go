@@ -18,7 +18,7 @@ func flagName(s node.Setting) string {
 	return "--" + string(s)
 }
 
-// clusterFlags returns the flags that readSettings reads.
+// clusterFlags returns the flags that readClusterSettings reads.
 func clusterFlags() []cli.Flag {
 	return append([]cli.Flag{layoutFlag("leaf"), leaseFlag("24h"), confirmTimeFlag("12s")}, recordFlags()...)
 }
@@ -59,8 +59,8 @@ func layoutFlag(fallback string) cli.Flag {
 		"time=41@1ms,worker=10,sequence=12,epoch=2020-01-01, or both, as leaf,epoch=2020-01-01. See flaked layout"}
 }
 
-// readSettings returns the cluster settings that flags give, nil for each that no flag gives.
-func readSettings(c *cli.Context) (s node.Settings, err error) {
+// readClusterSettings returns the settings that clusterFlags give, nil for each that no flag gives.
+func readClusterSettings(c *cli.Context) (s node.Settings, err error) {
 	s.Datacenter, s.Borrow = flagOrNil(c, node.SettingDatacenter, c.Int64), flagOrNil(c, node.SettingBorrow, c.Duration)
 	s.Lease = flagOrNil(c, node.SettingLease, c.Duration)
 	s.ConfirmTime = flagOrNil(c, node.SettingConfirmTime, c.Duration)
@@ -70,7 +70,7 @@ func readSettings(c *cli.Context) (s node.Settings, err error) {
 		SegmentStart:  flagOrNil(c, node.SettingSegmentStart, c.String),
 	}.Read(&s)
 	if err == nil && s.Layout != nil {
-		if unusable := usableNow(*s.Layout, time.Now()); unusable != nil {
+		if unusable := checkUsable(*s.Layout, time.Now()); unusable != nil {
 			err = &node.ValueError{Setting: node.SettingLayout, Err: unusable}
 		}
 	}

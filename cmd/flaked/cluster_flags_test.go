@@ -20,7 +20,7 @@ func TestServeReadsTheSettingsOfClusterInit(t *testing.T) {
 	t.Setenv("FLAKED_SEQUENCE_START", "zero")
 	var got node.Settings
 	instead(t, "serve", func(c *cli.Context) (err error) {
-		got, err = readSettings(c)
+		got, err = readClusterSettings(c)
 		return err
 	}, "--zk", "zk1", "--layout", "twitter", "--bootstrap")
 	cl, err := got.Record("u", 0)

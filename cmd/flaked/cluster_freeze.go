@@ -65,7 +65,7 @@ func clusterFreeze(c *cli.Context) error {
 		if before == after {
 			text = fmt.Sprintf("cluster %s is already frozen for longer, until %s. Nothing was changed.", name, until)
 		}
-		return say(c, "%s\n", text)
+		return printText(c, "%s\n", text)
 	})
 }
 

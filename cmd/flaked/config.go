@@ -26,7 +26,7 @@ func loadConfig(c *cli.Context) error {
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return unreadable("--config", err)
+		return unreadableError("--config", err)
 	}
 	var settings map[string]yaml.Node // an error if a key stands twice
 	dec := yaml.NewDecoder(bytes.NewReader(text))
@@ -40,7 +40,7 @@ func loadConfig(c *cli.Context) error {
 	var wrong []error
 	for _, name := range slices.SortedFunc(maps.Keys(settings),
 		func(a, b string) int { return settings[a].Line - settings[b].Line }) {
-		if err := applySetting(c, all, name, settings[name]); err != nil {
+		if err := setFromFile(c, all, name, settings[name]); err != nil {
 			wrong = append(wrong, fmt.Errorf("line %d: %s: %w", settings[name].Line, name, err))
 		}
 	}
@@ -50,15 +50,15 @@ func loadConfig(c *cli.Context) error {
 	return nil
 }
 
-// ofPath matches the flags whose value is a path.
-var ofPath = regexp.MustCompile(`^config$|-(dir|file|ca|cert|key)$`)
+// pathFlags matches the names of the flags whose value is a path.
+var pathFlags = regexp.MustCompile(`^config$|-(dir|file|ca|cert|key)$`)
 
 // checkPaths refuses ~ at the beginning of a path. Only a shell replaces it, and not in quotes, --flag=~/x, the
 // environment or a file: the node would use a directory of this name below its own.
 func checkPaths(c *cli.Context) error {
 	for _, f := range c.Command.Flags {
 		name := f.Names()[0]
-		if path := c.String(name); ofPath.MatchString(name) && strings.HasPrefix(path, "~") {
+		if path := c.String(name); pathFlags.MatchString(name) && strings.HasPrefix(path, "~") {
 			return usageError("--%s %s: a shell replaces ~ only at the beginning of a word, without quotes. Write the "+
 				"whole path, such as /home/me/x, or ./%[2]s for a file of this name", name, path)
 		}
@@ -66,8 +66,9 @@ func checkPaths(c *cli.Context) error {
 	return nil
 }
 
-// applySetting sets the flag of a setting, unless it is another command's or is given elsewhere.
-func applySetting(c *cli.Context, all map[string]cli.Flag, name string, value yaml.Node) error {
+// setFromFile sets the flag of this name to a value of the file. It sets nothing if this command has no such flag, or
+// if the command line or the environment gives the flag.
+func setFromFile(c *cli.Context, all map[string]cli.Flag, name string, value yaml.Node) error {
 	flag := all[name]
 	if flag == nil {
 		if all[name+"-file"] != nil {
@@ -92,7 +93,7 @@ func applySetting(c *cli.Context, all map[string]cli.Flag, name string, value ya
 	}
 	for _, v := range values {
 		if err := c.Set(name, v); err != nil {
-			return fmt.Errorf("%q is not %s", v, kinds[kindOf(flag)])
+			return fmt.Errorf("%q is not %s", v, typeTexts[typeOf(flag)])
 		}
 	}
 	c.App.Metadata[name] = fromFile
@@ -128,5 +129,5 @@ func allFlags(commands []*cli.Command) map[string]cli.Flag {
 // not keep every call from ZooKeeper.
 func commandLineOnly(f cli.Flag) bool {
 	of, ok := f.(cli.CategorizableFlag)
-	return f.Names()[0] == "help" || ok && of.GetCategory() == categoryCall
+	return f.Names()[0] == "help" || ok && of.GetCategory() == categoryCommandLineOnly
 }

@@ -55,9 +55,9 @@ func parse(t *testing.T, args ...string) (got settings, failed string) {
 	for _, c := range app.Commands {
 		finishCommand(c, "flaked")
 	}
-	err := app.RunContext(t.Context(), arrange(app.Commands, append([]string{"flaked", "try"}, args...)))
+	err := app.RunContext(t.Context(), reorderArgs(app.Commands, append([]string{"flaked", "try"}, args...)))
 	if err != nil {
-		code, text := explain(t.Context(), err)
+		code, text := exitCodeAndText(t.Context(), err)
 		if code != exitUsage {
 			t.Errorf("exit code %d, want %d", code, exitUsage)
 		}

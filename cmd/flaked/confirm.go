@@ -15,7 +15,7 @@ import (
 // confirmFlag returns --confirm, which confirm reads. It is for the command line only, as
 // nobody would read the words in a file or in the environment.
 func confirmFlag() cli.Flag {
-	return inCategory(categoryCall, &cli.StringFlag{Name: "confirm",
+	return inCategory(categoryCommandLineOnly, &cli.StringFlag{Name: "confirm",
 		Usage: "`WORDS` that confirm the command. Without them, it prints which words it needs"})[0]
 }
 

@@ -68,7 +68,7 @@ func runDoctor(c *cli.Context) error {
 		r.Findings[i].Text = words.Clean(words.PlainError(f.Text))
 		r.Findings[i].Advice = words.Clean(words.PlainError(f.Advice))
 	}
-	err = show(c, r, func(w io.Writer) error { return printFindings(w, r) })
+	err = printDoc(c, r, func(w io.Writer) error { return printFindings(w, r) })
 	return errors.Join(err, doctorVerdict(r.Summary))
 }
 
@@ -99,7 +99,7 @@ func readDoctor(c *cli.Context) (doctor.Config, error) {
 	if cfg.ZK, err = readZK(c); err != nil {
 		return cfg, err
 	}
-	settings, err := readSettings(c)
+	settings, err := readClusterSettings(c)
 	if err != nil {
 		return cfg, err
 	}
@@ -119,10 +119,10 @@ func doctorAccess(c *cli.Context, cfg *doctor.Config) error {
 		return err
 	}
 	cfg.Address = dialog.PeerAddress(allAdvertised(c.StringSlice("listen"), c.String("advertise")))
-	guard, err := readServerAccess(c)
-	cfg.Refuses = func(address string) error { return refusesOpen(address, guard, c.Bool("allow-open")) }
+	accessConfig, err := readServerAccess(c)
+	cfg.Refuses = func(address string) error { return checkOpen(address, accessConfig, c.Bool("allow-open")) }
 	cfg.Peer = func() (creds dialog.Client, err error) {
-		s, err := access.Load(guard)
+		s, err := access.Load(accessConfig)
 		if err == nil {
 			creds.Token, creds.TLS = s.Peer()
 		}
@@ -148,11 +148,11 @@ func doctorVerdict(s doctor.Summary) error {
 	text := words.Count(int64(s.Fail), "failure") + ", " + words.Count(int64(s.Warn), "warning")
 	switch {
 	case s.Unreachable:
-		return exitWith(exitUnreachable, "ZooKeeper cannot be reached: %s", text)
+		return exitError(exitUnreachable, "ZooKeeper cannot be reached: %s", text)
 	case s.Fail > 0:
 		return failure("%s", text)
 	case s.Warn > 0:
-		return exitWith(exitDegraded, "%s", text)
+		return exitError(exitDegraded, "%s", text)
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ func understand(args []string) error {
 	}
 	app := newApp(strings.NewReader(""), io.Discard, io.Discard)
 	disarm(app.Commands)
-	return app.Run(arrange(app.Commands, line))
+	return app.Run(reorderArgs(app.Commands, line))
 }
 
 func disarm(commands []*cli.Command) {

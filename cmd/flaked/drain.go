@@ -40,7 +40,8 @@ Examples:
   flaked drain --state-dir /var/lib/flaked --release   # before the machine goes away`,
 		Flags: []cli.Flag{
 			stateDirFlag(),
-			inCategory(categoryCall, &cli.BoolFlag{Name: "release", Usage: "release the worker", DisableDefaultText: true})[0],
+			inCategory(categoryCommandLineOnly, &cli.BoolFlag{Name: "release", Usage: "release the worker",
+				DisableDefaultText: true})[0],
 			&cli.DurationFlag{Name: "timeout", Usage: "how long to wait until the node's process has ended",
 				Value: 30 * time.Second},
 		},
@@ -70,7 +71,7 @@ func drain(c *cli.Context) error {
 	case x.Missing:
 		return stateReadError(dir, fs.ErrNotExist)
 	case !x.Locked:
-		return exitWith(exitUnreachable, "no running node uses %s. If a node runs with another state directory, give "+
+		return exitError(exitUnreachable, "no running node uses %s. If a node runs with another state directory, give "+
 			"--state-dir (FLAKED_STATE_DIR). If it runs in a container, run this command there", dir)
 	case x.LockedBy == 0:
 		return failure("the process that uses %s is in a container. Run this command there", dir)
@@ -116,7 +117,7 @@ func reportDrained(c *cli.Context, x localcache.Examination, took time.Duration)
 		text = fmt.Sprintf("worker %d is kept for its next start until %s", rec.Claim.Worker,
 			words.Moment(rec.Claim.LeaseUntil, time.Now()))
 	}
-	return say(c, "drained and stopped in %s: %s\n", took.Round(time.Millisecond), text)
+	return printText(c, "drained and stopped in %s: %s\n", took.Round(time.Millisecond), text)
 }
 
 // stateReadError adds what to do to the error of reading a state directory.

@@ -34,22 +34,22 @@ type codedError struct {
 func (e *codedError) Error() string { return e.err.Error() }
 func (e *codedError) Unwrap() error { return e.err }
 
-// errLogged means that the log, or the output, says what a command ended with.
-var errLogged = errors.New("see the log")
+// errReported means that the log, or the output, says already what a command ended with.
+var errReported = errors.New("see the log")
 
-// exitWith returns an error that ends the process with this code.
-func exitWith(code int, format string, a ...any) error {
+// exitError returns an error that ends the process with this code.
+func exitError(code int, format string, a ...any) error {
 	return &codedError{code, fmt.Errorf(format, a...)}
 }
 
 // failure returns the error of a command that failed, or whose answer is no.
-func failure(format string, a ...any) error { return exitWith(exitFailure, format, a...) }
+func failure(format string, a ...any) error { return exitError(exitFailure, format, a...) }
 
 // usageError returns an error for a command that was called wrongly.
-func usageError(format string, a ...any) error { return exitWith(exitUsage, format, a...) }
+func usageError(format string, a ...any) error { return exitError(exitUsage, format, a...) }
 
-// unreadable returns the usage error for a file that a flag names and that cannot be read.
-func unreadable(flag string, err error) error {
+// unreadableError returns the usage error for a file that a flag names and that cannot be read.
+func unreadableError(flag string, err error) error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return usageError("%s: %w. Create it or correct the path", flag, err)
@@ -70,9 +70,9 @@ func withHelp(c *cli.Context, err error) error {
 	return usageError("%w. See `%s --help`", err, c.Command.HelpName)
 }
 
-// explain returns the exit code and the line to print for the error that a command returned.
-// The line is "" if err is nil, or if the log or the output has said it.
-func explain(ctx context.Context, err error) (int, string) {
+// exitCodeAndText returns the exit code and the text to print for the error that a command returned.
+// The text is "" if err is nil, or if the log or the output has said it.
+func exitCodeAndText(ctx context.Context, err error) (int, string) {
 	if err == nil {
 		return exitOK, ""
 	}
@@ -87,7 +87,7 @@ func explain(ctx context.Context, err error) (int, string) {
 	case silent, errors.Is(err, store.ErrUnreachable):
 		code = exitUnreachable
 	}
-	if errors.Is(err, errLogged) {
+	if errors.Is(err, errReported) {
 		return code, ""
 	}
 	return code, withFullStop(words.PlainError(withAdvice(err)))

@@ -22,11 +22,11 @@ func TestExplain(t *testing.T) {
 		{"nothing", t.Context(), nil, 0, ""},
 		{"something", t.Context(), errors.New("boom"), exitFailure, "boom"},
 		{"in one line", t.Context(), errors.Join(errors.New("one"), errors.New("two\r\n")), exitFailure, "one; two"},
-		{"wrapped", t.Context(), fmt.Errorf("x: %w", exitWith(exitDegraded, "y")), exitDegraded, "x: y"},
+		{"wrapped", t.Context(), fmt.Errorf("x: %w", exitError(exitDegraded, "y")), exitDegraded, "x: y"},
 		{"interrupted", interrupted, store.ErrUnreachable, exitFailure, "interrupted"},
 		{"failed while interrupted", interrupted, errors.New("disk full"), exitFailure, "disk full"},
 	} {
-		if code, text := explain(row.ctx, row.err); code != row.code || text != row.text {
+		if code, text := exitCodeAndText(row.ctx, row.err); code != row.code || text != row.text {
 			t.Errorf("%s: %d %q, want %d %q", row.name, code, text, row.code, row.text)
 		}
 	}

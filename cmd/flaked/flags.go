@@ -18,9 +18,9 @@ func variableOf(flag string) string {
 	return "FLAKED_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// envName returns the environment variable that a flag is also read from. It returns "" if the
-// variable is set but empty, as a compose file passes on an unset variable as an empty one.
-func envName(flag string) string {
+// variableToRead returns variableOf(flag), or "" if that variable is set but empty: a compose file passes on an unset
+// variable as an empty one.
+func variableToRead(flag string) string {
 	name := variableOf(flag)
 	if v, set := os.LookupEnv(name); set && v == "" {
 		return ""
@@ -33,8 +33,8 @@ const (
 	categoryZooKeeper = "ZooKeeper"
 	categoryLog       = "log"
 	categorySecurity  = "security"
-	// categoryCall is for flags of one call. Neither the environment nor a file may set them for all calls.
-	categoryCall = "command-line-only"
+	// categoryCommandLineOnly is for flags of one call. Neither the environment nor a file may set them for all calls.
+	categoryCommandLineOnly = "command-line-only"
 )
 
 // inCategory puts flags into a category.
@@ -42,6 +42,7 @@ func inCategory(category string, flags ...cli.Flag) []cli.Flag {
 	return setField(flags, "Category", category)
 }
 
+// hidden leaves flags out of the help.
 func hidden(flags ...cli.Flag) []cli.Flag { return setField(flags, "Hidden", true) }
 
 // setField sets a field that the library's flags have in common, but share no method for. It returns the flags.
@@ -68,7 +69,7 @@ func zkFlags(fallback string) []cli.Flag {
 
 // fromEnvironment reports whether the environment gives the value of a flag.
 func fromEnvironment(c *cli.Context, name string) bool {
-	given := os.Getenv(envName(name))
+	given := os.Getenv(variableToRead(name))
 	return given != "" && c.String(name) == given
 }
 

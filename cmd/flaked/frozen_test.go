@@ -27,11 +27,11 @@ func TestFrozenCommands(t *testing.T) {
 func TestFrozenSettings(t *testing.T) {
 	var names []string
 	for name, f := range allFlags(newApp(nil, nil, nil).Commands) {
-		kind := kindOf(f)
+		kind := typeOf(f)
 		if isList(f) {
 			kind = "list"
 		}
-		names = append(names, fmt.Sprintf("%s %s %s", name, envName(name), kind))
+		names = append(names, fmt.Sprintf("%s %s %s", name, variableToRead(name), kind))
 	}
 	for _, special := range []string{"FLAKED_CONFIG", tokenEnv, "FLAKED_ZK_AUTH"} {
 		names = append(names, "- "+special+" string")

@@ -43,5 +43,5 @@ func healthcheck(c *cli.Context) error {
 	if lines[0] != "OK" {
 		return failure("%s answered %.60q to READY. Check that it is a flaked node", c.String("addr"), lines[0])
 	}
-	return say(c, "OK\n")
+	return printText(c, "OK\n")
 }

@@ -103,7 +103,7 @@ func flagHelp(f cli.DocGenerationFlag) string {
 	}
 	left, text := strings.Join(names, ", "), placeholder.ReplaceAllString(f.GetUsage(), "$1")
 	if f.TakesValue() {
-		value := map[string]string{"int": "N", "float64": "N", "duration": "DURATION", "string": "VALUE"}[kindOf(f)]
+		value := map[string]string{"int": "N", "float64": "N", "duration": "DURATION", "string": "VALUE"}[typeOf(f)]
 		if m := placeholder.FindStringSubmatch(f.GetUsage()); m != nil {
 			value = m[1]
 		}

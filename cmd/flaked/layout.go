@@ -67,8 +67,8 @@ func layoutName(l worker.Layout) string {
 	return l.String()
 }
 
-// usableNow returns the reason why a layout cannot make IDs at now, nil if it can.
-func usableNow(l worker.Layout, now time.Time) error {
+// checkUsable returns the reason why a layout cannot make IDs at now, nil if it can.
+func checkUsable(l worker.Layout, now time.Time) error {
 	const advice = "Give it another epoch, as in %s,epoch=%s"
 	name := cmp.Or(worker.PresetName(l), "...")
 	begin, end := l.Time(worker.Fields{}), l.Expires()
@@ -85,24 +85,24 @@ func usableNow(l worker.Layout, now time.Time) error {
 // perSecond returns how many IDs a worker makes in a second.
 func perSecond(l worker.Layout) float64 { return float64(l.Sequences()) / l.Unit.Seconds() }
 
-// threeDigits formats a rate. A fraction below 100 keeps three significant digits.
-func threeDigits(rate float64) string {
+// rateText formats a rate. A fraction below 100 keeps three significant digits.
+func rateText(rate float64) string {
 	if rate < 100 && rate != math.Trunc(rate) {
 		return strconv.FormatFloat(rate, 'g', 3, 64)
 	}
 	return words.Grouped(int64(rate))
 }
 
-// shards says for which n the remainders of IDs are even.
-func shards(l worker.Layout) string {
+// shardsText says for which n the remainders of IDs are evenly distributed.
+func shardsText(l worker.Layout) string {
 	if n := l.Even(); n > 1 {
 		return fmt.Sprintf("even for n up to %s, at any rate", words.Grouped(n))
 	}
 	return "even for an odd n only: the lowest field is not a sequence of 2 bits or more"
 }
 
-// letters stand for the fields in a picture.
-var letters = map[worker.Field]string{
+// fieldLetters stand for the fields in a picture.
+var fieldLetters = map[worker.Field]string{
 	worker.FieldTime: "t", worker.FieldRollback: "r", worker.FieldSegment: "g", worker.FieldDatacenter: "d",
 	worker.FieldWorker: "w", worker.FieldSequence: "s",
 }
@@ -117,9 +117,9 @@ func showLayout(w io.Writer, l worker.Layout, now time.Time) error {
 		if p.Field == worker.FieldTime {
 			holds = fmt.Sprintf("ticks of %s since %s", l.Unit, l.Time(worker.Fields{}).Format(words.TimeFormat))
 		}
-		t.add(letters[p.Field], p.Field.String(), fmt.Sprint(p.Bits),
+		t.add(fieldLetters[p.Field], p.Field.String(), fmt.Sprint(p.Bits),
 			fmt.Sprintf("%d-%d", p.Shift+p.Bits-1, p.Shift), holds)
-		picture += " " + strings.Repeat(letters[p.Field], int(p.Bits))
+		picture += " " + strings.Repeat(fieldLetters[p.Field], int(p.Bits))
 	}
 	fmt.Fprintf(w, "%s\n\n%s\n\n", layoutName(l), picture)
 	if err := t.print(w); err != nil {
@@ -135,12 +135,12 @@ func showLayout(w io.Writer, l worker.Layout, now time.Time) error {
 	}
 	rows := textTable{
 		{"a worker makes", fmt.Sprintf("%s IDs a tick, %s a second", words.Grouped(l.Sequences()),
-			threeDigits(perSecond(l)))},
+			rateText(perSecond(l)))},
 		{"workers", workers},
 		{"IDs end", l.Expires().Format(time.DateOnly)},
-		{"shards, id % n", shards(l)},
+		{"shards, id % n", shardsText(l)},
 	}
-	if err := usableNow(l, now); err != nil {
+	if err := checkUsable(l, now); err != nil {
 		rows.add("usable now", "no: "+err.Error())
 	}
 	return rows.print(w)

@@ -39,7 +39,7 @@ func TestUsableNow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		err = usableNow(mustLayout(t, row.layout), at)
+		err = checkUsable(mustLayout(t, row.layout), at)
 		if (err == nil) != (row.wrong == "") || err != nil && !strings.Contains(err.Error(), row.wrong) {
 			t.Errorf("%s on %s: %v, want %q", row.layout, row.at, err, row.wrong)
 		}

@@ -12,12 +12,12 @@ import (
 
 // ports are the open ports of a node.
 type ports struct {
-	// listeners are those of --listen, and listenOn their addresses.
-	listeners []net.Listener
-	listenOn  []string
-	// adminListener is that of --admin, nil for none, and admin its address, "" for none.
-	adminListener net.Listener
-	admin         string
+	// listeners are those of --listen, and boundAddrs their addresses, with the ports that the kernel chose.
+	listeners  []net.Listener
+	boundAddrs []string
+	// adminListener is that of --admin, nil for none, and boundAdminAddr its address, "" for none.
+	adminListener  net.Listener
+	boundAdminAddr string
 }
 
 // openPorts opens all ports before anything else starts. A port in use is therefore reported at once.
@@ -29,7 +29,7 @@ func (p *process) openPorts() error {
 		}
 		var l net.Listener
 		if network == "unix" {
-			l, err = newUnixListener(address, p.unix)
+			l, err = newUnixListener(address, p.unixOptions)
 		} else {
 			l, err = p.listenTCP(given, address)
 		}
@@ -39,7 +39,7 @@ func (p *process) openPorts() error {
 		if network != "unix" {
 			given = boundAddress(address, l)
 		}
-		p.listeners, p.listenOn = append(p.listeners, l), append(p.listenOn, given)
+		p.listeners, p.boundAddrs = append(p.listeners, l), append(p.boundAddrs, given)
 	}
 	return p.listenAdmin()
 }
@@ -68,14 +68,14 @@ func boundAddress(given string, l net.Listener) string {
 // has neither tokens nor a certificate.
 func (p *process) listenTCP(given, address string) (net.Listener, error) {
 	config, tokens := p.access.TLS(), p.access.Authenticate() != nil
-	if err := refusesOpen(address, p.guard, p.allowOpen); err != nil {
+	if err := checkOpen(address, p.accessConfig, p.allowOpen); err != nil {
 		return nil, usageError("%w", err)
 	}
 	switch {
 	case dialog.IsLoopback(address), p.allowOpen:
 	case config == nil:
 		p.log.Warn("tokens cross the network in the clear: --tls-cert and --tls-key encrypt them", "listen", given)
-	case !tokens && p.guard.ClientCA == "":
+	case !tokens && p.accessConfig.ClientCA == "":
 		p.log.Warn("TLS without client authentication: anyone who reaches this address is served. --token-file or "+
 			"--tls-client-ca requires authentication", "listen", given)
 	}
@@ -86,10 +86,10 @@ func (p *process) listenTCP(given, address string) (net.Listener, error) {
 	return l, err
 }
 
-// refusesOpen returns the reason why a node with these tokens and certificates refuses to listen on a TCP address, nil
+// checkOpen returns the reason why a node with these tokens and certificates refuses to listen on a TCP address, nil
 // if it does not refuse. allowOpen is --allow-open.
-func refusesOpen(address string, guard access.Config, allowOpen bool) error {
-	if allowOpen || dialog.IsLoopback(address) || guard.Cert != "" || guard.TokenFile != "" || guard.Token != "" {
+func checkOpen(address string, cfg access.Config, allowOpen bool) error {
+	if allowOpen || dialog.IsLoopback(address) || cfg.Cert != "" || cfg.TokenFile != "" || cfg.Token != "" {
 		return nil
 	}
 	return fmt.Errorf("--listen %s can be reached from other machines, so anyone there could use up IDs. "+

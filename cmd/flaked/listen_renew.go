@@ -19,7 +19,7 @@ type unixListener struct {
 	options unixOptions
 
 	mu     sync.Mutex // guards the rest
-	on     *net.UnixListener
+	socket *net.UnixListener
 	file   fs.FileInfo // of the socket
 	closed bool
 }
@@ -34,34 +34,34 @@ func newUnixListener(path string, o unixOptions) (net.Listener, error) {
 
 // listen makes the socket. The caller must hold mu, or be the only one that knows l.
 func (l *unixListener) listen() error {
-	on, err := listenUnix(l.path, l.options)
+	socket, err := listenUnix(l.path, l.options)
 	if err != nil {
 		return err
 	}
 	file, err := os.Lstat(l.path)
 	if err != nil {
-		_ = on.Close()
+		_ = socket.Close()
 		return err
 	}
-	if l.on != nil {
-		_ = l.on.Close() // Accept goes on with the new one
+	if l.socket != nil {
+		_ = l.socket.Close() // Accept goes on with the new one
 	}
-	on.SetUnlinkOnClose(false) // the file may be another process's by then: see Close
-	l.on, l.file = on, file
+	socket.SetUnlinkOnClose(false) // the file may be another process's by then: see Close
+	l.socket, l.file = socket, file
 	return nil
 }
 
 func (l *unixListener) current() *net.UnixListener {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.on
+	return l.socket
 }
 
 func (l *unixListener) Accept() (net.Conn, error) {
 	for {
-		on := l.current()
-		conn, err := on.Accept()
-		if err == nil || on == l.current() {
+		socket := l.current()
+		conn, err := socket.Accept()
+		if err == nil || socket == l.current() { // else renew has replaced it
 			return conn, err
 		}
 	}
@@ -75,7 +75,7 @@ func (l *unixListener) Close() error {
 		_ = os.Remove(l.path)
 	}
 	l.closed = true
-	return l.on.Close()
+	return l.socket.Close()
 }
 
 func (l *unixListener) Addr() net.Addr { return l.current().Addr() }
@@ -83,6 +83,7 @@ func (l *unixListener) Addr() net.Addr { return l.current().Addr() }
 // SyscallConn tells package lineproto that the connections are plain sockets.
 func (l *unixListener) SyscallConn() (syscall.RawConn, error) { return l.current().SyscallConn() }
 
+// isThere reports whether the socket's file is at its path.
 func (l *unixListener) isThere() bool {
 	file, err := os.Lstat(l.path)
 	return err == nil && os.SameFile(file, l.file)

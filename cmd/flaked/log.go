@@ -63,16 +63,15 @@ func logsJSON(format string, w io.Writer) bool {
 	return format == "json" || format == "auto" && !isTerminal(w) && !toJournal(w)
 }
 
-// logged writes the error that a command ends with to a log in JSON, so that whatever reads the log
-// finds it there. It returns an error with the same exit code. If err is nil, or the log is
-// for people, it returns err.
-func logged(c *cli.Context, log hclog.Logger, err error) error {
+// reportInLog writes the error that a command ends with to the log, if that is in JSON, so that whatever reads the log
+// finds it there. It then returns an error with the same exit code, else err.
+func reportInLog(c *cli.Context, log hclog.Logger, err error) error {
 	if err == nil || !logsJSON(c.String("log-format"), c.App.ErrWriter) || !log.IsError() {
 		return err
 	}
-	code, text := explain(c.Context, withHelp(c, err))
+	code, text := exitCodeAndText(c.Context, withHelp(c, err))
 	log.Error(text, "exit_code", code)
-	return &codedError{code, errLogged}
+	return &codedError{code, errReported}
 }
 
 // isTerminal reports whether a reader or a writer is a terminal.

@@ -36,10 +36,10 @@ func main() {
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	app := newApp(stdin, stdout, stderr)
 	if len(args) == 0 || args[len(args)-1] != "--generate-bash-completion" {
-		args = arrange(app.Commands, args)
+		args = reorderArgs(app.Commands, args)
 	}
 	err := app.RunContext(ctx, args)
-	code, text := explain(ctx, err)
+	code, text := exitCodeAndText(ctx, err)
 	if text != "" {
 		line := "flaked: " + text
 		if toJournal(stderr) {
@@ -97,6 +97,8 @@ func finishCommand(cmd *cli.Command, parent string) {
 	cmd.CustomHelpTemplate = strings.ReplaceAll(commandHelp(path, cmd), "{{", `{{"{{"}}`)
 }
 
+// finishLeaf is finishCommand for a command without commands below it: it adds --config, the environment and the checks
+// before the action.
 func finishLeaf(cmd *cli.Command) {
 	if len(cmd.Flags) > 0 {
 		cmd.Flags = append(cmd.Flags, &cli.StringFlag{Name: "config", Usage: "YAML `FILE` with flags that are not " +
@@ -104,7 +106,7 @@ func finishLeaf(cmd *cli.Command) {
 	}
 	for _, f := range cmd.Flags {
 		if !commandLineOnly(f) {
-			setField([]cli.Flag{f}, "EnvVars", []string{envName(f.Names()[0])})
+			setField([]cli.Flag{f}, "EnvVars", []string{variableToRead(f.Names()[0])})
 		}
 	}
 	before, action := cmd.Before, cmd.Action
@@ -132,7 +134,7 @@ func finishLeaf(cmd *cli.Command) {
 func rootAction(c *cli.Context) error {
 	switch {
 	case c.Bool("version"):
-		return say(c, "flaked %s\n%s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		return printText(c, "flaked %s\n%s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	case c.Args().Present():
 		return groupAction(c)
 	}

@@ -36,5 +36,5 @@ func printNumbers(c *cli.Context, request, what string, n int, advice func(*ids.
 			return failure("%s answered %.60q, which is not %s. Check that it is a flaked node", node.Addr, line, what)
 		}
 	}
-	return say(c, "%s\n", strings.Join(lines, "\n"))
+	return printText(c, "%s\n", strings.Join(lines, "\n"))
 }

@@ -27,15 +27,16 @@ func (t textTable) print(w io.Writer) error {
 	return out.Flush()
 }
 
-// show prints a document as JSON if -o says so, and otherwise calls table.
-func show(c *cli.Context, doc any, table func(io.Writer) error) error {
+// printDoc prints a document as JSON if -o says so, and otherwise calls table.
+func printDoc(c *cli.Context, doc any, table func(io.Writer) error) error {
 	if asJSON(c) {
 		return printJSON(c.App.Writer, doc)
 	}
 	return table(c.App.Writer)
 }
 
-func say(c *cli.Context, format string, a ...any) error {
+// printText prints on standard output, in the format of fmt.Printf.
+func printText(c *cli.Context, format string, a ...any) error {
 	_, err := fmt.Fprintf(c.App.Writer, format, a...)
 	return err
 }

@@ -119,7 +119,7 @@ func TestEveryCommand(t *testing.T) {
 			if doc.GetUsage() == "" {
 				t.Errorf("%s --%s: not described", path, name)
 			}
-			want := []string{envName(name)}
+			want := []string{variableToRead(name)}
 			if commandLineOnly(f) { // as --confirm, which must not confirm all calls
 				want = nil
 			}
@@ -128,7 +128,7 @@ func TestEveryCommand(t *testing.T) {
 			}
 			switch name {
 			case "port", "service-host", "service-port":
-				t.Errorf("%s --%s: Kubernetes sets %s", path, name, envName(name))
+				t.Errorf("%s --%s: Kubernetes sets %s", path, name, variableToRead(name))
 			}
 		}
 	})
@@ -151,7 +151,7 @@ func TestArrange(t *testing.T) {
 		{"decode help", "decode -- help"},
 		{"get 5 --help", "get --help"},
 	} {
-		got := arrange(commands, append([]string{"flaked"}, strings.Fields(row.in)...))
+		got := reorderArgs(commands, append([]string{"flaked"}, strings.Fields(row.in)...))
 		if s := strings.Join(got[1:], " "); s != row.want {
 			t.Errorf("%q: %q, want %q", row.in, s, row.want)
 		}

@@ -48,15 +48,15 @@ func withSequences(c *cli.Context, f func(operator.Commands) error) error {
 	})
 }
 
-// ofOne returns the action of a command whose only argument is the name of a sequence or a template. It adds the name
-// to errors about the sequence.
-func ofOne(f func(c *cli.Context, o operator.Commands, name string) error) cli.ActionFunc {
+// onSequence returns the action of a command whose only argument is the name of a sequence or a template. It adds the
+// name to errors about the sequence.
+func onSequence(f func(c *cli.Context, o operator.Commands, name string) error) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		name, err := sequenceArgument(c)
 		if err != nil {
 			return err
 		}
-		return withSequences(c, func(o operator.Commands) error { return ofSequence(name, f(c, o, name)) })
+		return withSequences(c, func(o operator.Commands) error { return withSequenceName(name, f(c, o, name)) })
 	}
 }
 
@@ -76,8 +76,8 @@ func sequenceArgument(c *cli.Context) (string, error) {
 	return name, nil
 }
 
-// notFollowed says which nodes a jump has waited for, and what to do.
-func notFollowed(name string, late *operator.NotFollowedError) error {
+// notFollowedError returns an error that says which nodes a jump has waited for, and what to do.
+func notFollowedError(name string, late *operator.NotFollowedError) error {
 	switch {
 	case late.Made:
 		return failure("%s: %w within %s: %s. Connect them, or look at the log there. Until they have followed, do "+
@@ -91,7 +91,7 @@ func notFollowed(name string, late *operator.NotFollowedError) error {
 		"Look at the log there, or restart the node", name, late, operator.GuardTime, namesOf(late.Behind))
 }
 
-// namesOf names the first workers of entries.
+// namesOf returns the numbers of the workers in entries, and the names of their nodes.
 func namesOf(entries []coordinator.Entry) string {
 	var names []string
 	for _, e := range entries {
@@ -100,7 +100,7 @@ func namesOf(entries []coordinator.Entry) string {
 	return words.List(names, len(names))
 }
 
-// leasesText is namesOf, and says until when the leases run.
+// leasesText is namesOf, with the end of each lease.
 func leasesText(entries []coordinator.Entry) string {
 	var names []string
 	for _, e := range entries {
@@ -113,13 +113,13 @@ func leasesText(entries []coordinator.Entry) string {
 	return words.List(names, len(names))
 }
 
-// ofSequence adds the name of the sequence to an error about it.
-func ofSequence(name string, err error) error {
+// withSequenceName adds the name of the sequence to an error about it.
+func withSequenceName(name string, err error) error {
 	if _, refused := errors.AsType[operator.ChangeError](err); refused {
 		return failure("%s: --%w. Nothing was changed", name, err)
 	}
 	if late, is := errors.AsType[*operator.NotFollowedError](err); is {
-		return notFollowed(name, late)
+		return notFollowedError(name, late)
 	}
 	if errors.Is(err, operator.ErrMade) { // also if the operator has ended the command while it waited
 		why := "interrupted"

@@ -14,16 +14,16 @@ import (
 	"github.com/flaked/flaked/internal/ops/words"
 )
 
-// changeSequence changes a sequence that was read, and prints what it has changed.
-// unasked names whom nobody could ask for values that were issued, "" for nobody.
+// changeSequence changes the sequence r, and prints what it has changed. unasked names the nodes that the command could
+// not ask for values that they have issued, "" for none.
 func changeSequence(
 	c *cli.Context, o operator.Commands, r record.Named, st record.State, change operator.Change, unasked string,
 ) error {
 	name := r.Name
 	if r.Kind() == record.Tombstone {
-		return failure("%s: the sequence was deleted. `flaked seq create %[1]s` creates it again", name)
+		return deletedError(name)
 	}
-	if err := checkUnused(c, r.Mode); err != nil {
+	if err := checkFlagsOfMode(c, r.Mode); err != nil {
 		return err
 	}
 	after, err := change.ApplyTo(r, st)
@@ -37,7 +37,7 @@ func changeSequence(
 				return err
 			}
 		}
-		return say(c, "sequence %s has these settings already. Nothing was changed.\n", name)
+		return printText(c, "sequence %s has these settings already. Nothing was changed.\n", name)
 	}
 	var absent []coordinator.Entry
 	if operator.IsFarJump(r, after) {
@@ -57,10 +57,15 @@ func changeSequence(
 		text += " The sequence does not go on at the next value, because ZooKeeper has lost data and nobody vouched " +
 			"with --vouch-after-loss. See `flaked seq show " + name + "`."
 	}
-	if err := say(c, "%s\n", text); err != nil {
+	if err := printText(c, "%s\n", text); err != nil {
 		return err
 	}
 	return changedRows(r, after, st, o.Now()).print(c.App.Writer)
+}
+
+// deletedError returns the error of a command that cannot change a deleted sequence.
+func deletedError(name string) error {
+	return failure("%s: the sequence was deleted. `flaked seq create %[1]s` creates it again", name)
 }
 
 // sameSettings reports whether a change leaves all of a sequence as it is that an operator can change.
@@ -84,7 +89,7 @@ func changedRows(before, after record.Named, st record.State, now int64) (t text
 }
 
 // confirmChange asks for confirmation if the change skips values, or can have values issued twice. absent are the
-// workers whose nodes cannot follow it. unasked names whom nobody could ask for values that were issued.
+// workers whose nodes cannot follow it. unasked is that of changeSequence.
 func confirmChange(
 	c *cli.Context, before, after record.Named, st record.State, change operator.Change, absent []coordinator.Entry,
 	unasked string,
@@ -116,15 +121,16 @@ func confirmChange(
 			risk += ". Nobody could ask " + unasked
 			phrase += ", also by " + unasked
 		}
-		return confirmWithout(c, absent, risk, phrase)
+		return confirmDespiteAbsent(c, absent, risk, phrase)
 	case skipped != "":
-		return confirmWithout(c, absent, skipped, fmt.Sprintf("skip %s of %s below %s", of, name,
+		return confirmDespiteAbsent(c, absent, skipped, fmt.Sprintf("skip %s of %s below %s", of, name,
 			strings.TrimPrefix(next, "position ")))
 	}
 	return nil
 }
 
-// allowAbsent lets a far jump go on without the nodes that are absent. The caller calls confirmWithout with them.
+// allowAbsent lets a far jump go on without the nodes that are absent. The caller must call
+// confirmDespiteAbsent with them.
 func allowAbsent(c *cli.Context, o *operator.Commands) (absent []coordinator.Entry, err error) {
 	absent, err = o.Absent(c.Context)
 	for _, e := range absent {
@@ -133,8 +139,9 @@ func allowAbsent(c *cli.Context, o *operator.Commands) (absent []coordinator.Ent
 	return absent, err
 }
 
-// confirmWithout is confirm of a jump that some nodes do not hear of. The phrase names their workers.
-func confirmWithout(c *cli.Context, absent []coordinator.Entry, risk, phrase string) error {
+// confirmDespiteAbsent is confirm for a jump that absent nodes cannot follow. The phrase that it asks for also names
+// their workers.
+func confirmDespiteAbsent(c *cli.Context, absent []coordinator.Entry, risk, phrase string) error {
 	if len(absent) == 0 {
 		return confirm(c, risk, phrase)
 	}
@@ -146,7 +153,7 @@ func confirmWithout(c *cli.Context, absent []coordinator.Entry, risk, phrase str
 		"before, such a node may issue values that others had. Start or connect it first, or wait until its lease is "+
 		"over", leasesText(absent))
 	all := phrase + " despite absent " + words.WorkerNumbers(workers)
-	if c.String("confirm") == phrase { // they are enough if all nodes are connected
+	if c.String("confirm") == phrase { // which is enough if no node is absent
 		return usageError("%s. Nothing was changed. To go on, use --confirm %s", risk, quoted(all))
 	}
 	return confirm(c, risk, all)

@@ -68,14 +68,14 @@ Examples:
   flaked seq create order:eu --ceiling 50000 --hold 1h
   flaked seq create 'order:*' --max-names 4000
   flaked seq create ticket --scatter 34 --start 1000000000 --max 9999999999`,
-		Flags:  slices.Concat(createFlags(), settingFlags(true), []cli.Flag{confirmFlag()}, zkFlags(localZK)),
-		Action: ofOne(seqCreate),
+		Flags:  slices.Concat(createFlags(), sequenceFlags(true), []cli.Flag{confirmFlag()}, zkFlags(localZK)),
+		Action: onSequence(seqCreate),
 	}
 }
 
 // createFlags returns the flags of what can never be changed, of the max and of templates.
 func createFlags() []cli.Flag {
-	return inCategory(categoryCall,
+	return inCategory(categoryCommandLineOnly,
 		&cli.StringFlag{Name: "mode", Value: record.Segment.String(), Usage: "segment: nodes issue from values that " +
 			"they took in advance. strict: in the order of the requests over all nodes, each written to ZooKeeper. " +
 			"ordered: in that order, one node at a time issues from memory"},
@@ -105,12 +105,12 @@ func seqCreate(c *cli.Context, o operator.Commands, name string) error {
 	old, _, _ := o.Find(c.Context, name) // only for the text
 	r, err := createWhenReady(c.Context, o, d)
 	if late, is := errors.AsType[*operator.NotFollowedError](err); is && !late.Made && len(late.Absent) > 0 {
-		r, err = createWithout(c, o, d)
+		r, err = createDespiteAbsent(c, o, d)
 	}
 	if err != nil {
 		return err
 	}
-	return say(c, "%s", createdText(name, r, old.Kind() == record.Tombstone))
+	return printText(c, "%s", createdText(name, r, old.Kind() == record.Tombstone))
 }
 
 // A node is ready a moment before it serves sequences, so createWhenReady waits for up to readyTries of readyPause.
@@ -131,11 +131,11 @@ func createWhenReady(ctx context.Context, o operator.Commands, d operator.Defini
 	return r, err
 }
 
-// createWithout creates a name again while nodes are absent, if --confirm names them.
-func createWithout(c *cli.Context, o operator.Commands, d operator.Definition) (r record.Record, err error) {
+// createDespiteAbsent creates a deleted name again while nodes are absent, if --confirm names their workers.
+func createDespiteAbsent(c *cli.Context, o operator.Commands, d operator.Definition) (r record.Record, err error) {
 	absent, err := allowAbsent(c, &o)
 	if err == nil {
-		err = confirmWithout(c, absent, d.Name+" was used before", "create "+d.Name+" again")
+		err = confirmDespiteAbsent(c, absent, d.Name+" was used before", "create "+d.Name+" again")
 	}
 	if err != nil {
 		return r, err
@@ -173,7 +173,7 @@ func readDefinition(
 	if d.Mode, known = record.ParseMode(c.String("mode")); !known {
 		return d, usageError("--mode must be segment, strict or ordered, not %q", c.String("mode"))
 	}
-	if err := checkUnused(c, d.Mode); err != nil {
+	if err := checkFlagsOfMode(c, d.Mode); err != nil {
 		return d, err
 	}
 	d.StartGiven = c.IsSet("start")
@@ -199,7 +199,7 @@ func readDefinition(
 	if err != nil {
 		return d, err
 	}
-	changeSettings(c, hold, &d.Settings)
+	applySequenceFlags(c, hold, &d.Settings)
 	d.HardCeiling = d.Ceiling
 	leased := false
 	switch {

@@ -28,7 +28,7 @@ Its name is kept: a sequence that is created with it goes on above all the old v
 Examples:
   flaked seq delete --zk zk1:2181 order --confirm 'delete sequence order'`,
 		Flags:  append([]cli.Flag{confirmFlag()}, zkFlags("")...),
-		Action: ofOne(seqDelete),
+		Action: onSequence(seqDelete),
 	}
 }
 
@@ -39,7 +39,7 @@ func seqDelete(c *cli.Context, o operator.Commands, name string) error {
 	}
 	r, now := n.Record, o.Now()
 	if r.Kind() == record.Tombstone {
-		return say(c, "sequence %s was deleted before, at %s. Nothing was changed.\n", name,
+		return printText(c, "sequence %s was deleted before, at %s. Nothing was changed.\n", name,
 			words.Moment(r.DeletedAt, time.UnixMilli(now)))
 	}
 	next := strings.ReplaceAll(nextText(health.RecordedReport(n, st, now)), "-", "above its max")
@@ -65,7 +65,7 @@ func seqDelete(c *cli.Context, o operator.Commands, name string) error {
 	} else {
 		text += "`flaked seq purge %[1]s` can forget it after " + left.String() + "."
 	}
-	return say(c, text+"\n", name)
+	return printText(c, text+"\n", name)
 }
 
 func seqPurgeCommand() *cli.Command {
@@ -84,7 +84,7 @@ issue values that others had.
 Examples:
   flaked seq purge --zk zk1:2181 order --confirm 'forget the values of order'`,
 		Flags:  append([]cli.Flag{confirmFlag()}, zkFlags("")...),
-		Action: ofOne(seqPurge),
+		Action: onSequence(seqPurge),
 	}
 }
 
@@ -110,11 +110,11 @@ func seqPurge(c *cli.Context, o operator.Commands, name string) error {
 			return err
 		}
 	}
-	if err := confirmWithout(c, absent, risk, "forget the values of "+name); err != nil {
+	if err := confirmDespiteAbsent(c, absent, risk, "forget the values of "+name); err != nil {
 		return err
 	}
 	if err := o.Purge(c.Context, name); err != nil {
 		return err
 	}
-	return say(c, "purged sequence %s\n", name)
+	return printText(c, "purged sequence %s\n", name)
 }

@@ -16,15 +16,15 @@ import (
 // unchanged is the default of a flag that changes something.
 const unchanged = "unchanged"
 
-// settingFlags returns the flags that changeSettings reads. They have defaults if create is set.
-func settingFlags(create bool) []cli.Flag {
+// sequenceFlags returns the flags that applySequenceFlags reads. They have defaults if create is set.
+func sequenceFlags(create bool) []cli.Flag {
 	block := int64(0)
 	fallback := func(string) string { return unchanged }
 	if create {
 		block = positions.MinBlock
 		fallback = func(text string) string { return text }
 	}
-	return inCategory(categoryCall,
+	return inCategory(categoryCommandLineOnly,
 		&cli.Int64Flag{Name: "block", Value: block, DefaultText: fallback(""),
 			Usage: "the fewest values that a node takes from ZooKeeper at once"},
 		&cli.StringFlag{Name: "hold", DefaultText: fallback("the cluster's longest lease, with values for 15m"),
@@ -48,8 +48,8 @@ func maxNamesFlag(fallback string) cli.Flag {
 // defaultSupply is the supply of a sequence without --hold, and the least one with it.
 const defaultSupply = 15 * time.Minute
 
-// changeSettings writes the settings that the command line gives into s. hold is that of readHold.
-func changeSettings(c *cli.Context, hold time.Duration, s *record.Settings) {
+// applySequenceFlags writes the settings that sequenceFlags give into s. hold is what readHold returned.
+func applySequenceFlags(c *cli.Context, hold time.Duration, s *record.Settings) {
 	for name, to := range map[string]*int64{"block": &s.Block, "ceiling": &s.Ceiling} {
 		if c.IsSet(name) {
 			*to = c.Int64(name)
@@ -93,7 +93,7 @@ func holdText(ms int64) string {
 	return millis(ms).String()
 }
 
-// purgeableIn returns how long a tombstone must stay.
+// purgeableIn returns in words how long a tombstone must stay.
 func purgeableIn(ms int64) string {
 	if endless(ms) {
 		return "never"
@@ -130,8 +130,8 @@ func maxText(v int64) string {
 	return strconv.FormatInt(v, 10)
 }
 
-// checkUnused returns an error if a flag is given that sequences in this mode do not use.
-func checkUnused(c *cli.Context, m record.Mode) error {
+// checkFlagsOfMode returns an error if a flag is given that sequences in this mode do not use.
+func checkFlagsOfMode(c *cli.Context, m record.Mode) error {
 	for _, row := range []struct {
 		unused bool
 		flags  []string

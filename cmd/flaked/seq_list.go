@@ -53,7 +53,7 @@ func seqList(c *cli.Context) error {
 		for _, n := range found {
 			doc.Sequences = append(doc.Sequences, health.RecordedReport(n, st, now))
 		}
-		return show(c, doc, func(w io.Writer) error {
+		return printDoc(c, doc, func(w io.Writer) error {
 			if len(found) == 0 {
 				_, err := fmt.Fprintln(w, "no sequences found")
 				return err
@@ -108,7 +108,7 @@ Examples:
   flaked seq show 'msg:*'
   flaked seq show ticket -o json | jq -r .key > ticket.key`,
 		Flags:  append([]cli.Flag{outputFlag()}, zkFlags(localZK)...),
-		Action: ofOne(seqShow),
+		Action: onSequence(seqShow),
 	}
 }
 
@@ -123,7 +123,7 @@ func seqShow(c *cli.Context, o operator.Commands, name string) error {
 	now := o.Now()
 	d := health.RecordedReport(r, st, now)
 	if !asJSON(c) || !r.Keyed() {
-		return show(c, d, func(w io.Writer) error {
+		return printDoc(c, d, func(w io.Writer) error {
 			if err := seqRows(d, time.UnixMilli(now), true).print(w); err != nil {
 				return err
 			}

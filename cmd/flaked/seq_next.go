@@ -20,7 +20,7 @@ Examples:
   flaked seq next order
   flaked seq next order -n 100 --addr ids.example.com:7609
   flaked seq next order --addr ids.example.com --tls-ca ca.pem --token-file token`,
-		Flags: append(inCategory(categoryCall,
+		Flags: append(inCategory(categoryCommandLineOnly,
 			&cli.IntFlag{Name: "count", Aliases: []string{"n"}, Value: 1,
 				Usage: "the number of values, at most 10000"}),
 			nodeFlags(3*time.Second)...),

@@ -39,13 +39,13 @@ Examples:
   flaked seq recover --zk zk1:2181 invoice
   flaked seq recover invoice --addr ids-3:7609
   flaked seq recover invoice --next 5000 --confirm 'invoice is unused from 5000 on in incarnation 2'`,
-		Flags: slices.Concat(inCategory(categoryCall,
+		Flags: slices.Concat(inCategory(categoryCommandLineOnly,
 			&cli.Int64Flag{Name: "next", Usage: "go on at `VALUE`", DefaultText: "leaves out a tenth as many values " +
 				"as were issued"},
 			&cli.StringSliceFlag{Name: "addr", Usage: "also ask the node at `HOST:PORT` or unix:/PATH. Repeatable"},
 			confirmFlag(),
 		), surveyAccessFlags(), zkFlags("")),
-		Action: ofOne(seqRecover),
+		Action: onSequence(seqRecover),
 	}
 }
 
@@ -57,37 +57,38 @@ func seqRecover(c *cli.Context, o operator.Commands, name string) error {
 	if err != nil {
 		return err
 	}
-	named, err := readAddrs(c)
+	addrs, err := readAddrs(c)
 	if err != nil {
 		return err
 	}
-	return recoverer{c: c, o: o, name: name, nodes: nodes, named: named}.recover()
+	return recovery{c: c, o: o, name: name, nodes: nodes, addrs: addrs}.run()
 }
 
-// recoverer finds out where a strict sequence goes on.
-type recoverer struct {
+// recovery is one run of `flaked seq recover`.
+type recovery struct {
 	c     *cli.Context
 	o     operator.Commands
 	name  string
 	nodes *poll.Asker
-	named []string // the addresses of --addr
+	addrs []string // the addresses of --addr
 }
 
-func (r recoverer) recover() error {
+// run asks the nodes, and makes the sequence go on above all that they know.
+func (r recovery) run() error {
 	found, st, err := r.o.Find(r.c.Context, r.name)
 	before := found.Record
 	switch {
 	case err != nil:
 		return err
 	case before.Kind() == record.Tombstone:
-		return failure("%s: the sequence was deleted. `flaked seq create %[1]s` creates it again", r.name)
+		return deletedError(r.name)
 	case before.Mode.Holds() || before.Kind() == record.Template:
 		return failure("%s is not a strict sequence. `flaked seq set %[1]s --next VALUE "+
 			"--vouch-after-loss` says where it goes on after a loss of data", r.name)
 	case before.Incarnation == st.Incarnation:
 		return failure("%s is not frozen. Nothing was changed", r.name)
 	}
-	survey, err := poll.AskCluster(r.c.Context, r.o.Store, r.nodes, r.named, "SEQ "+r.name)
+	survey, err := poll.AskCluster(r.c.Context, r.o.Store, r.nodes, r.addrs, "SEQ "+r.name)
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (r recoverer) recover() error {
 		return err
 	}
 	fmt.Fprintf(r.c.App.Writer, "The highest known value is %s. The sequence can go on at %d.\n",
-		lastOf(before, taken), next)
+		lastValueText(before, taken), next)
 	return changeSequence(r.c, r.o, found, st, operator.Change{Next: &next, VouchedIn: st.Incarnation},
 		survey.UnheardText())
 }
@@ -120,10 +121,10 @@ func goesOnAt(c *cli.Context, r record.Record, taken int64) (int64, error) {
 	switch {
 	case next < taken:
 		return 0, fmt.Errorf("--next %d: values up to %s may have been issued. Give a higher one", c.Int64("next"),
-			lastOf(r, taken))
+			lastValueText(r, taken))
 	case next >= r.Positions():
 		return 0, fmt.Errorf("that is too close to the max, %d. Give another --next, or raise the max: `flaked seq "+
-			"set --max`. The highest known value is %s", r.Max, lastOf(r, taken))
+			"set --max`. The highest known value is %s", r.Max, lastValueText(r, taken))
 	}
 	return r.Value(next), nil
 }
@@ -131,8 +132,8 @@ func goesOnAt(c *cli.Context, r record.Record, taken int64) (int64, error) {
 // margin returns the positions that are left out beyond those that are known: a tenth of them, and ten at least.
 func margin(taken int64) int64 { return max(10, taken/10+min(taken%10, 1)) }
 
-// lastOf returns the last of the first n values, - for none.
-func lastOf(r record.Record, n int64) string {
+// lastValueText returns the last of the first n values, - for none.
+func lastValueText(r record.Record, n int64) string {
 	if n == 0 {
 		return "-"
 	}
@@ -141,7 +142,7 @@ func lastOf(r record.Record, n int64) string {
 
 // noteTaken returns the number of positions that a node knows to be taken, by its reply to SEQ, 0 if it does not say.
 // It marks a reply about another sequence as not answered, so that the words to confirm name that node.
-func (r recoverer) noteTaken(reply *poll.Reply, inZooKeeper record.Record) (taken int64) {
+func (r recovery) noteTaken(reply *poll.Reply, inZooKeeper record.Record) (taken int64) {
 	if reply.Outcome != health.Answered {
 		return 0
 	}
@@ -170,12 +171,12 @@ func (r recoverer) noteTaken(reply *poll.Reply, inZooKeeper record.Record) (take
 func printKnown(w io.Writer, r record.Record, survey *poll.Survey, takenAt []int64) error {
 	var t textTable
 	t.add("KNOWN BY", "HIGHEST VALUE", "NODE", "ANSWER")
-	t.add("ZooKeeper", lastOf(r, r.Next), "", "")
+	t.add("ZooKeeper", lastValueText(r, r.Next), "", "")
 	add := func(address string, taken int64, name, outcome, why string) {
 		if why != "" {
 			outcome += ": " + why
 		}
-		t.add(words.Short(address), lastOf(r, taken), name, outcome)
+		t.add(words.Short(address), lastValueText(r, taken), name, outcome)
 	}
 	for k, reply := range survey.Replies {
 		if reply.Outcome == health.Answered {
@@ -183,7 +184,7 @@ func printKnown(w io.Writer, r record.Record, survey *poll.Survey, takenAt []int
 		}
 	}
 	silent := survey.Silent()
-	for _, h := range silent[:min(len(silent), silentMost)] {
+	for _, h := range silent[:min(len(silent), mostSilent)] {
 		asked, why := survey.OutcomeOf(h)
 		add(h.Address, 0, h.Name, asked, why)
 	}
@@ -203,5 +204,5 @@ func printKnown(w io.Writer, r record.Record, survey *poll.Survey, takenAt []int
 	return err
 }
 
-// The table shows at most silentMost nodes that did not answer. A layout of 10 bits has so many workers.
-const silentMost = 1024
+// The table shows at most mostSilent nodes that did not answer. A layout of 10 bits has so many workers.
+const mostSilent = 1024

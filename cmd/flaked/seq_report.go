@@ -21,6 +21,7 @@ const seqStatesText = `STATE is
   damaged     its record cannot be used by this version of flaked
   deleted     the name is kept, so that it never begins again below its old values`
 
+// nextText returns the next value, "-" for none.
 func nextText(d health.SequenceReport) string {
 	switch {
 	case d.Next != nil:
@@ -85,15 +86,15 @@ func stateMeaning(d health.SequenceReport) string {
 // takenAhead reports whether nodes take values of the sequence in advance.
 func takenAhead(d health.SequenceReport) bool { return d.Record.Mode.Holds() }
 
-// ifUsed replaces a setting that the mode does not use.
-func ifUsed(d health.SequenceReport, text string) string {
+// unlessStrict returns the text of a setting, "-" for a strict sequence: that mode does not use it.
+func unlessStrict(d health.SequenceReport, text string) string {
 	if !takenAhead(d) {
 		return "-"
 	}
 	return text
 }
 
-// seqRows returns all that is known about a sequence. meaning adds what its state means.
+// seqRows returns all that is known about a sequence. With meaning, they say what its state means.
 func seqRows(d health.SequenceReport, now time.Time, meaning bool) textTable {
 	state := d.State
 	if meaning {
@@ -107,7 +108,7 @@ func seqRows(d health.SequenceReport, now time.Time, meaning bool) textTable {
 		top += " (" + name + ")"
 	}
 	lasts := textTable{ // how long nodes issue what they have taken
-		{"supply", ifUsed(d, millis(d.SupplyMs).String())}, {"hold", ifUsed(d, holdText(d.HoldMs))},
+		{"supply", unlessStrict(d, millis(d.SupplyMs).String())}, {"hold", unlessStrict(d, holdText(d.HoldMs))},
 	}
 	if d.LeaseMs > 0 {
 		lasts = textTable{{"lease", millis(d.LeaseMs).String()}}
@@ -121,11 +122,11 @@ func seqRows(d health.SequenceReport, now time.Time, meaning bool) textTable {
 		{"increment", strconv.FormatInt(d.Increment, 10)},
 		{"max", top},
 		{"used", d.UsedText()},
-		{"block", ifUsed(d, fmt.Sprintf("%s or more", words.Count(d.Block, "value")))},
+		{"block", unlessStrict(d, fmt.Sprintf("%s or more", words.Count(d.Block, "value")))},
 	}
 	rows = slices.Concat(rows, lasts, textTable{
-		{"ceiling", ifUsed(d, words.Grouped(d.Ceiling)+" a second")},
-		{"hard ceiling", ifUsed(d, words.Grouped(d.HardCeiling)+" a second")},
+		{"ceiling", unlessStrict(d, words.Grouped(d.Ceiling)+" a second")},
+		{"hard ceiling", unlessStrict(d, words.Grouped(d.HardCeiling)+" a second")},
 		{"last writer", printable(d.By)},
 		{"last written", words.Moment(d.WrittenMs, now)},
 	}, ownerRows(d, now))

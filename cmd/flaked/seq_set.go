@@ -35,15 +35,15 @@ Examples:
   flaked seq set 'order:*' --max-names 20000
   flaked seq set order --next 5000 --vouch-after-loss \
     --confirm 'order is unused from 5000 on in incarnation 2'`,
-		Flags: slices.Concat(inCategory(categoryCall,
+		Flags: slices.Concat(inCategory(categoryCommandLineOnly,
 			&cli.Int64Flag{Name: "next", Usage: "skip all values below `VALUE`", DefaultText: unchanged},
 			&cli.Int64Flag{Name: "next-position", Usage: "skip all positions below `POSITION`", DefaultText: unchanged},
 			&cli.BoolFlag{Name: "vouch-after-loss", DisableDefaultText: true,
 				Usage: "with --next or --next-position: no value from there on was issued, although ZooKeeper has " +
 					"lost data or a clock was wrong"},
 			maxFlag(unchanged, ""), maxNamesFlag(unchanged), confirmFlag(),
-		), settingFlags(false), zkFlags("")),
-		Action: ofOne(seqSet),
+		), sequenceFlags(false), zkFlags("")),
+		Action: onSequence(seqSet),
 	}
 }
 
@@ -72,7 +72,7 @@ func readChange(c *cli.Context) (change operator.Change, err error) {
 	if err != nil {
 		return change, err
 	}
-	change.Settings = func(s *record.Settings) { changeSettings(c, hold, s) }
+	change.Settings = func(s *record.Settings) { applySequenceFlags(c, hold, s) }
 	changing := []string{"next", "next-position", "max", "max-names", "block", "hold", "ceiling"}
 	switch {
 	case c.IsSet("next") && c.IsSet("next-position"):

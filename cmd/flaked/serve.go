@@ -59,10 +59,10 @@ func serve(c *cli.Context) error {
 	defer closeLog()
 	useTwoProcessors()
 	signal.Ignore(syscall.SIGPIPE) // if the reader of the log has ended, writing fails, and the node goes on
-	return logged(c, log, serveNode(c, log))
+	return reportInLog(c, log, serveNode(c, log))
 }
 
-// process is a node with its ports.
+// process is the node of this process, with its ports.
 type process struct {
 	options
 	ports
@@ -71,7 +71,7 @@ type process struct {
 	log    hclog.InterceptLogger
 	// drains gets the signals of `flaked drain`, and hangups gets SIGHUP.
 	drains, hangups chan os.Signal
-	running         *app.Node
+	node            *app.Node
 }
 
 // serveNode opens the ports, starts the node and serves it.
@@ -90,10 +90,10 @@ func serveNode(c *cli.Context, log hclog.InterceptLogger) (err error) {
 	if p.options, err = readOptions(c); err != nil {
 		return err
 	}
-	guard := p.guard
-	guard.Logger = log.Named("credentials")
-	if p.access, err = access.Load(guard); err != nil {
-		return credentialError(guard, err)
+	accessConfig := p.accessConfig
+	accessConfig.Logger = log.Named("credentials")
+	if p.access, err = access.Load(accessConfig); err != nil {
+		return credentialError(accessConfig, err)
 	}
 	defer p.close()
 	if err := p.openPorts(); err != nil {
@@ -105,10 +105,10 @@ func serveNode(c *cli.Context, log hclog.InterceptLogger) (err error) {
 	} else if cfg.ZooKeeper, err = readZK(c); err != nil {
 		return err
 	}
-	if p.running, err = app.New(cfg); err != nil {
+	if p.node, err = app.New(cfg); err != nil {
 		return usageError("%w", err)
 	}
-	if err := p.running.Start(); err != nil {
+	if err := p.node.Start(); err != nil {
 		return explainStateDir(err)
 	}
 	return p.serve(c.Context)
@@ -118,12 +118,12 @@ func serveNode(c *cli.Context, log hclog.InterceptLogger) (err error) {
 func (p *process) config() app.Config {
 	cfg := app.Config{Node: p.nodeConfig, StateDir: p.stateDir, PeerAccess: p.access.Peer}
 	cfg.Node.Logger, cfg.Node.Trace = p.log, newTrace(p.log)
-	cfg.Node.Labels.Address = allAdvertised(p.listenOn, p.advertise)
-	cfg.Node.Labels.Admin = p.adminURL(advertised(p.admin, p.advertise))
+	cfg.Node.Labels.Address = allAdvertised(p.boundAddrs, p.advertise)
+	cfg.Node.Labels.Admin = p.adminURL(advertised(p.boundAdminAddr, p.advertise))
 	return cfg
 }
 
-// backend is the backend of a node. Its Stats and its status have the server's counters, too.
+// backend adds the server's counters to the Stats of the node, and answers STATUS as the admin port does.
 type backend struct {
 	lineproto.Backend
 	server *lineproto.Server
@@ -142,23 +142,23 @@ func (b *backend) Stats() [][2]string {
 
 // servers returns the servers of both ports. The line protocol answers STATUS with the status of the admin port.
 func (p *process) servers() (*lineproto.Server, *web.Server, error) {
-	front := &backend{Backend: p.running.Core()}
+	b := &backend{Backend: p.node.Core()}
 	var err error
-	front.server, err = lineproto.New(lineproto.Config{
-		Backend: front, Sequences: p.running.Issuer(), Status: front.status, Authenticate: p.access.Authenticate(),
+	b.server, err = lineproto.New(lineproto.Config{
+		Backend: b, Sequences: p.node.Issuer(), Status: b.status, Authenticate: p.access.Authenticate(),
 		MaxConns: p.limitConns(), AdminHint: p.adminHint(), Logger: p.log,
 	})
 	if err == nil {
-		front.admin = p.adminServer(front.server)
+		b.admin = p.adminServer(b.server)
 	}
-	return front.server, front.admin, err
+	return b.server, b.admin, err
 }
 
 // serve serves the node until ctx is done, it is drained, or something fails. It then ends the
 // connections, which need the node, and then the node.
 func (p *process) serve(ctx context.Context) (err error) {
 	defer func() {
-		if ended := p.running.Close(context.Background()); err == nil {
+		if ended := p.node.Close(context.Background()); err == nil {
 			err = ended
 		}
 		err = explainStateDir(err)
@@ -167,7 +167,7 @@ func (p *process) serve(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	outer, stopAll := context.WithCancelCause(context.WithoutCancel(ctx))
+	serveCtx, stopAll := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer stopAll(nil)
 	var serving sync.WaitGroup
 	serving.Go(func() {
@@ -176,17 +176,17 @@ func (p *process) serve(ctx context.Context) (err error) {
 			p.log.Info("stopping: answering pending requests; another signal ends it at once")
 			p.giveSequencesAway()
 			stopAll(nil)
-		case <-outer.Done():
+		case <-serveCtx.Done():
 		}
 	})
-	p.startServers(outer, stopAll, &serving, server, adminServer)
+	p.startServers(serveCtx, stopAll, &serving, server, adminServer)
 	select {
-	case <-outer.Done():
-	case <-p.running.Done(): // Close returns why
+	case <-serveCtx.Done():
+	case <-p.node.Done(): // Close returns why
 		stopAll(nil)
 	}
 	serving.Wait()
-	if err := context.Cause(outer); err != nil && !errors.Is(err, context.Canceled) {
+	if err := context.Cause(serveCtx); err != nil && !errors.Is(err, context.Canceled) {
 		return err
 	}
 	return nil
@@ -206,8 +206,8 @@ func (p *process) startServers(
 	}
 	serving.Go(func() {
 		systemd.Run(ctx, systemd.Config{
-			Look:   func() (bool, string) { return serviceState(p.running.Core().Snapshot()) },
-			Live:   p.running.Core().Live,
+			Look:   func() (bool, string) { return serviceState(p.node.Core().Snapshot()) },
+			Live:   p.node.Core().Live,
 			Logger: p.log.Named("systemd"),
 		})
 	})

@@ -47,21 +47,21 @@ func (p *process) listenAdmin() error {
 	}
 	l, err := net.Listen("tcp", p.adminAddr)
 	switch {
-	case errors.Is(err, syscall.EADDRINUSE) && !p.adminAsked:
+	case errors.Is(err, syscall.EADDRINUSE) && !p.adminGiven:
 		p.log.Warn("the admin address is already in use, perhaps by another node: continuing without admin port. "+
 			"--admin HOST:PORT sets another address, --admin off disables the port", "address", p.adminAddr)
 		return nil
 	case err != nil:
 		return p.adminError(err)
 	}
-	p.adminListener, p.admin = l, boundAddress(p.adminAddr, l)
+	p.adminListener, p.boundAdminAddr = l, boundAddress(p.adminAddr, l)
 	return nil
 }
 
 // adminError returns the error of a start for which the admin port cannot be opened.
 func (p *process) adminError(err error) error {
 	switch {
-	case slices.Contains(p.listenOn, p.adminAddr):
+	case slices.Contains(p.boundAddrs, p.adminAddr):
 		return usageError("--admin and --listen are both %s. Give them different ports", p.adminAddr)
 	case errors.Is(err, syscall.EADDRINUSE):
 		return fmt.Errorf("--admin %s: address already in use. Give each node of a machine an --admin address of its "+
@@ -72,10 +72,10 @@ func (p *process) adminError(err error) error {
 
 // adminHint returns where the node speaks HTTP, for a client that does so at another port.
 func (p *process) adminHint() string {
-	if p.admin == "" {
+	if p.boundAdminAddr == "" {
 		return "this is not an HTTP port, and the node has none: --admin HOST:PORT sets one"
 	}
-	return "the HTTP admin port is " + p.adminURL(p.admin)
+	return "the HTTP admin port is " + p.adminURL(p.boundAdminAddr)
 }
 
 // adminURL returns an address of the admin port as it stands in records and messages: HOST:PORT
@@ -87,19 +87,19 @@ func (o options) adminURL(addr string) string {
 	return addr
 }
 
-// guardAdmin returns the check of tokens at the admin port, nil for none. If closed is not "", the
+// adminAccess returns the check of tokens at the admin port, nil for none. If closed is not "", the
 // port answers only probes and metrics, and closed says why. Other machines must not get IDs or the
 // cluster's state unless the operator allows it. Probes come from other machines without a token.
-func (p *process) guardAdmin() (authenticate func([]byte) (*sequence.Rights, bool), closed string) {
+func (p *process) adminAccess() (authenticate func([]byte) (*sequence.Rights, bool), closed string) {
 	authenticate = p.access.Authenticate()
 	switch {
-	case dialog.IsLoopback(p.admin):
+	case dialog.IsLoopback(p.boundAdminAddr):
 	case authenticate != nil && !p.adminTLS:
 		p.log.Warn("the admin port does not use TLS: tokens sent to it cross the network in the clear. --tls-cert and "+
-			"--tls-key encrypt them", "address", p.admin)
-	case authenticate == nil && !p.allowOpen && !(p.adminTLS && p.guard.ClientCA != ""):
+			"--tls-key encrypt them", "address", p.boundAdminAddr)
+	case authenticate == nil && !p.allowOpen && !(p.adminTLS && p.accessConfig.ClientCA != ""):
 		p.log.Info("the admin port can be reached from other machines: it serves only probes and /metrics. "+
-			"--token-file, --tls-client-ca, or --allow-open opens the rest", "address", p.admin)
+			"--token-file, --tls-client-ca, or --allow-open opens the rest", "address", p.boundAdminAddr)
 		closed = "other machines can reach this address, so it serves only /livez, /readyz and /metrics. For the " +
 			"rest, give the node tokens (--token-file FILE), require client certificates (--tls-cert, --tls-key and " +
 			"--tls-client-ca), add --allow-open if you trust the network, or use an --admin address on 127.0.0.1"
@@ -109,15 +109,15 @@ func (p *process) guardAdmin() (authenticate func([]byte) (*sequence.Rights, boo
 
 // adminServer returns the server of the admin port. Without such a port, it only answers STATUS.
 func (p *process) adminServer(server *lineproto.Server) *web.Server {
-	cfg := web.Of(p.running)
+	cfg := web.Of(p.node)
 	cfg.Counters, cfg.Reserve, cfg.Events, cfg.Logger = server.Counters, server.Reserve, p.events, p.log
-	if p.admin != "" {
-		cfg.Authenticate, cfg.Closed = p.guardAdmin()
-		cfg.Loopback = dialog.IsLoopback(p.admin) && !p.allowOpen
+	if p.boundAdminAddr != "" {
+		cfg.Authenticate, cfg.Closed = p.adminAccess()
+		cfg.Loopback = dialog.IsLoopback(p.boundAdminAddr) && !p.allowOpen
 	}
 	if p.adminTLS {
-		cfg.TLS, cfg.ClientCertificate = p.access.ProbeTLS(), p.guard.ClientCA != ""
+		cfg.TLS, cfg.ClientCertificate = p.access.ProbeTLS(), p.accessConfig.ClientCA != ""
 	}
-	cfg.About.Listen, cfg.About.Admin, cfg.About.Dev = p.listenOn, p.adminURL(p.admin), p.nodeConfig.InMemory
+	cfg.About.Listen, cfg.About.Admin, cfg.About.Dev = p.boundAddrs, p.adminURL(p.boundAdminAddr), p.nodeConfig.InMemory
 	return web.New(cfg)
 }

@@ -29,14 +29,14 @@ func TestTakenDefaultAdminPortIsSkipped(t *testing.T) {
 		open     string // how the address in the node's record begins: https:// for TLS
 		err, log string
 	}{
-		{"none", options{adminAsked: true}, "", "", ""},
-		{"a free one", options{adminAddr: "127.0.0.1:0", adminAsked: true}, "127.0.0.1:", "", ""},
+		{"none", options{adminGiven: true}, "", "", ""},
+		{"a free one", options{adminAddr: "127.0.0.1:0", adminGiven: true}, "127.0.0.1:", "", ""},
 		{"with TLS", options{adminAddr: "0.0.0.0:0", adminTLS: true, advertise: "ids-1"}, "https://ids-1:", "", ""},
-		{"a taken one", options{adminAddr: taken.Addr().String(), adminAsked: true}, "",
+		{"a taken one", options{adminAddr: taken.Addr().String(), adminGiven: true}, "",
 			"address already in use. Give each node", ""},
 		{"a taken one that nobody asked for", options{adminAddr: taken.Addr().String()}, "", "",
 			"the admin address is already in use"},
-		{"no address", options{adminAddr: "127.0.0.1", adminAsked: true}, "", "--admin 127.0.0.1", ""},
+		{"no address", options{adminAddr: "127.0.0.1", adminGiven: true}, "", "--admin 127.0.0.1", ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var log bytes.Buffer
@@ -56,12 +56,12 @@ func TestTakenDefaultAdminPortIsSkipped(t *testing.T) {
 			if row.open != "" { // with the port that was given for 0
 				_, port, _ := net.SplitHostPort(l.Addr().String())
 				inRecord := p.config().Node.Labels.Admin
-				if inRecord != row.open+port || !strings.HasSuffix(p.admin, ":"+port) ||
-					!strings.HasSuffix(p.adminHint(), p.adminURL(p.admin)) {
-					t.Errorf("it is at %q, in the record at %q. %s", p.admin, inRecord, p.adminHint())
+				if inRecord != row.open+port || !strings.HasSuffix(p.boundAdminAddr, ":"+port) ||
+					!strings.HasSuffix(p.adminHint(), p.adminURL(p.boundAdminAddr)) {
+					t.Errorf("it is at %q, in the record at %q. %s", p.boundAdminAddr, inRecord, p.adminHint())
 				}
-			} else if err == nil && p.admin != "" {
-				t.Errorf("it is at %q", p.admin)
+			} else if err == nil && p.boundAdminAddr != "" {
+				t.Errorf("it is at %q", p.boundAdminAddr)
 			}
 		})
 	}
@@ -94,11 +94,12 @@ func TestPublicAdminPortIsRestricted(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			var log bytes.Buffer
 			p := &process{access: guard(row.token), log: logTo(&log), options: options{
-				allowOpen: row.allowOpen, adminTLS: strings.HasPrefix(row.name, "by TLS")}, ports: ports{admin: row.addr}}
+				allowOpen: row.allowOpen, adminTLS: strings.HasPrefix(row.name, "by TLS")},
+				ports: ports{boundAdminAddr: row.addr}}
 			if strings.HasSuffix(row.name, "a certificate") {
-				p.guard.ClientCA = "customers.pem"
+				p.accessConfig.ClientCA = "customers.pem"
 			}
-			authenticate, closed := p.guardAdmin()
+			authenticate, closed := p.adminAccess()
 			if (authenticate != nil) != row.asks || (closed != "") != row.closed {
 				t.Errorf("asks for a token: %v; closed: %q", authenticate != nil, closed)
 			}

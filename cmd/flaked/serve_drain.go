@@ -14,7 +14,7 @@ const leaveTime = time.Second
 func (p *process) giveSequencesAway() {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTime)
 	defer cancel()
-	p.running.Leave(ctx)
+	p.node.Leave(ctx)
 }
 
 // drainEvery is how often a node that drains counts its connections.
@@ -31,13 +31,13 @@ func (p *process) drain(ctx context.Context, server *lineproto.Server) {
 	case s := <-p.drains:
 		release = s == releaseSignal
 	}
-	if release && p.running.Core().Snapshot().FrozenUntilMs != nil {
+	if release && p.node.Core().Snapshot().FrozenUntilMs != nil {
 		release = false
 		p.log.Warn("registration is frozen, so no other node can acquire the worker: keeping it")
 	}
 	p.log.Info("draining: an operator asked for it", "conns_open", server.Counters().ConnsOpen, "limit_s",
 		p.drainTime.Seconds(), "release_worker", release)
-	p.running.Drain(release)
+	p.node.Drain(release)
 	server.CloseListeners()
 	end := time.NewTimer(p.drainTime)
 	defer end.Stop()

@@ -15,13 +15,13 @@ import (
 
 // options are serve's flags, read and checked. Nothing changes them.
 type options struct {
-	listenAddrs []string
-	allowOpen   bool
-	guard       access.Config
-	unix        unixOptions
-	adminAddr   string // "" for none
-	// adminAsked means that --admin was given, so its address is not the default.
-	adminAsked bool
+	listenAddrs  []string
+	allowOpen    bool
+	accessConfig access.Config
+	unixOptions  unixOptions
+	adminAddr    string // "" for none
+	// adminGiven means that --admin was given, so its address is not the default.
+	adminGiven bool
 	adminTLS   bool
 	advertise  string
 	drainTime  time.Duration
@@ -56,7 +56,7 @@ func serveFlags() []cli.Flag {
 			Usage: "`DURATION` for which flaked drain lets open connections go on"},
 		&cli.BoolFlag{Name: "dev", Usage: "run without ZooKeeper, with all state in memory. For development only"},
 	}
-	replaced := inCategory(categoryCall, &cli.BoolFlag{Name: "zk-replaced", DisableDefaultText: true,
+	replaced := inCategory(categoryCommandLineOnly, &cli.BoolFlag{Name: "zk-replaced", DisableDefaultText: true,
 		Usage: "this ZooKeeper replaces for good the one that the state directory was used with before"})
 	return slices.Concat(own, serverAccessFlags(), zkFlags(""), logFlags(), replaced, hidden(recordFlags()...))
 }
@@ -71,7 +71,7 @@ func readOptions(c *cli.Context) (o options, wrong error) {
 	refuse := func(format string, a ...any) { check(usageError(format, a...)) }
 	o = options{
 		listenAddrs: c.StringSlice("listen"), allowOpen: c.Bool("allow-open"),
-		adminAsked: c.IsSet("admin"), advertise: c.String("advertise"),
+		adminGiven: c.IsSet("admin"), advertise: c.String("advertise"),
 		drainTime: c.Duration("drain-time"),
 	}
 	dev := c.Bool("dev")
@@ -89,10 +89,10 @@ func readOptions(c *cli.Context) (o options, wrong error) {
 	if o.drainTime < 0 {
 		refuse("--drain-time must not be negative, not %s", o.drainTime)
 	}
-	o.guard, err = readServerAccess(c)
+	o.accessConfig, err = readServerAccess(c)
 	check(err)
-	o.adminTLS = o.guard.Cert != "" && o.adminAddr != "" && !dialog.IsLoopback(o.adminAddr)
-	o.unix, err = parseUnixOptions(c.String("unix-mode"), c.String("unix-group"))
+	o.adminTLS = o.accessConfig.Cert != "" && o.adminAddr != "" && !dialog.IsLoopback(o.adminAddr)
+	o.unixOptions, err = parseUnixOptions(c.String("unix-mode"), c.String("unix-group"))
 	check(err)
 	o.nodeConfig = node.Config{
 		Cluster: c.String("cluster"), Bootstrap: c.Bool("bootstrap"), InMemory: dev,
@@ -100,7 +100,7 @@ func readOptions(c *cli.Context) (o options, wrong error) {
 		ZooKeeperReplaced: c.Bool("zk-replaced"), ReleaseOnExit: c.Bool("release-on-exit"),
 		StartTimeout: startTimeout, Reserve: reserveAhead,
 	}
-	o.nodeConfig.Settings, err = readSettings(c)
+	o.nodeConfig.Settings, err = readClusterSettings(c)
 	check(err)
 	if !dev {
 		o.stateDir, err = readStateDir(c)

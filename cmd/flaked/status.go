@@ -46,7 +46,8 @@ Examples:
   flaked status --zk zk1:2181,zk2:2181,zk3:2181
   flaked status --addr ids-1:7609 --addr ids-2:7609
   flaked status -o json | jq '.workers[] | select(.state == "live") | .name'`,
-		Flags: slices.Concat([]cli.Flag{outputFlag()}, surveyAccessFlags(), zkFlags(localZK), inCategory(categoryCall,
+		Flags: slices.Concat([]cli.Flag{outputFlag()}, surveyAccessFlags(), zkFlags(localZK), inCategory(
+			categoryCommandLineOnly,
 			&cli.StringSliceFlag{Name: "addr", Usage: "ask the node at `HOST:PORT` or unix:/PATH instead of reading " +
 				"ZooKeeper. Repeatable"},
 		)),
@@ -105,13 +106,13 @@ func statusOfAddrs(c *cli.Context, nodes *poll.Asker) error {
 
 // showStatus prints a report. The error that it returns sets the exit code.
 func showStatus(c *cli.Context, r health.Report) error {
-	err := show(c, r, func(w io.Writer) error { return printStatus(w, r) })
+	err := printDoc(c, r, func(w io.Writer) error { return printStatus(w, r) })
 	answered := func(w health.WorkerReport) bool { return w.Says != nil }
 	switch {
 	case r.Source == health.SourceNodes && !slices.ContainsFunc(r.Workers, answered):
-		return errors.Join(err, &codedError{exitUnreachable, errLogged})
+		return errors.Join(err, &codedError{exitUnreachable, errReported})
 	case r.Summary.Degraded:
-		return errors.Join(err, &codedError{exitDegraded, errLogged})
+		return errors.Join(err, &codedError{exitDegraded, errReported})
 	}
 	return err
 }

@@ -45,7 +45,7 @@ func statusCells(w health.WorkerReport) []string {
 	}
 	cells := []string{
 		worker, w.Name, w.Address, w.State, w.SaysText(),
-		span(w.ReportAgeMs), w.OffsetText(), span(w.LeaseLeft()),
+		durationCell(w.ReportAgeMs), w.OffsetText(), durationCell(w.LeaseLeft()),
 		strconv.FormatInt(w.Term, 10), w.Version,
 	}
 	for i, cell := range cells {
@@ -70,8 +70,8 @@ func (t textTable) mergeIntoLast(w health.WorkerReport) bool {
 	return true
 }
 
-// span formats a duration cell, "" for nil.
-func span(ms *int64) string {
+// durationCell formats a number of ms, "" for nil.
+func durationCell(ms *int64) string {
 	if ms == nil {
 		return ""
 	}

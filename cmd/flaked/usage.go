@@ -20,6 +20,7 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 	return withHelp(c, inOurWords(c, err.Error()))
 }
 
+// inOurWords returns a usage error for a text of the library.
 func inOurWords(c *cli.Context, text string) error {
 	if m := unknownFlag.FindStringSubmatch(text); m != nil {
 		return usageError("there is no flag %s", dashed(m[1]))
@@ -31,7 +32,7 @@ func inOurWords(c *cli.Context, text string) error {
 		return usageError("%s and %s are the same flag. Give it once", dashed(m[1]), dashed(m[2]))
 	}
 	if m := badValue.FindStringSubmatch(text); m != nil {
-		return usageError("%s: %s is not %s", dashed(m[2]), m[1], kinds[kindOf(flagNamed(c.Command.Flags, m[2]))])
+		return usageError("%s: %s is not %s", dashed(m[2]), m[1], typeTexts[typeOf(flagNamed(c.Command.Flags, m[2]))])
 	}
 	return usageError("%s", text)
 }
@@ -45,14 +46,14 @@ func flagNamed(flags []cli.Flag, name string) cli.Flag {
 	return nil
 }
 
-// kinds maps the library's names of types to ours.
-var kinds = map[string]string{
+// typeTexts maps the library's names of types to ours.
+var typeTexts = map[string]string{
 	"bool": "true or false", "int": "a whole number", "float64": "a number",
 	"duration": "a duration such as 500ms, 10s or 24h", "string": "a text",
 }
 
-// kindOf returns the library's name of the type of a flag's value. All integers are "int".
-func kindOf(f cli.Flag) string {
+// typeOf returns the library's name of the type of a flag's value. All integers are "int".
+func typeOf(f cli.Flag) string {
 	switch f.(type) {
 	case *cli.BoolFlag:
 		return "bool"

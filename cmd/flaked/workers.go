@@ -50,7 +50,7 @@ func workersRelease(c *cli.Context) error {
 		if err != nil {
 			return err
 		}
-		return say(c, "%s\n", done)
+		return printText(c, "%s\n", done)
 	})
 }
 
