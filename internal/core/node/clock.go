@@ -1,7 +1,6 @@
 package node
 
 import (
-	"context"
 	"fmt"
 	"time"
 
@@ -72,18 +71,11 @@ func (k *keeper) noteVerdict(
 }
 
 // judgeClock compares this clock, as a heartbeat has read it, with the voters'. If most voters find it wrong three
-// times in a row, the node stops issuing and extends no bound until they no longer do. The error is that of reading the
-// peers' clocks.
-func (k *keeper) judgeClock(ctx context.Context, beat coordinator.Beat) error {
-	own := beat.Clock
-	peers, err := k.coord.ReadPeerClocks(ctx, k.view.Load().Claim.Worker, beat)
-	if err != nil {
-		return err
-	}
-	k.publish() // the peers that were seen, for named sequences
+// times in a row, the node stops issuing and extends no bound until they no longer do.
+func (k *keeper) judgeClock(own coordinator.Reading, peers []coordinator.Reading) {
 	offset, voters := compare(own, peers)
 	if k.followLeap(offset, voters) {
-		return nil // measured before the leap: the next round counts
+		return // measured before the leap: the next round counts
 	}
 	verdict := k.noteVerdict(own, offset, voters)
 	k.mu.Lock()
@@ -99,7 +91,6 @@ func (k *keeper) judgeClock(ctx context.Context, beat coordinator.Beat) error {
 	if !wrong && was {
 		k.say(k.log.Info, "the clock is right again", "clock_offset_ms", offset.Ahead.Milliseconds())
 	}
-	return nil
 }
 
 // followLeap lets the issuing clock follow a leap of the wall clock that most voters agree with, and reports whether it

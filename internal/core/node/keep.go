@@ -67,9 +67,7 @@ func (k *keeper) round(ctx context.Context) error {
 	if _, fenced := errors.AsType[*coordinator.FencedError](err); fenced {
 		return err
 	}
-	if err != nil {
-		k.publish() // a grant may be pending now, and must be in the next local record
-	}
+	k.publish() // a grant that may be pending, for the next local record, and the peers seen, for named sequences
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -122,7 +120,12 @@ func (k *keeper) beat(ctx context.Context) error {
 	if err := k.coord.AskPeers(callCtx); err != nil {
 		return err
 	}
-	return k.judgeClock(callCtx, beat)
+	peers, err := k.coord.ReadPeerClocks(callCtx, k.coord.Claim().Worker, beat)
+	if err != nil {
+		return err
+	}
+	k.judgeClock(beat.Clock, peers)
+	return nil
 }
 
 // reportedPhase returns the phase for the record in ZooKeeper. A node that has a tenure in serving but would refuse a
