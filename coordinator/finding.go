@@ -3,6 +3,8 @@ package coordinator
 import (
 	"fmt"
 	"slices"
+
+	"github.com/flaked/flaked/internal/core/store"
 )
 
 // Finding is the meaning, for a holder, of the record that it finds.
@@ -64,6 +66,63 @@ func slotFinding(found *Slot, claim Claim) Finding {
 		return FoundFenced
 	}
 	return FoundLost
+}
+
+// finding combines the findings on the cluster's record and on ours. Another holder fences us even if the cluster's
+// record is lost: our lease may have ended although our clock, which may be behind, says that it runs. Exception: on an
+// older copy of our record, a holder that has not confirmed does not fence.
+func (h holderState) finding(v recordPair, mine Cluster) (Finding, string) {
+	ofCluster := ClusterFinding(v.cl, mine.UUID, max(h.Incarnation, mine.Incarnation))
+	ofSlot := slotFinding(v.slot, h.Claim)
+	older := h.wentBack(v.slot, v.slotStat)
+	if older && ofSlot == FoundFenced && !v.slot.Confirmed {
+		ofSlot = FoundLost
+	}
+	switch {
+	case ofCluster == FoundFenced:
+		return ofCluster, fmt.Sprintf("this ZooKeeper now holds cluster %s, not %s", v.cl.UUID, mine.UUID)
+	case ofSlot == FoundFenced:
+		return ofSlot, v.slot.holderText(h.Term)
+	case ofCluster == FoundLost:
+		return ofCluster, "ZooKeeper has lost the cluster record"
+	case ofSlot == FoundLost && v.slot == nil:
+		return ofSlot, "ZooKeeper has lost the worker's record"
+	case ofSlot == FoundLost:
+		return ofSlot, "ZooKeeper has an older record of the worker: " + v.slot.holderText(h.Term)
+	case older || v.slot.LeaseUntil < h.LeaseUntil:
+		return FoundLost, "ZooKeeper has an older copy of the worker's record"
+	case h.isCloned(v):
+		return FoundCloned, "another process writes this worker's record as this node, so this machine was cloned, or " +
+			"set back to a snapshot"
+	}
+	return ofSlot, ""
+}
+
+// isCloned reports whether a record of ours was written by another process (C33): its version is above each that this
+// process can have made. Only a copy of the process's memory has our nonce, so the machine was cloned.
+//
+// Scenario: a machine is cloned while it runs, and both go on. Each writes the record that it finds, which is its own
+// by node, term and nonce. So both serve, and make the same IDs without end.
+func (h holderState) isCloned(v recordPair) bool {
+	//mutant:c33-clone-is-not-noticed by TestCloneOfAProcessIsFenced -> return false
+	return h.boundKnown && v.slotStat.Version > h.maxVersion
+}
+
+// wentBack reports whether ZooKeeper has lost our last acknowledged write of the slot. It has if the record has a lower
+// version, or the same version from another writer.
+//
+// Scenario: our write makes version 8. ZooKeeper gets data back from before it, and another node's write makes version
+// 8 again.
+func (h holderState) wentBack(found *Slot, stat store.Stat) bool {
+	return found != nil && h.Chain != noChain &&
+		(stat.Version < h.Chain.Version || stat.Version == h.Chain.Version && !h.carriedBy(*found))
+}
+
+// showsLoss reports whether a record that fences us also shows that ZooKeeper has lost our confirmed one. Another
+// cluster in the place of ours cannot be frozen.
+func (h holderState) showsLoss(v recordPair, mine Cluster) bool {
+	return v.slot != nil && ClusterFinding(v.cl, mine.UUID, h.Incarnation) != FoundFenced &&
+		(h.wentBack(v.slot, v.slotStat) || h.wasLost(*v.slot))
 }
 
 // holderText says for people who holds the slot. ours is the term of the claim.

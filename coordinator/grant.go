@@ -1,9 +1,6 @@
 package coordinator
 
-import (
-	"fmt"
-	"time"
-)
+import "fmt"
 
 // pend begins the next grant of a slot, over the record old, with a new term and nonce. It saves both as pending
 // before anything is written to ZooKeeper (C9).
@@ -29,25 +26,6 @@ func (c Claim) nextClaim() Claim {
 	c.Term, c.Nonce = c.PendingTerm, c.PendingNonce
 	c.PendingTerm, c.PendingNonce = 0, ""
 	return c
-}
-
-// record returns the slot's record as this node writes it over the old one. Its lease bound is never below the old
-// one's or ours (C3), and a lease does not raise it above the horizon (C23). A lease of 0 means that the clock is not
-// trusted: it is reported, and moves no bound. cl is the cluster's record as the same write leaves it.
-func (c Claim) record(e evidence, cl Cluster, old Slot, lease time.Duration, phase string, confirmed bool) Slot {
-	s, horizon := e.self, e.usableHorizon(cl, confirmed)
-	s.Node, s.Ticket, s.Term, s.Nonce = c.Node, c.Ticket, c.Term, c.Nonce
-	s.Phase, s.Confirmed = phase, confirmed
-	s.Incarnation, s.ClockWrong = cl.Incarnation, lease <= 0
-	s.LeaseUntil = max(old.LeaseUntil, c.LeaseUntil)
-	s.ReportedClock = e.now
-	s.Generation = c.Generation
-	if lease > 0 {
-		//mutant:c3-lease-bound-goes-down by sim -> s.LeaseUntil = min(e.now+lease.Milliseconds(), horizon)
-		s.LeaseUntil = max(s.LeaseUntil, min(e.now+lease.Milliseconds(), horizon))
-	}
-	s.inherit(old, e.now)
-	return s
 }
 
 // phaseConfirming is the phase, for people, in the record of a grant. The next heartbeat writes the node's own.
