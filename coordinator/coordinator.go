@@ -175,9 +175,6 @@ func parsePair(records []store.Record) (v recordPair, _ error) {
 	return v, nil
 }
 
-// HighestSlot returns the highest slot that is known to have had a record, -1 for none.
-func (c *Coordinator) HighestSlot() int { return c.mine.HighestSlot }
-
 // Recall sets the claim of the node: that of its state directory, or that of a new node, which has an identity and no
 // slot. The holderState begins anew.
 func (c *Coordinator) Recall(claim Claim) {

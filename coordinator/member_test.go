@@ -232,7 +232,7 @@ func (m *member) beat() (Beat, error) {
 		return b, err
 	}
 	m.claim = m.co.Claim()
-	m.disk.cl.HighestSlot = m.co.HighestSlot()
+	m.disk.cl.HighestSlot = m.co.mine.HighestSlot
 	if m.agreed {
 		m.judged = b.Clock
 	}

@@ -138,7 +138,8 @@ func (s *sim) playGrowth() bool {
 	if a == nil || s.crowded {
 		return false
 	}
-	known, first, uuid := a.n.keeper.coord.HighestSlot(), a.machine, a.n.view.Load().Cluster.UUID
+	cl, first := a.n.keeper.coord.View().Cluster, a.machine
+	known, uuid := cl.HighestSlot, cl.UUID
 	if known+1 >= s.layout.Workers() {
 		return false
 	}
