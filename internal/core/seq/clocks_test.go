@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/losses"
 	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
@@ -16,7 +17,7 @@ func TestFastBootClock(t *testing.T) {
 	s.run(2 * time.Minute)
 	before, began := s.view("order").State.Time, s.now
 	s.run(2 * time.Minute)
-	if raised, passed := s.view("order").State.Time-before, s.now-began; raised > passed+raiseEvery.Milliseconds() {
+	if raised, passed := s.view("order").State.Time-before, s.now-began; raised > passed+losses.RaiseEvery.Milliseconds() {
 		t.Errorf("the sequence time was raised by %d ms in %d ms", raised, passed)
 	}
 	a.noteLoss()

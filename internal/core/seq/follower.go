@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/internal/core/seq/losses"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/timeguard"
@@ -19,7 +20,7 @@ import (
 //
 //  1. A read shows that /cluster, /seq or a record is missing, or older than before: see record.Compare. The node
 //     reports it, and package coordinator raises the incarnation (S7).
-//  2. The node reads the later incarnation, and is behind: see lossState. When a heartbeat has followed, it fixes the
+//  2. The node reads the later incarnation, and is behind: see losses.State. When a heartbeat has followed, it fixes the
 //     sequence time that it puts back, by what has passed since its last read, and since the last one that it
 //     trusted (S24).
 //  3. The first node puts /seq back (State.PutIn), and so does each later one that knows it better. Its time has
@@ -33,7 +34,9 @@ import (
 // sequences of the cluster share.
 type follower struct {
 	issuer *Issuer
-	losses lossState
+	losses losses.State
+	// reported: the node has reported a loss of data in this incarnation.
+	reported bool
 	// cluster is the one that the node has joined, at the begin of the present round. joined is false before.
 	cluster ClusterInfo
 	joined  bool
@@ -45,7 +48,7 @@ type follower struct {
 	stateReadAt int64
 	// seen has /cluster and /seq with their versions, as a round or a renewal last read them. Only renewals go by seen:
 	// if this node has written /seq since, the next renewal fails once, and reads both again. All else goes by
-	// losses.seq().
+	// losses.Known().
 	seen record.Snapshot
 	// unmarked are the buckets of records whose names are not marked for reading yet: see settle.
 	unmarked []string
@@ -67,23 +70,23 @@ func (fo *follower) noteConnection() {
 
 // report reports a loss of data, which package coordinator owns (S7).
 func (fo *follower) report(found string) {
-	if !fo.losses.reported {
+	if !fo.reported {
 		fo.issuer.cfg.Log.Warn("ZooKeeper may have lost data; the records of all sequences will be compared",
-			"incarnation", fo.losses.incarnation, "found", found)
+			"incarnation", fo.losses.Incarnation(), "found", found)
 	}
-	fo.losses.reported = true
+	fo.reported = true
 	//mutant:s7-no-report by TestBlockThatARivalHasTakenIsDropped ->
-	fo.issuer.cfg.Tenure.ReportLoss(fo.losses.incarnation, found)
+	fo.issuer.cfg.Tenure.ReportLoss(fo.losses.Incarnation(), found)
 }
 
 // follow reads /cluster and /seq, if that is due, and finds the sequences that operators have changed. followed
 // means that they were read, and show no loss of data. The first node with a confirmed worker creates /seq.
 func (fo *follower) follow(ctx context.Context) (v view, followed bool, err error) {
-	if known := fo.losses.seq(); known != nil && known.state.Cluster != fo.cluster.UUID {
+	if known := fo.losses.Known(); known != nil && known.Cluster != fo.cluster.UUID {
 		fo.forgetCluster()
 	}
 	young := fo.issuer.now()-fo.stateReadAt < int64(fo.issuer.cfg.Pulse.Apart(fo.issuer.cfg.Follow))
-	if fo.current && young && !fo.losses.maySettle(fo.issuer.cfg.Elapsed.Now(), fo.cluster.ConfirmTime) {
+	if fo.current && young && !fo.losses.MaySettle(fo.issuer.cfg.Elapsed.Now(), fo.cluster.ConfirmTime) {
 		return view{}, false, nil
 	}
 	for range maxTries {
@@ -108,37 +111,41 @@ func (fo *follower) compare(
 	ctx context.Context, v view, sent timeguard.Moment, slot Slot,
 ) (followed, again bool, err error) {
 	now := fo.issuer.cfg.Elapsed.Now()
-	r := fo.losses.observe(v, sent, now, slot, fo.cluster)
-	if r.entered {
-		fo.issuer.trace.Step("enters", "inc", fo.losses.incarnation, "at", fo.losses.entered.Boot)
+	r := fo.losses.Observe(losses.Read{
+		Snapshot: v.Snapshot, Leader: v.leader, Sent: sent, Answered: now,
+		Confirmed: slot.isConfirmed(), Beat: slot.Incarnation,
+	}, fo.cluster.UUID, fo.cluster.ConfirmTime)
+	if r.Entered {
+		fo.reported = false
+		fo.issuer.trace.Step("enters", "inc", fo.losses.Incarnation(), "at", fo.losses.Entered().Boot)
 		fo.issuer.series.markAllStale()
 	}
-	switch r.kind {
-	case reportsLoss:
+	switch r.Kind {
+	case losses.ReportsLoss:
 		fo.report(record.ClusterPath + " or " + record.StatePath + " is missing, or older than before")
 		fo.current = false
-	case waits: // the next heartbeat wakes the Issuer
+	case losses.Waits: // the next heartbeat wakes the Issuer
 		fo.current = false
-	case writesState:
-		return false, true, fo.writeState(ctx, v, r.write)
-	case follows:
-		fo.issuer.series.markStale(r.changed)
+	case losses.WritesState:
+		return false, true, fo.writeState(ctx, v, r.Write)
+	case losses.Follows:
+		fo.issuer.series.markStale(r.Changed)
 		fo.seen = v.Snapshot
 		fo.issuer.publish((*progress).knowState)
 		fo.current, fo.stateReadAt = true, now.Most
 	}
-	return r.kind == follows, false, nil
+	return r.Kind == losses.Follows, false, nil
 }
 
 // following returns how far the node has followed the changes if it has read all that /seq tells of, nil if it knows no
 // /seq.
 func (fo *follower) following() *following {
-	known := fo.losses.seq()
+	known := fo.losses.Known()
 	if known == nil {
 		return nil
 	}
-	change := coordinator.Change{Number: known.state.Changes, Incarnation: fo.losses.incarnation}
-	return &following{change, fo.session, known.state}
+	change := coordinator.Change{Number: known.Changes, Incarnation: fo.losses.Incarnation()}
+	return &following{change, fo.session, *known}
 }
 
 // settle makes the next rounds mark each name in ZooKeeper for reading, also names that the node does not know. So the
@@ -150,7 +157,7 @@ func (fo *follower) settle(ctx context.Context) (err error) {
 		return err
 	}
 	fo.issuer.series.markAllStale()
-	fo.losses.settle()
+	fo.losses.Settle()
 	return nil
 }
 
@@ -187,12 +194,12 @@ func (fo *follower) markBuckets(ctx context.Context, most time.Duration) (all bo
 // toPutBack returns the number of records that the node knows, or of which it has blocks in its journal, and that it
 // has not read in this incarnation. Damaged ones that it has read do not count.
 func (fo *follower) toPutBack() (n int) {
-	if fo.losses.hasSettled() {
+	if fo.losses.HasSettled() {
 		return 0
 	}
 	for _, s := range fo.issuer.series.list() {
 		s.Mu.Lock()
-		if s.Stale && (s.Known != nil || s.journaled != nil) && s.incarnation < fo.losses.incarnation {
+		if s.Stale && (s.Known != nil || s.journaled != nil) && s.incarnation < fo.losses.Incarnation() {
 			n++
 		}
 		s.Mu.Unlock()
@@ -201,11 +208,11 @@ func (fo *follower) toPutBack() (n int) {
 }
 
 // tellInTime tells at each heartbeat that the node still puts records back, and which it has put back: see
-// lossState.tells. Nobody takes positions before the confirming time has passed since the last time: with many records
-// it takes longer than that to put them back, and the node may be the only one that knows a raised next value.
+// losses.State.Tells. Nobody takes positions before the confirming time has passed since the last time: with many
+// records it takes longer than that to put them back, and the node may be the only one that knows a raised next value.
 func (fo *follower) tellInTime(ctx context.Context, v view, lost int) (told bool, err error) {
 	names := fo.putBackNames.all()
-	next, due := fo.losses.tells(lost, names, fo.issuer.cfg.Elapsed.Now(), fo.issuer.cfg.Follow)
+	next, due := fo.losses.Tells(lost, names, fo.issuer.cfg.Elapsed.Now(), fo.issuer.cfg.Follow)
 	if !due {
 		return false, nil
 	}
@@ -273,7 +280,7 @@ func (fo *follower) forgetCluster() {
 		s.change(func() { s.clearRecord(longAgoNs); s.forgotten.Store(true) })
 		return true
 	})
-	fo.losses, fo.unmarked, fo.current, fo.seen = knowsNothing(), nil, false, record.Snapshot{}
+	fo.losses, fo.reported, fo.unmarked, fo.current, fo.seen = losses.New(), false, nil, false, record.Snapshot{}
 	fo.putBackNames.drop(len(fo.putBackNames.all()))
 	fo.issuer.publish((*progress).leaveCluster)
 }
@@ -281,7 +288,7 @@ func (fo *follower) forgetCluster() {
 // raiseTime raises the sequence time, if that is due. v has /cluster and /seq as they were read in this round. If
 // another write was faster, the next round sees it.
 func (fo *follower) raiseTime(ctx context.Context, v view) error {
-	next, due := fo.losses.raisedTime(fo.issuer.cfg.Elapsed.Now())
+	next, due := fo.losses.RaisedTime(fo.issuer.cfg.Elapsed.Now())
 	slot := fo.issuer.cfg.Tenure.Slot(fo.session)
 	if !due || !slot.isConfirmed() || fo.roundIO().putBackLeft() > 0 {
 		return nil
@@ -291,7 +298,8 @@ func (fo *follower) raiseTime(ctx context.Context, v view) error {
 }
 
 // amendState writes a state that is as it was read, but for times and for the records that this node has put back: they
-// count as changes. It is not made if another write was faster: the next round sees that. trusted: see seqRead.
+// count as changes. It is not made if another write was faster: the next round sees that. trusted: see
+// losses.State.Learn.
 func (fo *follower) amendState(
 	ctx context.Context, v view, next record.State, trusted bool, checks ...store.Op,
 ) (made bool, err error) {
@@ -299,8 +307,8 @@ func (fo *follower) amendState(
 	ops := append(append(v.SetStateOps(next), v.CheckClusterOp()), checks...)
 	err = fo.issuer.cfg.Store.Multi(store.OnSession(ctx, fo.session), ops...)
 	if err == nil {
-		read := reading{next.Time, sent, v.leader}
-		fo.losses.learn(next, read, fo.issuer.cfg.Elapsed.Now(), trusted)
+		read := losses.Reading{Time: next.Time, Sent: sent, Leader: v.leader}
+		fo.losses.Learn(next, read, fo.issuer.cfg.Elapsed.Now(), trusted)
 	}
 	if store.Outpaced(err) {
 		return false, nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/entrylog"
 	"github.com/flaked/flaked/internal/core/positions"
+	"github.com/flaked/flaked/internal/core/seq/losses"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
@@ -22,7 +23,8 @@ func goodRecord(m sequence.Map) record.Record {
 // process issues only positions that the file has, each once.
 func FuzzFiles(f *testing.F) {
 	r := goodRecord(plain())
-	f.Add(store.Marshal(Witness{Incarnation: 1, State: record.State{Cluster: "c"}}), store.Marshal(r),
+	f.Add(
+		store.Marshal(Witness{Memory: losses.Memory{Incarnation: 1, State: record.State{Cluster: "c"}}}), store.Marshal(r),
 		store.Marshal(make([]byte, 20)))
 	f.Add([]byte(`{"count":5,"node":"me","boot":"b","read":7}`), []byte(`{"id":"i",`+
 		`"last":{"First":0,"End":40},"blocks":[{"First":5,"End":9},{"First":7,"End":20}]}`), []byte("null"))

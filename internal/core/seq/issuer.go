@@ -14,7 +14,7 @@
 //   - series is one sequence on the node: its record as last known, and the requests that wait. Its mode issues the
 //     values: segment from a stock of positions, strict after each write, ordered while this node is the owner. decide
 //     returns the step that is due, without I/O.
-//   - lossState says in which phase the node is after a loss of ZooKeeper's data.
+//   - losses.State says in which phase the node is after a loss of ZooKeeper's data.
 //   - progress says which changes of operators the node has followed, and which of them it has saved on its disk.
 //
 // The files of this package, by the idea that they belong to:
@@ -23,12 +23,13 @@
 //	rounds           rounds, agenda, worklist, work, work_read, step, work_write, template, map_key
 //	pace of writes   rate, refresh_pace, renew
 //	files on disk    journal, journal_resume, segment_bound, witness
-//	losses of data   follower, loss_state, progress, putback, journal_loss
+//	losses of data   follower, progress, putback, journal_loss
 //	end and worker   tenure, node_list, leave, stop
 //
-// Package record has the records in ZooKeeper, and decides what can be decided by them alone. Package ordered decides
-// which node may issue an ordered sequence. Package mode has the types that rounds and modes share. The commands of
-// people are in package operator. Nothing that serves calls it, and the root package does not link it.
+// Package record has the records in ZooKeeper, and decides what can be decided by them alone. Package losses decides
+// what a node does after a loss of data. Package ordered decides which node may issue an ordered sequence. Package mode
+// has the types that rounds and modes share. The commands of people are in package operator. Nothing that serves calls
+// it, and the root package does not link it.
 //
 // The simulation (TestSimulation) plays random histories of nodes, operators and losses of data, and checks
 // that no value is issued twice.

@@ -49,7 +49,7 @@ func (fo *follower) putAllAboveJournal(ctx context.Context, v view, most time.Du
 	group.SetLimit(fo.issuer.cfg.Parallel)
 	rw, began, left := fo.roundIO(), fo.issuer.now(), false
 	for _, s := range fo.issuer.series.list() {
-		if v.State == nil || !s.comparesJournal(fo.losses.incarnation) {
+		if v.State == nil || !s.comparesJournal(fo.losses.Incarnation()) {
 			continue
 		}
 		left = true // the next round sees what was done in this one
@@ -82,11 +82,11 @@ func (rw roundIO) putOneAboveJournal(ctx context.Context, s *series) error {
 	//mutant:s35-damaged by TestJournalRaisesBesideADamagedRecord -> if false {
 	if errors.Is(err, record.ErrDamaged) || errors.Is(err, record.ErrUnknownMode) { // nobody takes positions of it
 		s.Mu.Lock()
-		s.incarnation = rw.losses.incarnation
+		s.incarnation = rw.losses.Incarnation()
 		s.Mu.Unlock()
 		return nil
 	}
-	if err != nil || v.State == nil || rw.losses.finding(v) != record.Good { // the next round sees it
+	if err != nil || v.State == nil || rw.losses.Finding(v.Snapshot) != record.Good { // the next round sees it
 		return err
 	}
 	s.Mu.Lock()

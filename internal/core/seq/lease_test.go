@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/losses"
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
@@ -353,7 +354,8 @@ func TestOwnerStopsBeforeTheStateIsPutBack(t *testing.T) {
 	a.ask("ticks", 1, true).first()
 	s.Mem.Restore(before)
 	a.noteLoss()
-	a.is.follower.losses.enter(1, a.is.issuer.cfg.Elapsed.Now())
+	later := record.Snapshot{Cluster: &record.Cluster{UUID: "c", Incarnation: 1}}
+	a.is.follower.losses.Observe(losses.Read{Snapshot: later, Answered: a.is.issuer.cfg.Elapsed.Now()}, "c", stageConfirm)
 	var lost *lostError
 	if err := a.is.giveBack(context.Background()); !errors.As(err, &lost) || !lost.later {
 		t.Errorf("%v", err)

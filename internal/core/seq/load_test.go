@@ -208,7 +208,7 @@ func TestRenewalsAreSpread(t *testing.T) {
 		a.ask(name, 1, false).first()
 		s.now++
 	}
-	a.is.follower.losses.seq().state.Time += time.Hour.Milliseconds()
+	a.is.follower.losses.Known().Time += time.Hour.Milliseconds()
 	if due := a.is.popDue(true); len(due) != 750 { // of 1,000, at a heartbeat of 3 s
 		t.Errorf("%d records are written again in one round", len(due))
 	}

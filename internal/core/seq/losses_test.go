@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/losses"
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
@@ -28,7 +29,13 @@ func TestNoReturnInDoubt(t *testing.T) {
 		"within the confirming time": func(a, _ *actor) {
 			a.hold = func() Slot { return Slot{Path: a.slot, Version: store.AnyVersion, Wait: time.Second} }
 		},
-		"while another node puts records back": func(a, _ *actor) { a.is.follower.losses.heard = a.is.issuer.cfg.Elapsed.Now() },
+		"while another node puts records back": func(a, _ *actor) {
+			k := &a.is.follower.losses
+			told := *k.Known()
+			told.PutAt = ptr(told.ToldPutBack() + 1)
+			k.Learn(told, losses.Reading{}, a.is.issuer.cfg.Elapsed.Now(), true)
+			k.Settle()
+		},
 		"in a later incarnation": func(_, b *actor) {
 			b.noteLoss()
 			_ = b.round()

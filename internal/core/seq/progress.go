@@ -43,6 +43,9 @@ type following struct {
 	state   record.State // as it was read
 }
 
+// longAgoNs is a time since which every hold and every pause has passed, ns.
+const longAgoNs = -1 << 62
+
 // noProgress is that of a node that has read nothing.
 func noProgress() progress { return progress{knewAllAt: longAgoNs, saveBegan: longAgoNs} }
 

@@ -60,7 +60,7 @@ func (rs *Rounds) renew(ctx context.Context, some []*series) (failed []*series, 
 			return nil, err
 		}
 		v, err := rw.lookState(ctx)
-		if err != nil || rw.losses.finding(v) != record.Good || v.State == nil {
+		if err != nil || rw.losses.Finding(v.Snapshot) != record.Good || v.State == nil {
 			return some, err
 		}
 		rs.follower.seen = v.Snapshot

@@ -10,6 +10,7 @@ import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/entrylog"
 	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/seq/losses"
 	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/store"
 )
@@ -33,7 +34,7 @@ type Rounds struct {
 
 func newRounds(of *Issuer) *Rounds {
 	rs := &Rounds{issuer: of, follower: follower{issuer: of}}
-	rs.follower.losses, rs.agenda.roundTime = knowsNothing(), longestRound
+	rs.follower.losses, rs.agenda.roundTime = losses.New(), longestRound
 	if of.cfg.Dir != nil {
 		rs.saver.file.log = entrylog.New(of.cfg.Dir, witnessName)
 	}
@@ -149,7 +150,7 @@ func (rs *Rounds) Round(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if !rs.follower.current || rs.follower.losses.owes() { // ZooKeeper has lost /seq, or the node may not create it yet
+	if !rs.follower.current || rs.follower.losses.Owes() { // ZooKeeper has lost /seq, or the node may not create it yet
 		return rs.waitForState(ctx, v)
 	}
 	stateUnchanged := followed // v has /seq as it is
@@ -239,7 +240,7 @@ func (rs *Rounds) forget() {
 
 // waitForState does what can be done before the node knows /seq in this incarnation.
 func (rs *Rounds) waitForState(ctx context.Context, v view) (err error) {
-	if rs.follower.losses.seq() == nil {
+	if rs.follower.losses.Known() == nil {
 		//mutant:s35-late by TestJournalRaisesTheRecord ->
 		err = rs.follower.putAllAboveJournal(ctx, v, rs.agenda.roundTime)
 	}
@@ -253,7 +254,7 @@ func (rs *Rounds) tellAndSettle(ctx context.Context, v view) (told bool, err err
 	lost := rs.follower.toPutBack()
 	rs.agenda.limitRound(rs.issuer.ordered.HadSections(), lost, rs.follower.cluster.ConfirmTime)
 	told, err = rs.follower.tellInTime(ctx, v, lost)
-	if err == nil && rs.follower.losses.maySettle(rs.issuer.cfg.Elapsed.Now(), rs.follower.cluster.ConfirmTime) {
+	if err == nil && rs.follower.losses.MaySettle(rs.issuer.cfg.Elapsed.Now(), rs.follower.cluster.ConfirmTime) {
 		err = rs.follower.settle(ctx)
 	}
 	return told, err
@@ -268,7 +269,7 @@ const StartsIn = 100 * time.Millisecond
 func (rs *Rounds) noteFollowed(sent int64) {
 	f := rs.follower.following()
 	//mutant:s36-follows-before by TestFollowedCountsForOneSession -> settled := true
-	settled := rs.follower.losses.hasSettled() // else it has not read all records again since the loss (S36)
+	settled := rs.follower.losses.HasSettled() // else it has not read all records again since the loss (S36)
 	rs.issuer.publish(func(p *progress) {
 		p.compare(f)
 		if settled {

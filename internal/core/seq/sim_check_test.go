@@ -37,7 +37,7 @@ func (n *simNode) intend(c memzk.Call) {
 	}
 	took := simTaking{n: r.Next - old.Next, ceiling: r.HardCeiling}
 	switch {
-	case n.is.issuer.series.byName[name].incarnation < n.is.follower.losses.incarnation: // it is put back
+	case n.is.issuer.series.byName[name].incarnation < n.is.follower.losses.Incarnation(): // it is put back
 		took.n = 0
 		n.h.strict[name].putBack()
 	case r.Incarnation > old.Incarnation:

@@ -118,7 +118,7 @@ func (n *simNode) start(resumes bool) {
 	n.startClocks()
 	n.claim, n.broken = n.disk.claim, n.elapsed.AtLeast()
 	if n.claim.sent == 0 {
-		n.claim.cluster = never
+		n.claim.cluster = -1 // it has read none
 		n.disk.left = int64(n.h.confirm)
 	}
 	n.confirmed = n.elapsed.AtLeast() + n.disk.left

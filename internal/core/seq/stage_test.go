@@ -184,7 +184,7 @@ func (s *stage) raise(known int64) {
 }
 
 // noteLoss makes the node's heartbeat notice a loss of data.
-func (a *actor) noteLoss() { a.raise(max(0, a.is.follower.losses.incarnation)) }
+func (a *actor) noteLoss() { a.raise(max(0, a.is.follower.losses.Incarnation())) }
 
 // Slot puts the slot back if ZooKeeper has lost it, as the next heartbeat does.
 func (a *actor) Slot(int64) Slot {

@@ -84,7 +84,7 @@ func (rs *Rounds) mayGiveBack() error {
 	if rw.session == 0 {
 		return errors.New("ZooKeeper is not connected")
 	}
-	if !rs.follower.joined || rw.losses.seq() == nil || rw.losses.owes() || rw.unconfirmed() > 0 {
+	if !rs.follower.joined || rw.losses.Known() == nil || rw.losses.Owes() || rw.unconfirmed() > 0 {
 		return errors.New("this node may not write now")
 	}
 	return nil
@@ -233,7 +233,7 @@ func (rw roundIO) planReturns(ctx context.Context, some []*leftover) error {
 	if v.Snapshot, err = record.ParseSnapshot(found[:2]); err != nil {
 		return err
 	}
-	if rw.losses.finding(v) != record.Good {
+	if rw.losses.Finding(v.Snapshot) != record.Good {
 		return nil
 	}
 	for k, r := range some {

@@ -161,7 +161,7 @@ func TestTwoNamesOfATemplateAtOnce(t *testing.T) {
 	c1, c2 := a.ask("t:1", 1, false), a.ask("t:2", 1, false)
 	ctx := context.Background()
 	s2 := a.is.issuer.series.findOrAdd("t:2")
-	sit := mode.Situation{AtMost: a.is.issuer.now(), SeqTime: a.is.follower.losses.seqTime(a.is.issuer.cfg.Elapsed.AtLeast()), Nonce: a.is.issuer.cfg.Nonce()}
+	sit := mode.Situation{AtMost: a.is.issuer.now(), SeqTime: a.is.follower.losses.SeqTime(a.is.issuer.cfg.Elapsed.AtLeast()), Nonce: a.is.issuer.cfg.Nonce()}
 	v2, err := a.is.follower.roundIO().gather(ctx, s2, true) // the second worker has read the template
 	if err != nil {
 		t.Fatal(err)

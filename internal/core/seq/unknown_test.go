@@ -92,7 +92,7 @@ func ofMany(t *testing.T) (s *stage, a, b *actor, seen map[int64]string) {
 	a.restartWith(w)
 	b = s.node()
 	s.lose(copied, 9)
-	b.is.follower.losses.seq().state.Changes, b.is.issuer.series.byName = w.State.Changes-100, nil // it knows nothing of the change
+	b.is.follower.losses.Known().Changes, b.is.issuer.series.byName = w.State.Changes-100, nil // it knows nothing of the change
 	b.is.issuer.series.all = nil
 	b.is.issuer.series.last.Store(nil)
 	return s, a, b, seen

@@ -9,6 +9,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/entrylog"
+	"github.com/flaked/flaked/internal/core/seq/losses"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/timeguard"
@@ -17,11 +18,9 @@ import (
 // Witness has a node's memory of /cluster, /seq and the records over a restart. A loss of data shows by it. By it alone
 // the node issues nothing.
 type Witness struct {
-	// Incarnation is that of /cluster when all of this was compared with ZooKeeper. Entered is the time at which the
-	// node entered it, nil for the first one.
-	Incarnation int64             `json:"incarnation"`
-	Entered     *timeguard.Moment `json:"entered,omitempty"`
-	State       record.State      `json:"state"`
+	losses.Memory
+	// Boot is the boot of the machine in which the moments of Memory were measured.
+	Boot string `json:"boot"`
 	// Records are the records of sequences by name. They are immutable. Each is an entry of the file.
 	Records map[string]*record.Record `json:"-"`
 	// RequestKeys are the request keys, by the name of the strict sequence, as they are in ZooKeeper. Each is an entry
@@ -29,11 +28,6 @@ type Witness struct {
 	RequestKeys map[string][]byte `json:"-"`
 	// Met are the other nodes that this one has met.
 	Met []coordinator.Peer `json:"met,omitempty"`
-	// Trusted and Last are seqRead.trusted and seqRead.last. Boot is the boot of the machine in which they
-	// were made.
-	Boot    string  `json:"boot"`
-	Trusted reading `json:"sure"`
-	Last    reading `json:"last"`
 }
 
 // witnessName is the name of the witness file in the state directory.
@@ -42,23 +36,17 @@ const witnessName = "sequences.cache"
 // witness returns what the node knows now. ok is false if it has not settled since ZooKeeper lost data (S36), or has
 // not compared all records.
 func (rs *Rounds) witness() (w Witness, ok bool) {
-	k := rs.follower.losses
-	//mutant:s36-remembers-before by TestFollowedCountsForOneSession -> if k.seq() == nil {
-	if !k.hasSettled() {
+	memory, ok := rs.follower.losses.Memory()
+	if !ok {
 		return Witness{}, false
 	}
 	w = Witness{
-		Incarnation: k.seq().state.Incarnation, State: k.seq().state,
-		Boot: rs.issuer.cfg.Boot, Trusted: k.seq().trusted, Last: k.seq().last,
+		Memory: memory, Boot: rs.issuer.cfg.Boot,
 		Records: make(map[string]*record.Record), RequestKeys: make(map[string][]byte),
-	}
-	if k.entered != longAgo {
-		w.Entered = &k.entered
 	}
 	if rs.issuer.cfg.Met != nil {
 		w.Met = rs.issuer.cfg.Met()
 	}
-	ok = true
 	for _, s := range rs.issuer.series.list() {
 		s.Mu.Lock()
 		if s.Known != nil {
@@ -66,7 +54,7 @@ func (rs *Rounds) witness() (w Witness, ok bool) {
 			if s.highest > s.Known.Next {
 				w.Records[s.Name] = new(s.Known.Raised(s.highest))
 			}
-			ok = ok && !(s.Stale && s.incarnation < k.seq().state.Incarnation)
+			ok = ok && !(s.Stale && s.incarnation < w.Incarnation)
 			if len(s.requestKeys) > 0 {
 				w.RequestKeys[s.Name] = (&record.RequestKeys{Entries: s.requestKeys}).Marshal()
 			}
@@ -143,11 +131,11 @@ func (rs *Rounds) saveLast() {
 func (rs *Rounds) recallWitness(w Witness) {
 	sameBoot := w.Boot != "" && w.Boot == rs.issuer.cfg.Boot
 	since := func(m timeguard.Moment) timeguard.Moment { return rs.issuer.cfg.Elapsed.Rebase(m, sameBoot) }
-	w.State.Incarnation, w.Trusted.Sent, w.Last.Sent = w.Incarnation, since(w.Trusted.Sent), since(w.Last.Sent)
+	w.Trusted.Sent, w.Last.Sent = since(w.Trusted.Sent), since(w.Last.Sent)
 	if w.Entered != nil {
 		w.Entered = new(since(*w.Entered))
 	}
-	rs.follower.losses = recalled(w, rs.issuer.cfg.Elapsed.AtLeast())
+	rs.follower.losses = losses.Recall(w.Memory, rs.issuer.cfg.Elapsed.AtLeast())
 	rs.issuer.publish((*progress).knowState)
 	for _, name := range slices.Sorted(maps.Keys(w.Records)) {
 		s := rs.issuer.series.findOrAdd(name) // a request may have asked for it already

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/seq/losses"
 	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/timeguard"
 )
@@ -16,7 +17,7 @@ import (
 type roundIO struct {
 	issuer       *Issuer
 	cluster      ClusterInfo
-	losses       lossState
+	losses       losses.State
 	session      int64
 	spread       time.Duration // see the function spread
 	putBackNames *putBackNames // to which the goroutines add
@@ -60,7 +61,7 @@ func (rw roundIO) work(ctx context.Context, s *series) error {
 // time if none were.
 func (rw roundIO) situation(sent timeguard.Moment) mode.Situation {
 	return mode.Situation{
-		AtMost: sent.Most, AtLeast: sent.Least, SeqTime: rw.losses.seqTime(sent.Least),
+		AtMost: sent.Most, AtLeast: sent.Least, SeqTime: rw.losses.SeqTime(sent.Least),
 		Unconfirmed: rw.unconfirmed(), Spread: rw.spread,
 		Volatile: !rw.issuer.outlasts(), Nonce: rw.issuer.cfg.Nonce(), By: rw.issuer.cfg.By, Session: rw.session,
 	}
@@ -94,7 +95,7 @@ func (rw roundIO) pauseUpTo(s *series, most time.Duration) {
 func (rw roundIO) unconfirmed() time.Duration {
 	left := rw.putBackLeft()
 	//mutant:s36-takes-before by TestFamilyIsReadBeforeItsSections -> if false {
-	if !rw.losses.hasSettled() { // the confirming time may have ended in the middle of this round
+	if !rw.losses.HasSettled() { // the confirming time may have ended in the middle of this round
 		left = max(left, time.Millisecond)
 	}
 	slot := rw.issuer.cfg.Tenure.Slot(rw.session)
@@ -107,5 +108,5 @@ func (rw roundIO) unconfirmed() time.Duration {
 
 // putBackLeft returns the time for which other nodes may still put back what they know better (S9).
 func (rw roundIO) putBackLeft() time.Duration {
-	return rw.losses.putBackLeft(rw.issuer.cfg.Elapsed.Now(), rw.cluster.ConfirmTime)
+	return rw.losses.PutBackLeft(rw.issuer.cfg.Elapsed.Now(), rw.cluster.ConfirmTime)
 }

@@ -20,12 +20,12 @@ func (rw roundIO) gather(ctx context.Context, s *series, reuse bool) (v view, er
 		v.View = *s.Last
 	}
 	s.Mu.Unlock()
-	if v.State == nil || rw.losses.finding(v) != record.Good { // not record.Lost: a view from before shows no loss
+	if v.State == nil || rw.losses.Finding(v.Snapshot) != record.Good { // not record.Lost: a view from before shows no loss
 		if v, err = rw.look(ctx, s, false); err != nil {
 			return view{}, err
 		}
 	}
-	switch rw.losses.finding(v) {
+	switch rw.losses.Finding(v.Snapshot) {
 	case record.Lost:
 		return view{}, &lostError{reason: record.ClusterPath + " or " + record.StatePath + " is missing, or older than before"}
 	case record.Later:
@@ -45,7 +45,7 @@ func (rw roundIO) gather(ctx context.Context, s *series, reuse bool) (v view, er
 func (rw roundIO) look(ctx context.Context, s *series, synced bool) (view, error) {
 	s.Mu.Lock()
 	known := s.Known
-	synced = synced || s.hasOpenWrites() || s.journaled != nil || rw.losses.incarnation > s.incarnation
+	synced = synced || s.hasOpenWrites() || s.journaled != nil || rw.losses.Incarnation() > s.incarnation
 	s.Mu.Unlock()
 	paths := []string{record.ClusterPath, record.StatePath, record.Path(s.Name)}
 	return rw.readTwice(ctx, synced, paths, func(found []store.Record) (v view, err error) {
@@ -94,7 +94,7 @@ func (rw roundIO) readTwice(
 			return view{}, err
 		}
 		v.SentAt, v.AnsweredAt = sent, answered
-		if rw.losses.finding(v) == record.Good && v.State != nil &&
+		if rw.losses.Finding(v.Snapshot) == record.Good && v.State != nil &&
 			record.Compare(v.Record, v.before, v.State.Purged) != record.Lost {
 			return v, nil
 		}

@@ -83,7 +83,7 @@ func (s State) Marshal() []byte { return store.Marshal(s) }
 
 // At returns the sequence time for a node that has known the state for this long (S23).
 func (s State) At(passed time.Duration) int64 {
-	//mutant:s23-raise by internal/core/seq:TestTimeIsPutBackAboveRaisesAfterAPause -> return s.Time + max(passed, 0).Milliseconds()
+	//mutant:s23-raise by internal/core/seq/losses:TestTimeIsPutBackAboveRaisesAfterAPause -> return s.Time + max(passed, 0).Milliseconds()
 	return s.Time + min(max(passed, 0), MostRaise).Milliseconds()
 }
 
