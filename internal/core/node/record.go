@@ -3,7 +3,6 @@ package node
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/localcache"
@@ -72,30 +71,4 @@ func DecodeRecord(kept localcache.Record) (r LocalRecord, err error) {
 	}
 	r.Claim.BootEnd, r.Journal = b.Ends, kept.Journal
 	return r, nil
-}
-
-// record returns the local record of a claim, without Stopped. mu is held.
-func (n *Node) record(c coordinator.Claim) LocalRecord {
-	v, reserved := n.view.Load(), c.ReservedUntil
-	switch {
-	case c.Owner == v.Claim.Owner:
-		reserved = n.reservedUntil
-	case v.Next != nil && c.Owner == v.Next.Owner:
-		reserved = v.Next.ReservedUntil
-	}
-	reserved = max(reserved, c.Floor) // (C6) a restart begins at ReservedUntil: never below a claim's floor
-	c.ReservedUntil = reserved
-	return LocalRecord{
-		ClusterName: n.cfg.Cluster, ZooKeeper: n.reports.address, Cluster: keptPart(v.Cluster, c), Claim: c,
-		ServedMs: n.served.Milliseconds(), Journal: max(n.journal, n.cfg.Journal()), Boot: n.cfg.BootID,
-		Rotations: slices.Clone(n.rotations),
-	}
-}
-
-// keptPart returns the part of the cluster record that a node keeps: all but InUse and the freeze, which only ZooKeeper
-// can know. The incarnation is the one in which the claim was last acknowledged.
-func keptPart(cl coordinator.Cluster, c coordinator.Claim) coordinator.Cluster {
-	cl.Incarnation, cl.InUse = c.Incarnation, false
-	cl.FrozenUntil, cl.FrozenBy = 0, ""
-	return cl
 }
