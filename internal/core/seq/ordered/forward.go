@@ -21,14 +21,14 @@ import (
 // node that was asked goes through these states until it answers:
 //
 //  1. asked: flight is what was sent to it.
-//  2. slow: slowAfter has passed, or slowTaker. The next round doubts it. A failed connection, an unknown outcome, or a
-//     refusal for want of the ownership does so at once, and makes Round read the record.
-//  3. doubted: its ownership is the suspect or, if the record named no owner, its address is avoided. Nothing more is
+//  2. slow: slowAfter has passed, or slowTaker. The next round doubts the node. After a failed connection, an unknown
+//     outcome, or a refusal because it is not the owner, it is doubted at once, and Round reads the record.
+//  3. doubted: its nonce is the suspect or, if the record named no owner, its address is avoided. Nothing more is
 //     sent to it, and the queue waits for a round.
-//  4. The record says how it goes on. The owner has renewed: it is no suspect any more, and is asked again when the
-//     flight has ended. The record is the same: this node waits for the lease to end. The node that was asked has
-//     become the owner: it is the new suspect. A third node has: the flight ends, and the queue goes to that one. This
-//     node has: the flight ends.
+//  4. The record decides what follows. If the owner has renewed, it is no suspect any more, and is asked again when the
+//     flight has ended. If the record is the same, this node waits for the lease to end. If the node that was asked has
+//     become the owner, it is the new suspect. If a third node has, the flight ends, and the queue goes to that one. If
+//     this node has, the flight ends.
 type forwarding struct {
 	queue []mode.Request // not sent yet
 	// sending: a goroutine forwards the queue. flight is the batch that it has sent and is not answered, nil for none.
@@ -179,13 +179,13 @@ func (s *Section) forwardQueue() {
 // for each, until the ceiling is reached.
 func (s *Section) ask(f *flight, requests []mode.Request) {
 	got, err := s.askOnce(f, requests)
-	if len(requests) == 1 || !tooLarge(replied(err)) {
+	if len(requests) == 1 || !tooLarge(reasonOf(err)) {
 		s.noteOutcome(f, requests, got, err)
 		return
 	}
 	for k := range requests {
 		got, err := s.askOnce(f, requests[k:k+1])
-		if replied(err) == record.CeilingReached {
+		if reasonOf(err) == record.CeilingReached {
 			s.noteOutcome(f, requests[k:], got, err)
 			return
 		}
@@ -208,8 +208,8 @@ func total(requests []mode.Request) (n int64) {
 	return n
 }
 
-// replied returns the reason of a reply that is an error, "" if it has none.
-func replied(err error) record.Reason {
+// reasonOf returns the reason of a reply that is an error, "" if it has none.
+func reasonOf(err error) record.Reason {
 	if reply, ok := errors.AsType[*ids.ReplyError](err); ok {
 		return record.Reason(reply.Reason())
 	}

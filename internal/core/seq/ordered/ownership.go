@@ -94,7 +94,7 @@ func (s *Section) giveBack(v mode.View, sit mode.Situation) *mode.Write {
 // take returns nil. It also does this:
 //
 //   - It doubts a node that has not answered in time.
-//   - It refuses requests that other nodes have forwarded, if this node must not take the section for them.
+//   - It refuses the incoming requests for which this node must not take the section.
 //   - While another node may be the owner, or this one gives all sections back, it makes rounds pause.
 //   - If it gets no block, it refuses the requests that wait.
 func (s *Section) take(v mode.View, sit mode.Situation) *mode.Write {
@@ -106,7 +106,8 @@ func (s *Section) take(v mode.View, sit mode.Situation) *mode.Write {
 	//mutant:o4-at-most by internal/core/seq:TestOwnerAndBootClocksAtAnyRate -> wait := s.observation.freeIn(v, s.lastEnded, sit.AtMost)
 	wait := s.observation.freeIn(v, s.lastEnded, sit.AtLeast)
 	if wait > 0 || s.shared.mustGiveBackAll() {
-		if s.Known.Address != s.shared.ownAddress || s.shared.mustGiveBackAll() { // else the last process of this node was the owner
+		// If the last process of this node was the owner, the requests wait here: no other node could answer them.
+		if s.Known.Address != s.shared.ownAddress || s.shared.mustGiveBackAll() {
 			s.refuseIncoming(nil)
 		}
 		s.pauseUntilFree(wait, sit.AtMost)
@@ -149,8 +150,8 @@ func (s *Section) pauseUntilFree(wait time.Duration, now int64) {
 	s.DueFrom, s.PausedUntil = s.DueAt, s.DueAt
 }
 
-// minPause is the shortest pause of pauseUntilFree. A node that leaves may have no lease to wait for, and looks
-// whether others can answer by now.
+// minPause is the shortest pause of pauseUntilFree. A node that gives all sections back may have no lease to wait for:
+// it looks whether others can answer by now.
 const minPause = 50 * time.Millisecond
 
 // refuseIncoming refuses the incoming requests for which `which` returns true, nil for all: those that other nodes have

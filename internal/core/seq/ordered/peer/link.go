@@ -47,10 +47,10 @@ type link struct {
 	quietTicks  int        // ticks without a reply that is due
 	unusedTicks int        // ticks without a call
 	readErr     error      // of the reader
-	dead        bool       // the link takes no more calls
-	// dialErr is the error of a dial that failed, nil if it succeeded. ended is the time at which the link became dead.
+	dead        bool       // the link takes no more calls, since deadSince
+	deadSince   time.Time
+	// dialErr is the error of a dial that failed, nil if it succeeded.
 	dialErr error
-	ended   time.Time
 }
 
 // submit adds a call to the queue. taken is false if the link takes no more calls, and err is not nil if the node could
@@ -59,7 +59,7 @@ func (l *link) submit(k *call) (taken bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
-	case l.dead && l.dialErr != nil && time.Since(l.ended) < retryDial:
+	case l.dead && l.dialErr != nil && time.Since(l.deadSince) < retryDial:
 		return false, l.dialErr
 	case l.dead:
 		return false, nil
@@ -217,7 +217,7 @@ func (l *link) noteTick() error {
 func (l *link) finish(err, dialErr error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.dead, l.dialErr, l.ended = true, dialErr, time.Now()
+	l.dead, l.dialErr, l.deadSince = true, dialErr, time.Now()
 	l.endQueue(nothingIssued(err))
 	for _, k := range l.sent {
 		k.end(ordered.Answer{}, err)
