@@ -1,5 +1,13 @@
 // Command flaked runs a node that issues snowflake IDs, and administers a cluster of nodes.
 // This package is the command line: flags, tables, exit codes, and the ports of a node.
+//
+// newApp lists the commands. Each has a file of its own. Beside them:
+//
+//   - flags.go has the flags of several commands, flags_read.go and access.go read them. cluster_flags.go and
+//     seq_flags.go do so for the settings of a cluster and of a sequence.
+//   - args.go, config.go, environment.go and usage.go stand between the command line and the library that parses it.
+//   - exit.go makes the exit code of an error, and advice.go says what to do about it.
+//   - serve.go runs a node. serve_*.go, listen*.go and log*.go belong to it.
 package main
 
 import (

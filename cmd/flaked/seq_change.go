@@ -17,7 +17,7 @@ import (
 // changeSequence changes the sequence r, and prints what it has changed. unasked names the nodes that the command could
 // not ask for values that they have issued, "" for none.
 func changeSequence(
-	c *cli.Context, o operator.Commands, r record.Named, st record.State, change operator.Change, unasked string,
+	c *cli.Context, o operator.Commands, r record.Named, state record.State, change operator.Change, unasked string,
 ) error {
 	name := r.Name
 	if r.Kind() == record.Tombstone {
@@ -26,14 +26,14 @@ func changeSequence(
 	if err := checkFlagsOfMode(c, r.Mode); err != nil {
 		return err
 	}
-	after, err := change.ApplyTo(r, st)
+	after, err := change.ApplyTo(r, state)
 	if err != nil {
 		return err
 	}
 	moved := change.Next != nil || change.NextPosition != nil
 	if sameSettings(r.Record, after.Record) {
 		if moved { // the command that has changed it was perhaps ended while it waited
-			if err := o.AwaitFollowed(c.Context, r, st); err != nil {
+			if err := o.AwaitFollowed(c.Context, r, state); err != nil {
 				return err
 			}
 		}
@@ -45,22 +45,22 @@ func changeSequence(
 			return err
 		}
 	}
-	if err := confirmChange(c, r, after, st, change, absent, unasked); err != nil {
+	if err := confirmChange(c, r, after, state, change, absent, unasked); err != nil {
 		return err
 	}
 	if _, err := o.Set(c.Context, name, change); err != nil {
 		return err
 	}
 	text := fmt.Sprintf("changed sequence %s. Connected nodes follow at their next heartbeat.", name)
-	state := health.RecordedReport(after, st, o.Now()).State
-	if moved && (state == health.SeqAfterLoss || state == health.SeqFrozen) {
+	word := health.RecordedReport(after, state, o.Now()).State
+	if moved && (word == health.SeqAfterLoss || word == health.SeqFrozen) {
 		text += " The sequence does not go on at the next value, because ZooKeeper has lost data and nobody vouched " +
 			"with --vouch-after-loss. See `flaked seq show " + name + "`."
 	}
 	if err := printText(c, "%s\n", text); err != nil {
 		return err
 	}
-	return changedRows(r, after, st, o.Now()).print(c.App.Writer)
+	return changedRows(r, after, state, o.Now()).print(c.App.Writer)
 }
 
 // deletedError returns the error of a command that cannot change a deleted sequence.
@@ -75,8 +75,8 @@ func sameSettings(before, after record.Record) bool {
 }
 
 // changedRows returns a header, and what differs between a sequence before and after a change.
-func changedRows(before, after record.Named, st record.State, now int64) (t textTable) {
-	was, is := health.RecordedReport(before, st, now), health.RecordedReport(after, st, now)
+func changedRows(before, after record.Named, state record.State, now int64) (t textTable) {
+	was, is := health.RecordedReport(before, state, now), health.RecordedReport(after, state, now)
 	at := time.UnixMilli(now)
 	old, explained := seqRows(was, at, false), seqRows(is, at, true)
 	t.add("", "BEFORE", "AFTER")
@@ -91,11 +91,11 @@ func changedRows(before, after record.Named, st record.State, now int64) (t text
 // confirmChange asks for confirmation if the change skips values, or can have values issued twice. absent are the
 // workers whose nodes cannot follow it. unasked is that of changeSequence.
 func confirmChange(
-	c *cli.Context, before, after record.Named, st record.State, change operator.Change, absent []coordinator.Entry,
+	c *cli.Context, before, after record.Named, state record.State, change operator.Change, absent []coordinator.Entry,
 	unasked string,
 ) error {
 	name := before.Name
-	var next, of, first string // where it goes on, of what, and where it would have gone on
+	var next, of, first string // where it goes on, values or positions, and where it would have gone on
 	switch {
 	case change.Next != nil:
 		next, of, first = fmt.Sprint(*change.Next), "values", fmt.Sprint(after.Value(before.Next))
@@ -110,13 +110,13 @@ func confirmChange(
 		skipped = fmt.Sprintf("%s of %s, from %s on, will never be issued", words.Count(n, "value"), name, first)
 	}
 	switch {
-	case change.VouchedIn != 0 && before.Incarnation < st.Incarnation:
+	case change.VouchedIn != 0 && before.Incarnation < state.Incarnation:
 		risk := fmt.Sprintf("ZooKeeper has lost data. If any value of %s from %s on was issued before, it will be "+
 			"issued twice", name, next)
 		if skipped != "" {
 			risk += ". " + skipped
 		}
-		phrase := fmt.Sprintf("%s is unused from %s on in incarnation %d", name, next, st.Incarnation)
+		phrase := fmt.Sprintf("%s is unused from %s on in incarnation %d", name, next, state.Incarnation)
 		if unasked != "" {
 			risk += ". Nobody could ask " + unasked
 			phrase += ", also by " + unasked

@@ -33,7 +33,7 @@ Examples:
 }
 
 func seqDelete(c *cli.Context, o operator.Commands, name string) error {
-	n, st, err := o.Find(c.Context, name)
+	n, state, err := o.Find(c.Context, name)
 	if err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func seqDelete(c *cli.Context, o operator.Commands, name string) error {
 		return printText(c, "sequence %s was deleted before, at %s. Nothing was changed.\n", name,
 			words.Moment(r.DeletedAt, time.UnixMilli(now)))
 	}
-	next := strings.ReplaceAll(nextText(health.RecordedReport(n, st, now)), "-", "above its max")
+	next := strings.ReplaceAll(nextText(health.RecordedReport(n, state, now)), "-", "above its max")
 	what := name
 	if r.Kind() == record.Family {
 		what = "all names of " + name
@@ -60,7 +60,7 @@ func seqDelete(c *cli.Context, o operator.Commands, name string) error {
 		return err
 	}
 	text := "deleted sequence %s. Its name is kept, and goes on above the old values if it is created again. "
-	if left := r.IssuableFor(st); left == record.Forever {
+	if left := r.IssuableFor(state); left == record.Forever {
 		text += "It can never be purged, because its hold was " + forever + "."
 	} else {
 		text += "`flaked seq purge %[1]s` can forget it after " + left.String() + "."
@@ -89,18 +89,18 @@ Examples:
 }
 
 func seqPurge(c *cli.Context, o operator.Commands, name string) error {
-	r, st, err := o.Find(c.Context, name)
+	r, state, err := o.Find(c.Context, name)
 	switch {
 	case err != nil:
 		return err
 	case r.Kind() != record.Tombstone:
 		return failure("%s: the sequence is in use. `flaked seq delete %[1]s` deletes it", name)
-	case r.IssuableFor(st) == record.Forever:
+	case r.IssuableFor(state) == record.Forever:
 		return failure("%s: nodes that are cut off may issue values of this sequence for good, because its hold was "+
 			"%s. So it cannot be purged. `flaked seq create %[1]s` creates it again, above its old values", name, forever)
-	case r.IssuableFor(st) > 0:
+	case r.IssuableFor(state) > 0:
 		return failure("%s: nodes that are cut off may issue values of this sequence for another %s. "+
-			"Purge it then. Only time in which nodes are connected counts", name, r.IssuableFor(st))
+			"Purge it then. Only time in which nodes are connected counts", name, r.IssuableFor(state))
 	}
 	risk := "nothing will remember which values were issued by " + name +
 		". A new sequence with this name issues old values again"

@@ -39,7 +39,7 @@ Examples:
 
 func seqList(c *cli.Context) error {
 	return withSequences(c, func(o operator.Commands) error {
-		found, st, err := o.List(c.Context, "")
+		found, state, err := o.List(c.Context, "")
 		if err != nil {
 			return err
 		}
@@ -48,10 +48,10 @@ func seqList(c *cli.Context) error {
 			Incarnation int64                   `json:"incarnation"`
 			Changes     int64                   `json:"changes"`
 			Sequences   []health.SequenceReport `json:"sequences"`
-		}{st.Incarnation, st.Changes, []health.SequenceReport{}}
+		}{state.Incarnation, state.Changes, []health.SequenceReport{}}
 		now := o.Now()
 		for _, n := range found {
-			doc.Sequences = append(doc.Sequences, health.RecordedReport(n, st, now))
+			doc.Sequences = append(doc.Sequences, health.RecordedReport(n, state, now))
 		}
 		return printDoc(c, doc, func(w io.Writer) error {
 			if len(found) == 0 {
@@ -113,15 +113,15 @@ Examples:
 }
 
 func seqShow(c *cli.Context, o operator.Commands, name string) error {
-	r, st, err := o.Find(c.Context, name)
+	r, state, err := o.Find(c.Context, name)
 	if errors.Is(err, operator.ErrNotFound) {
-		r, st, err = o.FindInFamily(c.Context, name)
+		r, state, err = o.FindInFamily(c.Context, name)
 	}
 	if err != nil {
 		return err
 	}
 	now := o.Now()
-	d := health.RecordedReport(r, st, now)
+	d := health.RecordedReport(r, state, now)
 	if !asJSON(c) || !r.Keyed() {
 		return printDoc(c, d, func(w io.Writer) error {
 			if err := seqRows(d, time.UnixMilli(now), true).print(w); err != nil {

@@ -75,7 +75,7 @@ type recovery struct {
 
 // run asks the nodes, and makes the sequence go on above all that they know.
 func (r recovery) run() error {
-	found, st, err := r.o.Find(r.c.Context, r.name)
+	found, state, err := r.o.Find(r.c.Context, r.name)
 	before := found.Record
 	switch {
 	case err != nil:
@@ -85,7 +85,7 @@ func (r recovery) run() error {
 	case before.Mode.Holds() || before.Kind() == record.Template:
 		return failure("%s is not a strict sequence. `flaked seq set %[1]s --next VALUE "+
 			"--vouch-after-loss` says where it goes on after a loss of data", r.name)
-	case before.Incarnation == st.Incarnation:
+	case before.Incarnation == state.Incarnation:
 		return failure("%s is not frozen. Nothing was changed", r.name)
 	}
 	survey, err := poll.AskCluster(r.c.Context, r.o.Store, r.nodes, r.addrs, "SEQ "+r.name)
@@ -107,7 +107,7 @@ func (r recovery) run() error {
 	}
 	fmt.Fprintf(r.c.App.Writer, "The highest known value is %s. The sequence can go on at %d.\n",
 		lastValueText(before, taken), next)
-	return changeSequence(r.c, r.o, found, st, operator.Change{Next: &next, VouchedIn: st.Incarnation},
+	return changeSequence(r.c, r.o, found, state, operator.Change{Next: &next, VouchedIn: state.Incarnation},
 		survey.UnheardText())
 }
 

@@ -52,18 +52,18 @@ func seqSet(c *cli.Context, o operator.Commands, name string) error {
 	if err != nil {
 		return err
 	}
-	r, st, err := o.Find(c.Context, name)
+	r, state, err := o.Find(c.Context, name)
 	if err != nil {
 		return err
 	}
 	if c.Bool("vouch-after-loss") {
-		if r.Incarnation == st.Incarnation {
+		if r.Incarnation == state.Incarnation {
 			return failure("%s: --vouch-after-loss: the sequence is not affected by a loss of data, so "+
 				"there is nothing to vouch for. Leave the flag out", name)
 		}
-		change.VouchedIn = st.Incarnation
+		change.VouchedIn = state.Incarnation
 	}
-	return changeSequence(c, o, r, st, change, "")
+	return changeSequence(c, o, r, state, change, "")
 }
 
 // readChange returns the change that the command line describes.

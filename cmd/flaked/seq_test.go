@@ -60,11 +60,11 @@ func (w *seqWorld) operator() operator.Commands {
 
 func (w *seqWorld) show(name string) (record.Record, record.State) {
 	w.t.Helper()
-	r, st, err := w.operator().Find(w.t.Context(), name)
+	r, state, err := w.operator().Find(w.t.Context(), name)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return r.Record, st
+	return r.Record, state
 }
 
 // taken makes nodes take all values below next.
