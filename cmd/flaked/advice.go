@@ -40,7 +40,7 @@ func withAdvice(err error) string {
 // in the text of err, and the advice belongs behind it.
 func advise(err error) (advice string, about error) {
 	if e, ok := errors.AsType[*node.StateOfOtherClusterError](err); ok {
-		return adviceOf(health.OtherCluster), e
+		return adviceOf(health.AdviceOtherCluster), e
 	}
 	if e, ok := errors.AsType[*coordinator.OtherClusterError](err); ok {
 		return ". Correct --zk, if it is another ZooKeeper. Otherwise the cluster was created anew: read " +
@@ -77,12 +77,12 @@ func advise(err error) (advice string, about error) {
 // sentinelAdvice returns the advice for an error without a type of its own, or "".
 func sentinelAdvice(err error) string {
 	return cmp.Or(sequenceAdvice(err), firstAdvice(err, []advised{
-		{store.ErrUnreachable, adviceOf(health.ZooKeeperDown)},
-		{coordinator.ErrDamaged, adviceOf(health.ClusterDamaged)},
-		{coordinator.ErrNoCluster, adviceOf(health.NoCluster)},
-		{store.ErrDenied, adviceOf(health.ZooKeeperDenied)},
-		{store.ErrQuota, adviceOf(health.ZooKeeperQuota)},
-		{store.ErrLocalSession, adviceOf(health.ZooKeeperLocal)},
+		{store.ErrUnreachable, adviceOf(health.AdviceZooKeeperDown)},
+		{coordinator.ErrDamaged, adviceOf(health.AdviceClusterDamaged)},
+		{coordinator.ErrNoCluster, adviceOf(health.AdviceNoCluster)},
+		{store.ErrDenied, adviceOf(health.AdviceZooKeeperDenied)},
+		{store.ErrQuota, adviceOf(health.AdviceQuota)},
+		{store.ErrLocalSession, adviceOf(health.AdviceLocalSessions)},
 		{poll.ErrTwoClusters, ". Give --addr of one of them, or name it with --cluster"},
 		{operator.ErrNoState, ". Start a node with `flaked serve`, and try again when it is ready"},
 	}))
@@ -117,13 +117,13 @@ func firstAdvice(err error, rows []advised) string {
 // frozenAdvice returns the advice for a freeze of registration. by is the operator who froze it, "" for a loss of data.
 func frozenAdvice(by string) string {
 	if by != "" {
-		return adviceOf(health.FrozenByOperator)
+		return adviceOf(health.AdviceFrozenByOperator)
 	}
-	return adviceOf(health.RegistrationFrozen)
+	return adviceOf(health.AdviceRegistrationFrozen)
 }
 
-// adviceOf returns the advice of a cause as the end of a sentence, which may go on.
-func adviceOf(p health.Problem) string { return ". " + strings.TrimSuffix(p.Advice, ".") }
+// adviceOf returns advice of package health as the end of a sentence, which may go on.
+func adviceOf(advice string) string { return ". " + strings.TrimSuffix(advice, ".") }
 
 // causeAdvice returns what the cause in a refusal means and what to do, as text to append to the reply, with its
 // punctuation. It returns "" for a cause that the table does not have.
@@ -132,7 +132,7 @@ func causeAdvice(reply *ids.ReplyError) string {
 		return ""
 	}
 	p := health.ProblemOf(reply.Reason())
-	return ". " + p.Text + adviceOf(p)
+	return ". " + p.Text + adviceOf(p.Advice)
 }
 
 // codeAdvice returns what to do about the code of a reply, as text to append to the reply, with its punctuation. It

@@ -101,7 +101,7 @@ func serveNode(c *cli.Context, log hclog.InterceptLogger) (err error) {
 	}
 	cfg := p.config()
 	if cfg.Node.InMemory {
-		log.Warn(health.Development.String())
+		log.Warn(health.DevelopmentProblem.String())
 	} else if cfg.ZooKeeper, err = readZK(c); err != nil {
 		return err
 	}

@@ -38,9 +38,9 @@ func judgeOffsets(p store.Probe, peers []timeguard.Offset) []Finding {
 	case own.Beyond(limits.ClocksAgree) && (len(peers) == 0 || verdict.Wrong()):
 		zookeeper.Level, zookeeper.Advice = Fail, wrong
 	case len(peers) > 0 && !verdict.Wrong() && !verdict.Worst.Beyond(limits.WarnSkew):
-		zookeeper.Level, zookeeper.Advice = Warn, health.LeaderClock.Advice
+		zookeeper.Level, zookeeper.Advice = Warn, health.AdviceLeaderClock
 	default:
-		zookeeper.Level, zookeeper.Advice = Warn, health.ClockFarOff.Advice
+		zookeeper.Level, zookeeper.Advice = Warn, health.AdviceClockOffset
 	}
 	others := Finding{Check: "clock-peers", Level: OK}
 	switch {

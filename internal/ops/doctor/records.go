@@ -68,13 +68,13 @@ func failed(check string, err error) Finding {
 	f := Finding{Check: check, Level: Fail, Text: err.Error(), Advice: "Check ZooKeeper's log"}
 	switch {
 	case errors.Is(err, store.ErrUnreachable):
-		f.unreachable, f.Advice = true, health.ZooKeeperDown.Advice
+		f.unreachable, f.Advice = true, health.AdviceZooKeeperDown
 	case errors.Is(err, store.ErrDenied):
-		f.Advice = health.ZooKeeperDenied.Advice
+		f.Advice = health.AdviceZooKeeperDenied
 	case errors.Is(err, store.ErrQuota):
-		f.Advice = health.ZooKeeperQuota.Advice
+		f.Advice = health.AdviceQuota
 	case errors.Is(err, store.ErrLocalSession):
-		f.Advice = health.ZooKeeperLocal.Advice
+		f.Advice = health.AdviceLocalSessions
 	}
 	return f
 }
@@ -145,7 +145,7 @@ func judgeCluster(cl coordinator.Cluster, err error, cfg Config, d stateDir, now
 		return []Finding{f}
 	case errors.Is(err, coordinator.ErrNoCluster):
 		f.Level, f.Text = Fail, fmt.Sprintf("cluster %q does not exist", cfg.ZK.Cluster)
-		f.Advice = health.NoCluster.Advice
+		f.Advice = health.AdviceNoCluster
 		return []Finding{f}
 	case err != nil:
 		return []Finding{failed("cluster", err)}
@@ -157,7 +157,7 @@ func judgeCluster(cl coordinator.Cluster, err error, cfg Config, d stateDir, now
 	if d.belongs() && d.record.Cluster.UUID != cl.UUID {
 		f.Level = Fail
 		f.Text = fmt.Sprintf("%s belongs to cluster %s, and this is %s", d.path, d.record.Cluster.UUID, cl.UUID)
-		f.Advice = health.OtherCluster.Advice
+		f.Advice = health.AdviceOtherCluster
 	}
 	found := []Finding{f}
 	if p, frozen := health.DescribeCluster(cfg.ZK.Cluster, cl, now).FrozenProblem(); frozen {
@@ -181,9 +181,9 @@ func judgeLayout(cl coordinator.Cluster, now time.Time) Finding {
 	switch left := end.Sub(now); {
 	case left <= 0:
 		f.Level, f.Text = Fail, fmt.Sprintf("the layout's time was used up on %s", end.Format(time.DateOnly))
-		f.Advice = health.TimeEnding.Advice
+		f.Advice = health.AdviceTimeEnding
 	case left < 5*year:
-		f.Level, f.Advice = Warn, health.TimeEnding.Advice
+		f.Level, f.Advice = Warn, health.AdviceTimeEnding
 	}
 	return f
 }
@@ -195,9 +195,9 @@ func judgeWorkers(cl coordinator.Cluster, entries []coordinator.Entry, now int64
 		"%d record-missing", s.Free, s.Slots, s.Held, s.Releasing, s.RecordMissing)}
 	switch {
 	case s.Free <= 0:
-		f.Level, f.Advice = Fail, health.FewFree.Advice
+		f.Level, f.Advice = Fail, health.AdviceFewFree
 	case s.FewFree():
-		f.Level, f.Advice = Warn, health.FewFree.Advice
+		f.Level, f.Advice = Warn, health.AdviceFewFree
 	}
 	return f
 }

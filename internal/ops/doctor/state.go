@@ -70,7 +70,7 @@ func unreadable(d stateDir) Finding {
 		Advice: "Check --state-dir"}
 	switch {
 	case errors.Is(d.err, errSlow):
-		f.Text, f.Advice = d.path+" does not answer", health.Disk.Advice
+		f.Text, f.Advice = d.path+" does not answer", health.AdviceDisk
 	case errors.Is(d.err, fs.ErrPermission):
 		f.Advice = "Run doctor as the node's user"
 	}
@@ -106,7 +106,7 @@ func judgeDir(d stateDir, cfg Config) Finding {
 	case d.belongs() && d.record.ClusterName != cfg.ZK.Cluster:
 		f.Level, f.Text = Fail, fmt.Sprintf("%s belongs to the cluster %q, and --cluster is %q", d.path,
 			d.record.ClusterName, cfg.ZK.Cluster)
-		f.Advice = health.OtherCluster.Advice
+		f.Advice = health.AdviceOtherCluster
 	case d.belongs():
 		f.Text = fmt.Sprintf("%s holds worker %d of %s", d.path, d.record.Claim.Worker, d.record.ClusterName)
 	default:
@@ -161,9 +161,9 @@ func judgeSpace(path string, x localcache.Examination) Finding {
 	}
 	switch {
 	case x.FreeBytes < leastBytes, fewInodes && x.FreeInodes == 0:
-		f.Level, f.Advice = Fail, health.Disk.Advice
+		f.Level, f.Advice = Fail, health.AdviceDisk
 	case x.FreeBytes < scarceBytes, fewInodes:
-		f.Level, f.Advice = Warn, health.Disk.Advice
+		f.Level, f.Advice = Warn, health.AdviceDisk
 	}
 	return f
 }
@@ -180,13 +180,13 @@ func judgeSyncs(path string, took []time.Duration, err error) Finding {
 	f := Finding{Check: "durability", Level: Fail}
 	switch {
 	case errors.Is(err, errSlow):
-		f.Text, f.Advice = "a write to "+path+" is not synced in time", health.Disk.Advice
+		f.Text, f.Advice = "a write to "+path+" is not synced in time", health.AdviceDisk
 		return f
 	case errors.Is(err, fs.ErrPermission):
 		f.Text, f.Advice = err.Error(), "Run doctor as the node's user"
 		return f
 	case err != nil:
-		f.Text, f.Advice = err.Error(), health.Disk.Advice
+		f.Text, f.Advice = err.Error(), health.AdviceDisk
 		return f
 	}
 	slices.Sort(took)

@@ -13,8 +13,8 @@ type Severity string
 
 const (
 	// Critical: a node gives no IDs or no values of a sequence, soon will not, or cannot start. Two others are
-	// critical: IDs may repeat (Development), and ZooKeeper cannot show which nodes are connected (ZooKeeperLocal). A
-	// node that drains or stops is critical, too, although nobody needs to act.
+	// critical: IDs may repeat (rowDevelopment), and ZooKeeper cannot show which nodes are connected
+	// (rowLocalSessions). A node that drains or stops is critical, too, although nobody needs to act.
 	Critical Severity = "critical"
 	// Warning: something else needs attention.
 	Warning Severity = "warning"
@@ -385,28 +385,30 @@ var (
 	})
 )
 
-// The problems that doctor, the page and the commands name, without details.
+// The advice of problems that doctor and the commands find by themselves, and describe in their own words.
 var (
-	Development        = rowDevelopment.problem("")
-	Disk               = rowDisk.problem("")
-	ZooKeeperDown      = rowZooKeeperDown.problem("")
-	ZooKeeperDenied    = rowZooKeeperDenied.problem("")
-	ZooKeeperQuota     = rowQuota.problem("")
-	ZooKeeperLocal     = rowLocalSessions.problem("")
-	NoCluster          = rowNoCluster.problem("")
-	ClusterDamaged     = rowClusterDamaged.problem("")
-	OtherCluster       = rowOtherCluster.problem("")
-	RegistrationFrozen = rowRegistrationFrozen.problem("")
-	FrozenByOperator   = rowFrozenByOperator.problem("")
-	ClockFarOff        = rowClockOffset.problem("")
-	LeaderClock        = rowLeaderClock.problem("")
-	FewFree            = rowFewFree.problem("")
-	TimeEnding         = rowTimeEnding.problem("")
+	AdviceDisk               = rowDisk.advice
+	AdviceZooKeeperDown      = rowZooKeeperDown.advice
+	AdviceZooKeeperDenied    = rowZooKeeperDenied.advice
+	AdviceQuota              = rowQuota.advice
+	AdviceLocalSessions      = rowLocalSessions.advice
+	AdviceNoCluster          = rowNoCluster.advice
+	AdviceClusterDamaged     = rowClusterDamaged.advice
+	AdviceOtherCluster       = rowOtherCluster.advice
+	AdviceRegistrationFrozen = rowRegistrationFrozen.advice
+	AdviceFrozenByOperator   = rowFrozenByOperator.advice
+	AdviceClockOffset        = rowClockOffset.advice
+	AdviceLeaderClock        = rowLeaderClock.advice
+	AdviceFewFree            = rowFewFree.advice
+	AdviceTimeEnding         = rowTimeEnding.advice
 )
 
-// Unread returns the problem that the cluster could not be read. since tells when it was last read, for example
+// DevelopmentProblem is the problem of a development node.
+var DevelopmentProblem = rowDevelopment.problem("")
+
+// UnreadProblem returns the problem that the cluster could not be read. since tells when it was last read, for example
 // " since 10:31:36 UTC". It is "" if the cluster was never read.
-func Unread(since string) Problem { return rowUnread.problem(since) }
+func UnreadProblem(since string) Problem { return rowUnread.problem(since) }
 
 // ProblemOf returns the problem of a word, without details. A node of another release may refuse for a cause that is
 // not in the table.

@@ -83,7 +83,7 @@ func (r Report) answerProblems(w WorkerReport) (out []Problem) {
 		}
 	}
 	if w.Says.Dev {
-		out = append(out, Development)
+		out = append(out, DevelopmentProblem)
 	}
 	return out
 }
@@ -193,7 +193,7 @@ func (r Report) clusterProblems() (out []Problem) {
 	}
 	measured := pick(r.Workers, func(w WorkerReport) bool { return w.ClockOffsetMs != nil })
 	if off := pick(r.Workers, WorkerReport.ClockOff); len(measured) > 1 && 2*len(off) > len(measured) {
-		out = append(out, LeaderClock)
+		out = append(out, rowLeaderClock.problem(""))
 	}
 	if r.suspectMs > 0 {
 		out = append(out, rowClockSuspect.problem(" "+words.Duration(r.suspectMs)))

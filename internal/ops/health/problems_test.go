@@ -169,7 +169,7 @@ func TestDevelopmentNodeReachesNoZooKeeper(t *testing.T) {
 		{Outcome: Answered, Says: &Answer{Ready: true, ZooKeeperOK: true, Dev: true}},
 	}}
 	r := d.Complete()
-	if p := r.Summary.Problems; len(p) != 1 || p[0].Cause != Development.Cause {
+	if p := r.Summary.Problems; len(p) != 1 || p[0].Cause != DevelopmentProblem.Cause {
 		t.Errorf("%q", joined(p))
 	}
 }

@@ -153,6 +153,6 @@ func nameAndUUID(name, uuid string) string {
 func answerOf(doc web.Status) *health.Answer {
 	a := health.NewAnswer(doc.Node, doc.IDs)
 	a.Sequences = doc.Sequences
-	a.Dev = slices.ContainsFunc(doc.Problems, func(p health.Problem) bool { return p.Cause == health.Development.Cause })
+	a.Dev = slices.ContainsFunc(doc.Problems, func(p health.Problem) bool { return p.Cause == health.DevelopmentProblem.Cause })
 	return a
 }

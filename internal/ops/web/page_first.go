@@ -90,7 +90,7 @@ func clusterWrong(v pageData, c seen) (out []health.Problem) {
 		if v.ReadAt != "" {
 			since = " since " + v.ReadAt + " UTC"
 		}
-		out = append(out, health.Unread(since))
+		out = append(out, health.UnreadProblem(since))
 	}
 	for _, problem := range c.Summary.Problems {
 		if !said(v.Own, problem) {

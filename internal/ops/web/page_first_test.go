@@ -71,7 +71,7 @@ func TestFirstScreenStatesTimeLeft(t *testing.T) {
 		{"only the cluster cannot be read", pageData{Own: own(well), Stale: true, ReadAt: "10:31:36"},
 			seen{err: errors.New("slow")},
 			"warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s.|10:31:36: The " +
-				"cluster could not be read from ZooKeeper since 10:31:36 UTC. " + health.Unread("").Clients + " " + health.Unread("").Advice},
+				"cluster could not be read from ZooKeeper since 10:31:36 UTC. " + health.UnreadProblem("").Clients + " " + health.UnreadProblem("").Advice},
 		{"the disk is full", pageData{Own: own(diskFull)}, seen{},
 			fmt.Sprintf(stops, "2.5s", "10:32:07", "can write its state directory again")},
 		{"disk and ZooKeeper fail", pageData{Own: own(func(w *node.Snapshot) {

@@ -103,7 +103,7 @@ func (s *Server) statusWith(sequences []health.SequenceReport) Status {
 func problemsOf(w health.OwnWorker, s *health.Sequences, dev bool) []health.Problem {
 	found := append(w.Problems(), s.Problems(w.NowMs)...)
 	if dev {
-		found = append(found, health.Development)
+		found = append(found, health.DevelopmentProblem)
 	}
 	return health.WorstFirst(found)
 }
