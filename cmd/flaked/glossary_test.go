@@ -28,7 +28,7 @@ func TestGlossary(t *testing.T) {
 		knows("flaked status", column)
 	}
 	for state := range (health.Summary{}).ByState() {
-		knows("flaked status", state)
+		knows("flaked status", string(state))
 	}
 	for _, phase := range node.Phases() {
 		knows("a node", string(phase))

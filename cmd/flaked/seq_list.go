@@ -70,7 +70,7 @@ func printSequences(w io.Writer, found []health.SequenceReport, now int64) error
 	for _, d := range found {
 		ceiling, at := words.Grouped(d.Ceiling), d.WrittenMs
 		if d.State == health.SeqDamaged {
-			t.add(d.Name, "-", "-", "-", "-", "-", "-", words.Duration(max(0, now-at)), d.State)
+			t.add(d.Name, "-", "-", "-", "-", "-", "-", words.Duration(max(0, now-at)), string(d.State))
 			continue
 		}
 		if !takenAhead(d) {
@@ -80,7 +80,7 @@ func printSequences(w io.Writer, found []health.SequenceReport, now int64) error
 			at = *d.DeletedMs
 		}
 		t.add(d.Name, nextText(d), strconv.FormatInt(d.Increment, 10), maxText(d.Max), d.UsedText(),
-			ceiling, printable(d.By), words.Duration(max(0, now-at)), d.State)
+			ceiling, printable(d.By), words.Duration(max(0, now-at)), string(d.State))
 	}
 	return t.print(w)
 }

@@ -172,11 +172,12 @@ func printKnown(w io.Writer, r record.Record, survey *poll.Survey, takenAt []int
 	var t textTable
 	t.add("KNOWN BY", "HIGHEST VALUE", "NODE", "ANSWER")
 	t.add("ZooKeeper", lastValueText(r, r.Next), "", "")
-	add := func(address string, taken int64, name, outcome, why string) {
+	add := func(address string, taken int64, name string, outcome health.Outcome, why string) {
+		answer := string(outcome)
 		if why != "" {
-			outcome += ": " + why
+			answer += ": " + why
 		}
-		t.add(words.Short(address), lastValueText(r, taken), name, outcome)
+		t.add(words.Short(address), lastValueText(r, taken), name, answer)
 	}
 	for k, reply := range survey.Replies {
 		if reply.Outcome == health.Answered {

@@ -10,7 +10,7 @@ import (
 	"github.com/flaked/flaked/internal/ops/words"
 )
 
-// seqStatesText describes the states of health.SequenceState.
+// seqStatesText describes each health.SequenceState.
 const seqStatesText = `STATE is
   in-use      nodes issue its values
   template    nodes create each sequence that it matches at its first use
@@ -96,7 +96,7 @@ func unlessStrict(d health.SequenceReport, text string) string {
 
 // seqRows returns all that is known about a sequence. With meaning, they say what its state means.
 func seqRows(d health.SequenceReport, now time.Time, meaning bool) textTable {
-	state := d.State
+	state := string(d.State)
 	if meaning {
 		if d.Why != "" && d.State != health.SeqDamaged { // stateMeaning says what is damaged
 			state += " (" + d.Why + ")"

@@ -13,9 +13,10 @@ import (
 // A section of a family can be exhausted while the others issue values.
 func TestSeqShowSaysHowManySectionsAreExhausted(t *testing.T) {
 	for _, row := range []struct {
-		state, why string
-		sections   int
-		want       string
+		state    health.SequenceState
+		why      string
+		sections int
+		want     string
 	}{
 		{health.SeqExhausted, "1 of 64 sections", 64, "exhausted (1 of 64 sections): nodes have taken all their values. " +
 			"`flaked seq set 'order' --max VALUE` raises the max"},

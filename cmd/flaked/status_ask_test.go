@@ -67,10 +67,11 @@ func TestAskWorkers(t *testing.T) {
 	another := func(s *node.Snapshot) { s.Node = "x" }
 	moved := func(s *node.Snapshot) { s.Worker = new(8) }
 	rows := []struct {
-		name             string
-		reply            func(string) string
-		state            string
-		asked, says, why string
+		name      string
+		reply     func(string) string
+		state     health.WorkerState
+		asked     health.Outcome
+		says, why string
 	}{
 		{"ready", says(answer()), health.Live, health.Answered, "ready", ""},
 		{"behind", says(answer(behind)), health.Disconnected, health.Answered, "not ready: clock-behind\ufffd[2J", ""},
@@ -112,7 +113,7 @@ func TestAskWorkers(t *testing.T) {
 	(&poll.Asker{Host: "here", Token: "s3cret", Advice: accessAdvice}).AskWorkers(t.Context(), health.ClusterReport{ClusterSnapshot: node.ClusterSnapshot{Name: "default", UUID: "u"}}, workers)
 	for i, want := range []string{"no answer: connection refused", "no address: its record names no address",
 		"no address: unix:/run/flaked.sock,127.0.0.1:7609 of other cannot be reached from here", "answered: ", "answered: "} {
-		if got := workers[i].Outcome + ": " + workers[i].Why; got != want {
+		if got := string(workers[i].Outcome) + ": " + workers[i].Why; got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}

@@ -44,7 +44,7 @@ func statusCells(w health.WorkerReport) []string {
 		worker = strconv.Itoa(w.Worker)
 	}
 	cells := []string{
-		worker, w.Name, w.Address, w.State, w.SaysText(),
+		worker, w.Name, w.Address, string(w.State), w.SaysText(),
 		durationCell(w.ReportAgeMs), w.OffsetText(), durationCell(w.LeaseLeft()),
 		strconv.FormatInt(w.Term, 10), w.Version,
 	}
@@ -98,7 +98,7 @@ func statusFooter(r health.Report) (lines []string) {
 
 // askedLine returns a line on the nodes that were asked, "" for none. Each kind of failure has the reason of one node.
 func askedLine(workers []health.WorkerReport) string {
-	n, why := make(map[string]int), make(map[string]string)
+	n, why := make(map[health.Outcome]int), make(map[health.Outcome]string)
 	for _, w := range workers {
 		if w.Outcome != "" {
 			n[w.Outcome]++
@@ -106,16 +106,19 @@ func askedLine(workers []health.WorkerReport) string {
 		}
 	}
 	var parts []string
-	for _, row := range [][2]string{
+	for _, row := range []struct {
+		outcome health.Outcome
+		text    string
+	}{
 		{health.Answered, "answered"}, {health.NoAnswer, "did not answer"}, {health.TimedOut, "did not answer in time"},
 		{health.AccessDenied, "denied access"}, {health.TLSFailed, "failed in TLS"},
 		{health.AnotherNode, "replaced by another node"}, {health.NoAddress, "without an address for this machine"},
 	} {
-		if n[row[0]] == 0 {
+		if n[row.outcome] == 0 {
 			continue
 		}
-		part := fmt.Sprintf("%d %s", n[row[0]], row[1])
-		if because := why[row[0]]; because != "" && because != row[0] {
+		part := fmt.Sprintf("%d %s", n[row.outcome], row.text)
+		if because := why[row.outcome]; because != "" && because != string(row.outcome) {
 			part += " (" + because + ")"
 		}
 		parts = append(parts, part)

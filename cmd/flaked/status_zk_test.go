@@ -88,7 +88,7 @@ func TestStatusOfRealWorkers(t *testing.T) {
 		}
 		var states []string
 		for _, w := range report.Workers {
-			states = append(states, w.State)
+			states = append(states, string(w.State))
 		}
 		if !slices.Equal(states, row.want) || r.code != row.code {
 			t.Errorf("exit code %d, %q, want %+v", r.code, states, row)

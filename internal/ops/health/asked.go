@@ -10,8 +10,9 @@ import (
 // AskedNode is the outcome of asking a node at an address that the user named.
 type AskedNode struct {
 	Address string
-	// Outcome is one of the results of asking, and Why has the details for people if there is no answer.
-	Outcome, Why string
+	Outcome Outcome
+	// Why has the details for people if there is no answer.
+	Why string
 	// Says, Snapshot and Version are what the node has answered. Says is null if there is no answer.
 	Says     *Answer
 	Snapshot node.Snapshot

@@ -130,7 +130,7 @@ func Whom(workers []WorkerReport) string {
 func (w WorkerReport) SaysText() string {
 	switch {
 	case w.Says == nil:
-		return w.Outcome
+		return string(w.Outcome)
 	case !w.Says.Ready:
 		return "not ready: " + string(w.Says.Cause)
 	}

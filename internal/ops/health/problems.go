@@ -109,7 +109,7 @@ func (r Report) recordProblems(w WorkerReport) (out []Problem) {
 		}
 		switch {
 		case w.gaveNoAnswer():
-			add(rowNoAnswer, " ("+cmp.Or(w.Why, w.Outcome)+")")
+			add(rowNoAnswer, " ("+cmp.Or(w.Why, string(w.Outcome))+")")
 		case w.Outcome == AnotherNode:
 			add(rowAnotherNode, w.inBrackets())
 		}
@@ -160,7 +160,7 @@ func (w WorkerReport) zooKeeperRefuses() bool {
 
 // silence returns the problem of a node that was asked without reading ZooKeeper and has not said how it is.
 func (w WorkerReport) silence() Problem {
-	why := " at " + w.Address + " (" + cmp.Or(w.Why, w.Outcome) + ")"
+	why := " at " + w.Address + " (" + cmp.Or(w.Why, string(w.Outcome)) + ")"
 	switch p := rowSilent.problem(why); w.Outcome {
 	case AccessDenied:
 		return rowDenied.problem(why)

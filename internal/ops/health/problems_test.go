@@ -143,7 +143,7 @@ func TestNodesWithoutAWorkerGoByTheirNames(t *testing.T) {
 
 // The verdict says when the first lease expires of those that nodes cannot renew. Other nodes renew theirs.
 func TestVerdictHasTheFirstLeaseThatExpires(t *testing.T) {
-	lease := func(state string, worker int, ready bool, seconds int64) WorkerReport {
+	lease := func(state WorkerState, worker int, ready bool, seconds int64) WorkerReport {
 		return WorkerReport{Worker: worker, State: state,
 			Says: &Answer{Ready: ready, ZooKeeperOK: state == Live, LeaseLeftMs: new(1000 * seconds)}}
 	}
@@ -177,7 +177,7 @@ func TestDevelopmentNodeReachesNoZooKeeper(t *testing.T) {
 // A node that does not answer is a problem. A node that denies access, or that cannot be reached from here, is
 // none while its worker is live.
 func TestNodeWithoutAnswerIsAProblem(t *testing.T) {
-	for asked, want := range map[string][2]string{ // of a live and of a disconnected worker
+	for asked, want := range map[Outcome][2]string{ // of a live and of a disconnected worker
 		NoAnswer: {"no-answer", "no-node-serves down"}, TimedOut: {"no-answer", "no-node-serves down"},
 		AnotherNode: {"another-node", "replaced"},
 		"":          {"", "disconnected"}, AccessDenied: {"", "disconnected"}, NoAddress: {"", "disconnected"},
@@ -202,7 +202,7 @@ func TestNodeWithoutAnswerIsAProblem(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
-	for asked, want := range map[string]string{AccessDenied: "access-denied", TimedOut: "silent"} {
+	for asked, want := range map[Outcome]string{AccessDenied: "access-denied", TimedOut: "silent"} {
 		r := assessed("", []WorkerReport{{Worker: -1, Address: "a:1", Outcome: asked, Why: "-NO"}}, local(t0))
 		if got := r.Summary.Problems; len(got) != 1 || got[0].Cause != want ||
 			!strings.HasSuffix(got[0].Text, " at a:1 (-NO)") {

@@ -7,7 +7,7 @@ import (
 
 // CountWorkers returns how many workers are in each state at the moment now, in Unix milliseconds.
 func CountWorkers(cl coordinator.Cluster, entries []coordinator.Entry, now int64) Summary {
-	n := make(map[string]int)
+	n := make(map[WorkerState]int)
 	for _, e := range entries {
 		n[stateOf(cl, e, now)]++
 	}
@@ -54,7 +54,7 @@ func ReportPatience(heartbeat int64) int64 {
 	return 3*heartbeat + 1000
 }
 
-func stateOf(cl coordinator.Cluster, e coordinator.Entry, now int64) string {
+func stateOf(cl coordinator.Cluster, e coordinator.Entry, now int64) WorkerState {
 	availability := cl.Availability(e.Slot, e.Live, now, now)
 	switch {
 	case e.Missing || e.Slot.Term < 0:
@@ -65,14 +65,14 @@ func stateOf(cl coordinator.Cluster, e coordinator.Entry, now int64) string {
 	return stateNames[availability]
 }
 
-var stateNames = map[coordinator.Availability]string{
+var stateNames = map[coordinator.Availability]WorkerState{
 	coordinator.Free: Free, coordinator.Releasing: Releasing, coordinator.Live: Live,
 	coordinator.Stopped: Stopped, coordinator.Disconnected: Disconnected,
 }
 
 // recordedWorker returns the report of a worker by its record. epoch is the leader's epoch. For now and suspect, see
 // presentTime.
-func recordedWorker(e coordinator.Entry, state string, now, suspect, epoch int64) WorkerReport {
+func recordedWorker(e coordinator.Entry, state WorkerState, now, suspect, epoch int64) WorkerReport {
 	s := e.Slot
 	w := WorkerReport{
 		Worker: e.Worker, Name: s.Name, Address: s.Address, State: state, Phase: s.Phase,

@@ -33,8 +33,8 @@ func TestStates(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		entry coordinator.Entry
-		want  string // "" for not shown
-		wrong string // part of the problem, "" for none
+		want  WorkerState // "" for not shown
+		wrong string      // part of the problem, "" for none
 	}{
 		{"live", liveEntry(0, 0), "live", ""},
 		{"disconnected", liveEntry(0, 0, dead), "disconnected", "worker 0 (api): The node is not connected"},
@@ -67,7 +67,7 @@ func TestStates(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			r := judged("prod", exampleCluster(), []coordinator.Entry{row.entry}, local(t0))
-			state := ""
+			state := UnknownState
 			if len(r.Workers) > 0 {
 				state = r.Workers[0].State
 			}

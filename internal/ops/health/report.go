@@ -36,11 +36,10 @@ type Report struct {
 // WorkerReport is one worker. If Report.Source is SourceZooKeeper, recordedWorker makes it from the record, and Outcome,
 // Why and Says are of its node, if it was asked. If it is SourceNodes, AskedNode.worker makes all from the node's answer.
 type WorkerReport struct {
-	Worker  int    `json:"worker"` // or UnknownWorker
-	Name    string `json:"name"`
-	Address string `json:"address"` // several are separated by commas
-	// State is live, disconnected, stopped, releasing, record-missing or free, or UnknownState.
-	State string `json:"state"`
+	Worker  int         `json:"worker"` // or UnknownWorker
+	Name    string      `json:"name"`
+	Address string      `json:"address"` // several are separated by commas
+	State   WorkerState `json:"state"`
 	// Phase is the phase that the node reported last: starting, confirming, waiting, serving,
 	// refusing, stopping, stopped, released.
 	Phase string `json:"phase"`
@@ -73,7 +72,7 @@ type WorkerReport struct {
 	// ReleasedBy names the operator who took the worker from its node.
 	ReleasedBy string `json:"released_by"`
 	// Outcome is the result of asking the node itself, "" if it was not asked.
-	Outcome string `json:"asked"`
+	Outcome Outcome `json:"asked"`
 	// Why has the details for people if there is no answer.
 	Why string `json:"why"`
 	// Says is the node's answer, null if there is none.
@@ -111,31 +110,35 @@ const (
 	SourceNodes     = "nodes"
 )
 
-// The states of a worker, WorkerReport.State.
+// WorkerState is the state of a worker.
+type WorkerState string
+
 const (
-	Live          = "live"
-	Disconnected  = "disconnected"
-	Stopped       = "stopped"
-	Releasing     = "releasing"
-	RecordMissing = "record-missing"
-	Free          = "free"
+	Live          WorkerState = "live"
+	Disconnected  WorkerState = "disconnected"
+	Stopped       WorkerState = "stopped"
+	Releasing     WorkerState = "releasing"
+	RecordMissing WorkerState = "record-missing"
+	Free          WorkerState = "free"
 )
 
 // What a node of SourceNodes has not said.
 const (
-	UnknownWorker = -1 // it has not answered, or has no worker yet
-	UnknownState  = "" // it has not answered
+	UnknownWorker             = -1 // it has not answered, or has no worker yet
+	UnknownState  WorkerState = "" // it has not answered
 )
 
-// The results of asking a node, WorkerReport.Outcome.
+// Outcome is the result of asking a node.
+type Outcome string
+
 const (
-	Answered     = "answered"
-	NoAnswer     = "no answer"
-	TimedOut     = "timed out"
-	AnotherNode  = "another node"  // answers at its address
-	AccessDenied = "access denied" // no valid token, or no client certificate
-	TLSFailed    = "TLS failed"    // one side refused the other's certificate
-	NoAddress    = "no address"    // no address of the node can be reached from here
+	Answered     Outcome = "answered"
+	NoAnswer     Outcome = "no answer"
+	TimedOut     Outcome = "timed out"
+	AnotherNode  Outcome = "another node"  // answers at its address
+	AccessDenied Outcome = "access denied" // no valid token, or no client certificate
+	TLSFailed    Outcome = "TLS failed"    // one side refused the other's certificate
+	NoAddress    Outcome = "no address"    // no address of the node can be reached from here
 )
 
 // Answer has a node's own report on one of its workers, from STATUS.
@@ -191,8 +194,8 @@ func (w WorkerReport) LeaseLeft() *int64 {
 func (w WorkerReport) HasNumber() bool { return w.Worker != UnknownWorker }
 
 // ByState returns the number of workers in each state.
-func (s Summary) ByState() map[string]int {
-	return map[string]int{
+func (s Summary) ByState() map[WorkerState]int {
+	return map[WorkerState]int{
 		Live: s.Live, Disconnected: s.Disconnected, Stopped: s.Stopped,
 		Releasing: s.Releasing, RecordMissing: s.RecordMissing, Free: s.Free,
 	}

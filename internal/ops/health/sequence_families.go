@@ -50,7 +50,7 @@ func sortWorstFirst(sections []SequenceReport) {
 }
 
 // familyState returns the state of the family of these sections, the worst of which comes first.
-func familyState(sections []SequenceReport) (state, why string) {
+func familyState(sections []SequenceReport) (state SequenceState, why string) {
 	worst, same := sections[0], 0
 	for _, s := range sections {
 		same += oneIf(s.State == worst.State)

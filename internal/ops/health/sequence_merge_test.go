@@ -98,7 +98,7 @@ func TestRatesCountForTheProblemThatNodesReport(t *testing.T) {
 // A node names only the first of its sequences with a problem. Without ZooKeeper, the others count, too, but not twice
 // if several nodes say the same.
 func TestSequencesThatNodesDoNotNameCount(t *testing.T) {
-	says := func(ready bool, state string, from, to int) WorkerReport {
+	says := func(ready bool, state SequenceState, from, to int) WorkerReport {
 		all := make([]SequenceReport, 0, to-from)
 		for n := from; n < to; n++ {
 			q := SequenceReport{Name: fmt.Sprintf("order-%03d", n), State: state, AtNode: &AtNode{}}

@@ -14,8 +14,8 @@ import (
 // values and of positions, are strings in JSON, as JavaScript and others round large numbers. Position p has the value
 // start + p * increment.
 type SequenceReport struct {
-	Name  string `json:"name"`
-	State string `json:"state"`
+	Name  string        `json:"name"`
+	State SequenceState `json:"state"`
 	// Why has details of the state, for people. Of a record that cannot be read, only this, Name, State and
 	// WrittenMs are set.
 	Why string `json:"why,omitempty"`
@@ -94,9 +94,9 @@ type Ownership struct {
 
 // SectionReport is a section of a family.
 type SectionReport struct {
-	Section int    `json:"section"`
-	State   string `json:"state"`
-	Taken   int64  `json:"taken,string"`
+	Section int           `json:"section"`
+	State   SequenceState `json:"state"`
+	Taken   int64         `json:"taken,string"`
 	Ownership
 }
 
@@ -168,7 +168,7 @@ func NodeReport(u mode.Use, st record.State) SequenceReport {
 // baseReport returns the part of a report that the record alone decides.
 func baseReport(name string, r record.Record, st record.State) SequenceReport {
 	d := SequenceReport{
-		Record: r, Name: name, State: SequenceState(r, st), Mode: r.Mode.String(), Skips: r.NextBlockOutlook(st).Skip,
+		Record: r, Name: name, State: sequenceStateOf(r, st), Mode: r.Mode.String(), Skips: r.NextBlockOutlook(st).Skip,
 		Start: r.Start, Increment: r.Increment, Max: r.Max, Salt: r.Salt, Scatter: r.Scatter,
 		Taken: r.Next, Positions: r.Positions(), Settings: r.Settings,
 		By: r.WrittenBy, MaxNames: r.MaxNames, Names: r.Names, ID: r.ID,

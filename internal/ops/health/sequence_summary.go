@@ -9,23 +9,25 @@ import (
 	"github.com/flaked/flaked/internal/ops/words"
 )
 
-// The states of a named sequence.
+// SequenceState is the state of a named sequence.
+type SequenceState string
+
 const (
-	SeqInUse     = "in-use"
-	SeqTemplate  = "template"
-	SeqFamily    = "family"
-	SeqAfterLoss = "after-loss"
-	SeqFrozen    = "frozen"
-	SeqExhausted = "exhausted"
-	SeqDamaged   = "damaged"
-	SeqDeleted   = "deleted"
+	SeqInUse     SequenceState = "in-use"
+	SeqTemplate  SequenceState = "template"
+	SeqFamily    SequenceState = "family"
+	SeqAfterLoss SequenceState = "after-loss"
+	SeqFrozen    SequenceState = "frozen"
+	SeqExhausted SequenceState = "exhausted"
+	SeqDamaged   SequenceState = "damaged"
+	SeqDeleted   SequenceState = "deleted"
 )
 
 // stateRanks has the states of sections, the worst first.
-var stateRanks = []string{SeqDamaged, SeqFrozen, SeqExhausted, SeqAfterLoss, SeqInUse}
+var stateRanks = []SequenceState{SeqDamaged, SeqFrozen, SeqExhausted, SeqAfterLoss, SeqInUse}
 
-// SequenceState returns the state of a sequence by its record.
-func SequenceState(r record.Record, st record.State) string {
+// sequenceStateOf returns the state of a sequence by its record.
+func sequenceStateOf(r record.Record, st record.State) SequenceState {
 	s := r.NextBlockOutlook(st)
 	switch {
 	case r.Kind() == record.Tombstone:

@@ -80,7 +80,8 @@ type statusReply struct {
 	// second is the reply to the second request, "" for none.
 	second string
 	// outcome is one of the results of asking in package health, and why explains it if there is no answer.
-	outcome, why string
+	outcome health.Outcome
+	why     string
 }
 
 // nodeTime is the time limit of one node's answer.
@@ -115,8 +116,8 @@ func (a *Asker) tokenFor(addr string, named bool) string {
 	return ""
 }
 
-// Outcome returns why there is no answer: one of the results of package health, and details.
-func (a *Asker) Outcome(err error) (outcome, why string) {
+// Outcome returns why there is no answer, and details.
+func (a *Asker) Outcome(err error) (outcome health.Outcome, why string) {
 	advice := a.Advice(err)
 	reply, refused := errors.AsType[*ids.ReplyError](err)
 	if silent, ok := errors.AsType[*SilentError](err); ok {

@@ -41,8 +41,9 @@ type Reply struct {
 	Name    string
 	// Line is the reply to the second request.
 	Line string
-	// Outcome is one of the results of asking in package health, as in `flaked status`. Why explains it.
-	Outcome, Why string
+	// Outcome is the result of asking, as in `flaked status`, and Why explains it.
+	Outcome health.Outcome
+	Why     string
 
 	named bool // the user named the address
 	// snapshot is its state, empty unless it is a node of the cluster.
@@ -278,7 +279,7 @@ func (h Holder) String() string {
 }
 
 // OutcomeOf returns the outcome at the addresses of a node that has not answered.
-func (s *Survey) OutcomeOf(h Holder) (outcome, why string) {
+func (s *Survey) OutcomeOf(h Holder) (outcome health.Outcome, why string) {
 	outcome = health.NoAddress
 	for _, r := range s.Replies {
 		switch {

@@ -81,7 +81,7 @@ func (m metrics) Collect(to chan<- prometheus.Metric) {
 	if !c.at.IsZero() {
 		for state, n := range c.Summary.ByState() {
 			out.gauge("cluster_slots", "The cluster's workers by state, at the last successful reading of "+
-				"ZooKeeper.", float64(n), "cluster", s.cfg.About.Cluster, "state", state)
+				"ZooKeeper.", float64(n), "cluster", s.cfg.About.Cluster, "state", string(state))
 		}
 		out.gauge("cluster_read_timestamp_seconds", "Time of the last successful reading of the cluster's workers.",
 			float64(c.at.UnixMilli())/1000)
@@ -213,13 +213,14 @@ func (out sink) counts(n node.CountsSnapshot) {
 const maxSequences = 100
 
 func (out sink) sequences(r seq.Report, found []health.SequenceReport) {
-	states := map[string]int{health.SeqInUse: 0, health.SeqAfterLoss: 0, health.SeqFrozen: r.FrozenTemplates,
+	states := map[health.SequenceState]int{health.SeqInUse: 0, health.SeqAfterLoss: 0, health.SeqFrozen: r.FrozenTemplates,
 		health.SeqExhausted: 0, health.SeqFamily: 0}
 	for _, v := range found {
 		states[v.State]++
 	}
 	for state, n := range states {
-		out.gauge("named_sequences", "Named sequences that the node knows, by state.", float64(n), "state", state)
+		out.gauge("named_sequences", "Named sequences that the node knows, by state.", float64(n), "state",
+			string(state))
 	}
 	if r.ReadAgo >= 0 {
 		out.gauge("named_sequences_read_age_seconds", "Time since the node last knew all changes of operators to "+
