@@ -60,46 +60,39 @@ func (s *Sequences) addAnswer(who string, ready, read bool, said Sequences) map[
 	}
 	counts := map[string]int{}
 	for cause, some := range said.ByCause {
-		if unserved(cause) && !ready {
+		r := rowOf(cause)
+		if r.unserved() && !ready {
 			continue // the node's own problem says so
 		}
-		if !read || onlyNodesSay(cause) { // else the records count those that the node does not name
+		if !read || r.onlyNodesSay { // else the records count those that the node does not name
 			counts[cause] = some.Count - len(some.First)
 		}
 		for _, q := range some.First {
-			counts[cause] += oneIf(s.addSaid(who, cause, read, q))
+			counts[cause] += oneIf(s.addSaid(who, r, read, q))
 		}
 	}
 	return counts
 }
 
 // addSaid adds what a node says of a sequence with a problem, and reports whether the sequence counts for this problem.
-func (s *Sequences) addSaid(who, cause string, read bool, q SequenceNote) bool {
+func (s *Sequences) addSaid(who string, r row, read bool, q SequenceNote) bool {
 	why := strings.TrimSpace(words.Clean(q.Why) + " at " + who)
-	known, as := s.find(q.Name, cause)
+	known, as := s.find(q.Name, r.cause)
 	switch {
-	case known == nil && read && q.Why == "" && !onlyNodesSay(cause): // the records were read, and do not show it
+	case known == nil && read && q.Why == "" && !r.onlyNodesSay: // the records were read, and do not show it
 		return false
 	case known == nil:
 		q.Name, q.Why = words.Clean(q.Name), why
-		s.add(cause, q)
+		s.add(r.cause, q)
 	default:
 		known.Held += q.Held
-		if known.PerSecond += q.PerSecond; unserved(cause) && known.Why != "" {
+		if known.PerSecond += q.PerSecond; r.unserved() && known.Why != "" {
 			known.Why += ", " + why
 		}
-		return as == cause
+		return as == r.cause
 	}
 	return true
 }
-
-// unserved reports whether a cause is that a node gets no values of a sequence.
-func unserved(cause string) bool {
-	return cause == rowSequencesUnserved.cause || cause == rowSequencesNoOwner.cause
-}
-
-// onlyNodesSay reports whether the records of sequences never show a problem.
-func onlyNodesSay(cause string) bool { return unserved(cause) || cause == rowSequencesCeiling.cause }
 
 // find returns the entry of a sequence that has this problem, else that with a problem that outweighs it, and which of
 // them it has. It returns nil for none.

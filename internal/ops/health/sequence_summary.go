@@ -201,10 +201,10 @@ func (r *SequenceReport) note() SequenceNote {
 		return w // nothing else is known
 	}
 	w.Taken, w.Positions = r.usedOf()
-	switch p, _ := r.problem(); p.cause {
-	case rowSequencesUnserved.cause, rowSequencesNoOwner.cause:
+	switch p, _ := r.problem(); p.detail {
+	case detailRefusal:
 		w.Why = string(r.Refusal)
-	case rowSequencesOwnerGone.cause:
+	case detailOwner:
 		if w.Why = words.Clean(r.Record.Address); r.KnownSections > 0 {
 			w.Why = OfSections(r.ownersGone(), r.KnownSections)
 		}
@@ -229,7 +229,7 @@ func (s *Sequences) Problems(now int64) (out []Problem) {
 		}
 		var names []string
 		for _, q := range some.First {
-			names = append(names, q.text(r.cause, now))
+			names = append(names, q.text(r.detail, now))
 		}
 		p := r.problem(": " + words.List(names, some.Count))
 		p.Advice = strings.Replace(p.Advice, "NAME", some.First[0].Name, 1)

@@ -22,13 +22,13 @@ func (q SequenceNote) usedUp(now int64) string {
 	return usedUpText(left, q.PerSecond, now)
 }
 
-// text returns the name of a sequence, with what an operator should know.
-func (q SequenceNote) text(cause string, now int64) string {
+// text returns the name of a sequence, with the detail that its problem adds.
+func (q SequenceNote) text(adds detail, now int64) string {
 	why := q.Why
 	switch {
-	case cause == rowSequencesNearlyUsed.cause:
+	case adds == detailUsed:
 		why = ratioText(q.Taken, q.Positions)
-	case cause == rowSequencesExhausted.cause && q.Held > 0:
+	case adds == detailHeld && q.Held > 0:
 		why = "nodes hold " + words.Grouped(q.Held)
 	}
 	if when := q.usedUp(now); why != q.Why && when != "" {
