@@ -23,7 +23,7 @@ const contentPolicy = "default-src 'none'; script-src 'self'; style-src 'self'; 
 var pageTemplates = template.Must(template.New("").Funcs(template.FuncMap{
 	"span": words.Duration, "rate": words.PerSecond, "number": number,
 	"over": func(ms int64) bool { return ms <= 0 }, "utc": utc, "day": day,
-	"bad": bad, "trouble": trouble, "waits": waits, "holds": holds, "writer": writer, "next": next,
+	"holds": holds, "writer": writer, "next": next,
 }).ParseFS(pageFiles, "page/*.html"))
 
 func pageFile(name, kind string) http.HandlerFunc {

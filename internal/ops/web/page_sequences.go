@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/flaked/flaked/internal/core/seq"
-	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/ops/health"
 	"github.com/flaked/flaked/internal/ops/words"
 )
@@ -19,50 +18,15 @@ func sequencesOf(r seq.Report) []health.SequenceReport {
 	return health.NodeReports(r.Sequences, r.State)
 }
 
-// firstSequences returns at most most sequences, and how many more there are. Those with
-// problems come first, then the most used ones.
-func firstSequences(all []health.SequenceReport, most int) (shown []*health.SequenceReport, more int) {
+// firstSequences returns up to limit sequences, the most urgent ones first, and how many more there are.
+func firstSequences(all []health.SequenceReport, limit int) (shown []*health.SequenceReport, more int) {
 	for k := range all {
-		if at, _ := slices.BinarySearchFunc(shown, &all[k], byWorth); at < most {
+		if at, _ := slices.BinarySearchFunc(shown, &all[k], health.CompareUrgency); at < limit {
 			shown = slices.Insert(shown, at, &all[k])
-			shown = shown[:min(len(shown), most)]
+			shown = shown[:min(len(shown), limit)]
 		}
 	}
 	return shown, len(all) - len(shown)
-}
-
-func byWorth(a, b *health.SequenceReport) int {
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(b.Used(), a.Used()), cmp.Compare(a.Name, b.Name))
-}
-
-func rank(d *health.SequenceReport) int {
-	switch {
-	case d.State == health.SeqFrozen:
-		return 0
-	case d.State == health.SeqExhausted:
-		return 1
-	case waits(d) != "":
-		return 2
-	}
-	return 3
-}
-
-// bad reports whether a sequence issues no values until an operator acts.
-func bad(d *health.SequenceReport) bool { return rank(d) < 2 }
-
-// trouble reports whether an operator should look at a sequence.
-func trouble(d *health.SequenceReport) bool {
-	return d.HasProblem()
-}
-
-// waits returns why the node gets no values at present, although the state allows that. It is empty
-// if the node gets some.
-func waits(d *health.SequenceReport) string {
-	switch d.Refusal {
-	case record.Frozen, record.Exhausted:
-		return ""
-	}
-	return string(d.Refusal)
 }
 
 // holds returns the number of values that this node has taken and not issued. A strict sequence has none, but values

@@ -58,18 +58,11 @@ type ownView struct {
 // slotView is a worker of the cluster as the page shows it.
 type slotView struct {
 	health.WorkerReport
-	Own      bool
-	Off      bool // its clock
-	Late     bool // it has missed a heartbeat
-	Refusing bool
-	Was      bool   // from a stale reading
-	Clock    string // "+1.2ms +/- 0.5ms fast"; empty if not known
-	Page     string // URL of the status page of another node; empty if it has none
-}
-
-// Trouble reports whether an operator should look at the worker.
-func (v slotView) Trouble() bool {
-	return v.State == health.Disconnected || v.State == health.RecordMissing || v.Off || v.Late || v.Refusing
+	health.Marks
+	Own   bool
+	Was   bool   // from a stale reading
+	Clock string // "+1.2ms +/- 0.5ms fast"; empty if not known
+	Page  string // URL of the status page of another node; empty if it has none
 }
 
 const (
@@ -141,17 +134,13 @@ func describeOwn(w node.Snapshot) ownView {
 // only with the next heartbeat.
 func describeSlot(w health.WorkerReport, own ownView, ago time.Duration, stale bool) slotView {
 	isOwn := own.Worker != nil && *own.Worker == w.Worker
-	v := slotView{WorkerReport: w, Own: isOwn, Was: stale, Off: w.ClockOff(), Clock: w.OffsetText()}
-	if !isOwn {
-		v.Page = pageOf(w.Admin)
-	}
-	if w.State == health.Live {
-		if v.Refusing = w.Refuses(); isOwn {
-			v.Refusing, v.Off = !own.Ready, v.Off || own.ClockOff()
-		}
-		// ReportAgeMs is the age at the reading. The time since then does not count: the
-		// node may have reported, and only this process has not read it.
-		v.Late = !stale && w.ReportAgeMs != nil && health.HeartbeatOverdue(*w.ReportAgeMs, w.HeartbeatMs)
+	v := slotView{WorkerReport: w, Own: isOwn, Was: stale, Clock: w.OffsetText()}
+	// The marks are for the moment of the reading. The time since then does not count: the node may have reported, and
+	// only this process has not read it.
+	if isOwn {
+		v.Marks = w.Marks(&own.OwnWorker, stale)
+	} else {
+		v.Marks, v.Page = w.Marks(nil, stale), pageOf(w.Admin)
 	}
 	if w.ReportAgeMs != nil {
 		v.ReportAgeMs = new(*w.ReportAgeMs + ago.Milliseconds())
