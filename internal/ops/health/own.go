@@ -2,6 +2,7 @@ package health
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,19 +55,31 @@ func (w OwnWorker) Problems() (out []Problem) {
 	default:
 		add(rowNoZooKeeper)
 	}
-	covered := map[string]bool{
-		node.TroubleZooKeeper: true, // by one of those above
-		node.TroubleFromCache: true, // likewise
-		node.TroubleFrozen:    true, // by ClusterReport.FrozenProblem
-		node.TroubleDisk:      w.Cause == node.CauseReservedBound,
-		node.TroubleOffset:    w.Clock.WorstMs == nil || w.Cause.OfClock(),
-	}
-	for _, word := range w.Degraded {
-		if !covered[word] {
-			add(rowOf(word))
-		}
+	for _, r := range uncovered(w.Degraded, w.Cause, map[string]bool{
+		node.TroubleFromCache: true, // the switch above covers it
+		node.TroubleFrozen:    true, // ClusterReport.FrozenProblem covers it
+		// The refusal covers it. Without WorstMs, no other clock is known.
+		node.TroubleOffset: w.Cause.OfClock() || w.Clock.WorstMs == nil,
+	}) {
+		add(r)
 	}
 	return out
+}
+
+// uncovered returns the rows of a node's troubles that no other problem of the node covers. cause is the node's
+// refusal, "" for none. covered has the troubles that the caller covers: OwnWorker.Problems covers others than
+// Report.answerProblems, because a report has ZooKeeper's records, too.
+func uncovered(troubles []string, cause node.Cause, covered map[string]bool) (rows []row) {
+	for _, word := range node.Troubles() {
+		switch {
+		case !slices.Contains(troubles, word), covered[word]:
+		case word == node.TroubleZooKeeper: // both callers add rowNoZooKeeper
+		case word == node.TroubleDisk && cause == node.CauseReservedBound: // the refusal covers it
+		default:
+			rows = append(rows, rowOf(word))
+		}
+	}
+	return rows
 }
 
 // zooKeeperRefusesWrites reports whether ZooKeeper answers, and one of these is in the way: a quota, local sessions, or

@@ -70,17 +70,12 @@ func (r Report) answerProblems(w WorkerReport) (out []Problem) {
 		out = append(out, ProblemOf(cmp.Or(string(w.Says.Cause), rowRefusing.cause)))
 	}
 	recorded := r.Source != SourceNodes
-	covered := map[string]bool{ // by a refusal, or by what recordProblems and clusterProblems find
-		node.TroubleZooKeeper: true,
-		node.TroubleFromCache: w.State == Disconnected,
-		node.TroubleFrozen:    recorded,
-		node.TroubleDisk:      w.Says.Cause == node.CauseReservedBound,
-		node.TroubleOffset:    recorded || w.ClockOff(),
-	}
-	for _, word := range node.Troubles() {
-		if slices.Contains(w.Says.Degraded, word) && !covered[word] {
-			out = append(out, ProblemOf(word))
-		}
+	for _, trouble := range uncovered(w.Says.Degraded, w.Says.Cause, map[string]bool{
+		node.TroubleFromCache: w.State == Disconnected,  // whyDisconnected covers it
+		node.TroubleFrozen:    recorded,                 // ClusterReport.FrozenProblem covers it
+		node.TroubleOffset:    recorded || w.ClockOff(), // recordProblems covers it
+	}) {
+		out = append(out, trouble.problem(""))
 	}
 	if w.Says.Dev {
 		out = append(out, DevelopmentProblem)
