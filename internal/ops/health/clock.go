@@ -9,9 +9,9 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// ClockOffset returns how far the clock of a live worker's node is ahead of the leader's by its last
-// report, and whether that is known: the report must be recent, and of the present leader.
-// now is Unix ms, and epoch the leader's epoch.
+// ClockOffset returns how far the clock of a live worker's node is ahead of the leader's by its last report, and
+// whether that is known: the report must be recent, and of the present leader. now is Unix ms, and epoch the leader's
+// epoch.
 func ClockOffset(e coordinator.Entry, now, epoch int64) (offset timeguard.Offset, known bool) {
 	s := e.Slot
 	if !e.Live || e.Missing || s.ReportedClock == 0 || s.Stopped || s.Released ||
@@ -23,8 +23,7 @@ func ClockOffset(e coordinator.Entry, now, epoch int64) (offset timeguard.Offset
 
 func inMs(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// Offset returns the offset of the worker's clock and its uncertainty in milliseconds, and
-// whether they are known.
+// Offset returns the offset of the worker's clock and its uncertainty in milliseconds, and whether they are known.
 func (w WorkerReport) Offset() (ms, uncertain float64, known bool) {
 	if w.ClockOffsetMs == nil {
 		return 0, 0, false
@@ -44,6 +43,6 @@ func (w WorkerReport) ClockOff() bool {
 // WarnOffsetMs is the clock offset above which a node warns, in milliseconds.
 const WarnOffsetMs = float64(limits.WarnSkew) / float64(time.Millisecond)
 
-// beyondWarning reports whether a clock offset is certainly above WarnOffsetMs, even if it is smaller
-// by its uncertainty. Both are in milliseconds.
+// beyondWarning reports whether a clock offset is above WarnOffsetMs after its uncertainty is subtracted. Both are in
+// milliseconds.
 func beyondWarning(ms, uncertain float64) bool { return math.Abs(ms)-uncertain > WarnOffsetMs }

@@ -7,18 +7,15 @@ import (
 	"github.com/flaked/flaked/internal/core/node"
 )
 
-// ClusterReport is a cluster in the JSON of `cluster show` and of `status`. Times
-// are Unix milliseconds.
+// ClusterReport is a cluster in the JSON of `cluster show` and of `status`. Times are Unix milliseconds.
 type ClusterReport struct {
 	node.ClusterSnapshot
 	// Confirmed is true once a node has confirmed a worker in the cluster.
 	Confirmed bool `json:"confirmed"`
-	// Frozen is true if no new node gets a worker until FrozenUntilMs, 0
-	// without a freeze.
+	// Frozen is true if no new node gets a worker until FrozenUntilMs, 0 without a freeze.
 	Frozen        bool  `json:"frozen"`
 	FrozenUntilMs int64 `json:"frozen_until_ms"`
-	// FrozenBy names the operator who froze registration. It is "" if the reason is
-	// that ZooKeeper lost data.
+	// FrozenBy names the operator who froze registration. It is "" if the reason is that ZooKeeper lost data.
 	FrozenBy string `json:"frozen_by"`
 }
 

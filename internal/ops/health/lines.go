@@ -50,8 +50,8 @@ func (r Report) Verdict() string {
 	return heading + ": " + strings.Join(facts, ", ")
 }
 
-// firstExpiry returns the time until the first lease expires of those that nodes serve under and cannot renew, in
-// milliseconds. It returns nil if there is none.
+// firstExpiry returns the time until the first lease expires of the nodes that serve and cannot renew theirs, in
+// milliseconds. It returns nil if there is no such node.
 func (r Report) firstExpiry() (first *int64) {
 	for _, p := range r.Summary.Problems {
 		if !rowOf(p.Cause).cannotRenew {
@@ -147,5 +147,5 @@ func (w WorkerReport) SaysText() string {
 	return "ready"
 }
 
-// shortTroubles are the words of node.Troubles that do not say by themselves what is missing.
+// shortTroubles has texts for the words of node.Troubles that do not say by themselves what is missing.
 var shortTroubles = map[string]string{node.TroubleZooKeeper: "no ZooKeeper", node.TroubleDisk: "no writes to disk"}

@@ -22,8 +22,8 @@ func (w OwnWorker) HeartbeatLate() bool {
 // overdue is the delay after which a heartbeat counts as late, in milliseconds.
 const overdue = 500
 
-// HeartbeatOverdue reports whether a heartbeat of this age is overdue. every is the time between two
-// heartbeats. Both are in milliseconds. For the reports of other nodes, ReportPatience allows more.
+// HeartbeatOverdue reports whether a heartbeat of this age is overdue. every is the time between two heartbeats. Both
+// are in milliseconds. For the reports of other nodes, ReportPatience allows more.
 func HeartbeatOverdue(age, every int64) bool { return every > 0 && age > every+overdue }
 
 // CutOff reports whether the worker's last heartbeat failed or is late, ZooKeeper refused its live lock, or ZooKeeper
@@ -32,8 +32,8 @@ func (w OwnWorker) CutOff() bool {
 	return w.HeartbeatLate() || w.FromCache || node.ZooKeeperTrouble(w.Degraded) != ""
 }
 
-// ClockOff reports whether something is wrong with the clock of this machine. It leaves out
-// Clock.WorstMs, because that may be the fault of one other node's clock.
+// ClockOff reports whether something is wrong with the clock of this machine. It leaves out Clock.WorstMs, because that
+// may be the fault of one other node's clock.
 func (w OwnWorker) ClockOff() bool {
 	c := w.Clock
 	return c.Wrong || c.BehindMs > 0 || c.UnfollowedLeapMs > 0 ||
@@ -89,7 +89,7 @@ func zooKeeperRefusesWrites(troubles []string) bool {
 	return word != "" && word != node.TroubleZooKeeper
 }
 
-// details returns the details of a problem that only the node itself knows.
+// details returns what only the node itself knows of a problem.
 func (w OwnWorker) details(cause string) string {
 	c := w.Clock
 	switch cause {
@@ -137,9 +137,8 @@ func rounded(ms int64) string {
 	return words.Duration(ms)
 }
 
-// shortReason returns an error in a few words, like " (connection refused)", for readers who do
-// not know Go. It returns "" for an error that it does not know. The page shows the whole
-// error further below, and the log has it.
+// shortReason returns an error in a few words, like " (connection refused)", for readers who do not know Go. It returns
+// "" for an error that it does not know. The page shows the whole error further below, and the log has it.
 func shortReason(err string) string {
 	for _, known := range []string{
 		"connection refused", "no route to host", "network is unreachable", "no such host", "no space left",

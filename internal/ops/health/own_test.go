@@ -100,7 +100,8 @@ func TestOwnProblemsHaveDetails(t *testing.T) {
 	}
 }
 
-// The disk fills up before a node has confirmed its worker. Its refusal says nothing of that, and the node never serves.
+// The disk fills up before a node has confirmed its worker. Its refusal says nothing of that, and the node never
+// serves.
 func TestDiskOfANodeThatRefusesForAnotherReason(t *testing.T) {
 	for cause, want := range map[node.Cause]bool{node.CauseConfirming: true, node.CauseReservedBound: false} {
 		s := node.Snapshot{Cause: cause, Degraded: []string{node.TroubleDisk}}

@@ -50,8 +50,8 @@ type row struct {
 	text, clients, advice string
 	// cannotRenew means that a node with the problem cannot renew its lease. clients is then untilLease.
 	cannotRenew bool
-	// onlyNodesSay and detail are for problems of sequences. onlyNodesSay means that ZooKeeper's records never show
-	// the problem. detail says what the text adds to the name of each sequence.
+	// onlyNodesSay and detail are for problems of sequences. onlyNodesSay means that ZooKeeper's records never show the
+	// problem. detail says what the text adds to the name of each sequence.
 	onlyNodesSay bool
 	detail       detail
 	// later says what to do when clients are served again. Only docs/troubleshooting.md has it.
@@ -436,8 +436,8 @@ var DevelopmentProblem = rowDevelopment.problem("")
 // " since 10:31:36 UTC". It is "" if the cluster was never read.
 func UnreadProblem(since string) Problem { return rowUnread.problem(since) }
 
-// ProblemOf returns the problem of a word, without details. A node of another release may refuse for a cause that is
-// not in the table.
+// ProblemOf returns the problem of a cause, without details. A node of another release may have a cause that is not in
+// the table. ProblemOf then returns a problem that refers to the log.
 func ProblemOf(word string) Problem { return rowOf(word).problem("") }
 
 func rowOf(word string) row {
@@ -451,10 +451,10 @@ func rowOf(word string) row {
 	}
 }
 
-// Known reports whether the table has a row of the word.
+// Known reports whether the table has a row of this cause.
 func Known(word string) bool { return place(word) < len(table) }
 
-// place returns the index of the row of a word. A word that is not in the table comes after all rows.
+// place returns the index of the row of a cause. A cause that is not in the table comes after all rows.
 func place(word string) int {
 	if i := slices.IndexFunc(table, func(r row) bool { return r.cause == word }); i >= 0 {
 		return i

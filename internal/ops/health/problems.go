@@ -58,8 +58,8 @@ func subject(p Problem, workers []WorkerReport) string {
 	return Whom(workers) + one + " (" + p.Cause + "): "
 }
 
-// answerProblems returns the problems of a worker that its node's answer shows. If the user named the node and it has
-// not answered, that is the problem. OwnWorker.Problems is for a node that looks at itself, and knows details.
+// answerProblems returns the problems of a worker that its node's answer shows. If the user named a node that has not
+// answered, its silence is the problem. OwnWorker.Problems is for a worker of this process, and has details.
 func (r Report) answerProblems(w WorkerReport) (out []Problem) {
 	switch {
 	case w.Says == nil && r.Source == SourceNodes:
@@ -84,7 +84,7 @@ func (r Report) answerProblems(w WorkerReport) (out []Problem) {
 }
 
 // recordProblems returns the problems of a worker that its record in ZooKeeper shows, compared with what its node says.
-// With --addr, what the node says stands for the record.
+// With --addr, the node's answer takes the place of the record.
 func (r Report) recordProblems(w WorkerReport) (out []Problem) {
 	add := func(row row, details string) { out = append(out, row.problem(details)) }
 	left, late := w.LeaseLeft(), w.ReportAgeMs != nil && *w.ReportAgeMs-r.suspectMs > ReportPatience(w.HeartbeatMs)
@@ -148,12 +148,12 @@ func (w WorkerReport) inBrackets() string {
 	return " (" + w.Why + ")"
 }
 
-// zooKeeperRefuses returns zooKeeperRefusesWrites for what the node says.
+// zooKeeperRefuses reports whether the node says that ZooKeeper refuses writes: see zooKeeperRefusesWrites.
 func (w WorkerReport) zooKeeperRefuses() bool {
 	return w.Says != nil && zooKeeperRefusesWrites(w.Says.Degraded)
 }
 
-// silence returns the problem of a node that was asked without reading ZooKeeper and has not said how it is.
+// silence returns the problem of a node that has not said how it is, in a report of SourceNodes.
 func (w WorkerReport) silence() Problem {
 	why := " at " + w.Address + " (" + cmp.Or(w.Why, string(w.Outcome)) + ")"
 	switch p := rowSilent.problem(why); w.Outcome {
@@ -211,8 +211,8 @@ func (r ClusterReport) FrozenProblem() (p Problem, frozen bool) {
 	return rowRegistrationFrozen.problem(until), r.Frozen
 }
 
-// gaveNoAnswer reports whether the node was asked and did not answer. A node that denied
-// access, or has no address that can be reached from here, does not count.
+// gaveNoAnswer reports whether the node was asked and did not answer. A node that denied access, or has no address that
+// can be reached from here, does not count.
 func (w WorkerReport) gaveNoAnswer() bool { return w.Outcome == NoAnswer || w.Outcome == TimedOut }
 
 // FewFree reports whether fewer than 5 % of the workers are free.

@@ -174,8 +174,8 @@ func TestDevelopmentNodeReachesNoZooKeeper(t *testing.T) {
 	}
 }
 
-// A node that does not answer is a problem. A node that denies access, or that cannot be reached from here, is
-// none while its worker is live.
+// A node that does not answer is a problem. A node that denies access, or that cannot be reached from here, is none
+// while its worker is live.
 func TestNodeWithoutAnswerIsAProblem(t *testing.T) {
 	for asked, want := range map[Outcome][2]string{ // of a live and of a disconnected worker
 		NoAnswer: {"no-answer", "no-node-serves down"}, TimedOut: {"no-answer", "no-node-serves down"},

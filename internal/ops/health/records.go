@@ -20,11 +20,10 @@ func CountWorkers(cl coordinator.Cluster, entries []coordinator.Entry, now int64
 	return s
 }
 
-// presentTime returns the time from which ages and leases are counted. It is this machine's
-// clock, but never before the newest of the leader's timestamps. While a node is live, the
-// newest timestamp is no older than ReportPatience allows. If it is older by this clock, the
-// clock is ahead or the node has stopped reporting. presentTime then returns the timestamp, and
-// the difference as suspectMs. All times are in milliseconds.
+// presentTime returns the time from which ages and leases are counted. It is this machine's clock, but never before the
+// newest of the leader's timestamps. While a node is live, the newest timestamp is no older than ReportPatience allows.
+// If it is older by this clock, the clock is ahead or the node has stopped reporting. presentTime then returns the
+// timestamp, and the difference as suspectMs. All times are in milliseconds.
 func presentTime(entries []coordinator.Entry, local int64) (now, suspectMs int64) {
 	var newest, patience int64
 	live := false
@@ -44,9 +43,8 @@ func presentTime(entries []coordinator.Entry, local int64) (now, suspectMs int64
 	return local, 0
 }
 
-// ReportPatience returns how old the report of a live worker may be, in milliseconds: three
-// heartbeats, as for a vote on clocks, and a second for a reconnect. A heartbeat of 0
-// stands for the default.
+// ReportPatience returns how old the report of a live worker may be, in milliseconds: three heartbeats, as for a vote
+// on clocks, and a second for a reconnect. A heartbeat of 0 stands for the default.
 func ReportPatience(heartbeat int64) int64 {
 	if heartbeat <= 0 {
 		heartbeat = limits.DefaultHeartbeat.Milliseconds()

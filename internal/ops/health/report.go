@@ -1,9 +1,10 @@
 // Package health assesses a cluster: which state each worker is in, what is a problem, and what to do about it. It goes
 // by ZooKeeper's records and the answers of nodes. The command line, the status page and the metrics print its reports.
 //
-// ReadDraft and Draft.Complete make a Report of ZooKeeper's records, and AssessNodes one of nodes. problem_table.go has all problems, and problems.go decides which of them a
-// cluster has. standing.go decides whether a node serves, and lines.go makes lines of a report. OwnWorker is the worker
-// of this process, which knows more of it. The files sequence_*.go do the same for named sequences.
+// ReadDraft and Draft.Complete make a Report of ZooKeeper's records, and AssessNodes one of nodes. problem_table.go has
+// all problems, and problems.go decides which of them a cluster has. standing.go decides whether a node serves.
+// lines.go makes lines of a report, and marks.go decides what the page marks. OwnWorker is a worker of this process,
+// which knows more of it than ZooKeeper does. The files sequence_*.go do the same for named sequences.
 package health
 
 import (
@@ -13,8 +14,8 @@ import (
 	"github.com/flaked/flaked/internal/ops/words"
 )
 
-// Report is the JSON of `flaked status`. Scripts rely on it: fields may be added, but not
-// changed. Times are Unix milliseconds. An unknown value is null.
+// Report is the JSON of `flaked status`. Scripts rely on it: fields may be added, but not changed. Times are Unix
+// milliseconds. An unknown value is null.
 type Report struct {
 	// Source is SourceZooKeeper, or SourceNodes if ZooKeeper was not read. ZooKeeperError is then the reason, "" with
 	// --addr.
@@ -24,8 +25,8 @@ type Report struct {
 	// Workers are those ever held, by number. If ZooKeeper was not read, they are those of the nodes that were asked.
 	Workers []WorkerReport `json:"workers"`
 	Summary Summary        `json:"summary"`
-	// Sequences is null if there are none. If they were not read, it has what nodes say, and SequencesError says why,
-	// "" if nobody tried.
+	// Sequences is null if there are none. If they were not read from ZooKeeper, it has what nodes say. SequencesError
+	// says why reading them failed, "" if it did not fail.
 	Sequences      *Sequences `json:"sequences"`
 	SequencesError string     `json:"sequences_error"`
 
@@ -33,20 +34,21 @@ type Report struct {
 	suspectMs int64
 }
 
-// WorkerReport is one worker. If Report.Source is SourceZooKeeper, recordedWorker makes it from the record, and Outcome,
-// Why and Says are of its node, if it was asked. If it is SourceNodes, AskedNode.worker makes all from the node's answer.
+// WorkerReport is one worker. recordedWorker makes it from a record in ZooKeeper. If the node is asked, too,
+// poll.Asker.AskWorkers adds Outcome, Why and Says. If ZooKeeper was not read, AskedNode.worker makes all fields from
+// the node's answer.
 type WorkerReport struct {
 	Worker  int         `json:"worker"` // or UnknownWorker
 	Name    string      `json:"name"`
 	Address string      `json:"address"` // several are separated by commas
 	State   WorkerState `json:"state"`
-	// Phase is the phase that the node reported last: starting, confirming, waiting, serving,
-	// refusing, stopping, stopped, released.
+	// Phase is the phase that the node reported last: starting, confirming, waiting, serving, refusing, stopping,
+	// stopped, released.
 	Phase string `json:"phase"`
 	Term  int64  `json:"term"`
 	// ClockOffsetMs is the offset of the node's clock from that of ZooKeeper's leader: above 0 it is ahead.
 	// ClockUncertaintyMs is the uncertainty. By ZooKeeper's records, only live workers with a fresh report have them.
-	// With --addr, they are the node's own.
+	// With --addr, they are what the node says.
 	ClockOffsetMs      *float64 `json:"clock_offset_ms"`
 	ClockUncertaintyMs *float64 `json:"clock_uncertainty_ms"`
 	// LeaseLeftMs is the time until the lease bound, negative after it. It is null for a free worker and for a record
@@ -63,11 +65,10 @@ type WorkerReport struct {
 	PID         int    `json:"pid"`
 	Confirmed   bool   `json:"confirmed"`
 	HeartbeatMs int64  `json:"heartbeat_ms"`
-	// Admin is the address of the node's HTTP, with https:// in front if it uses TLS, "" for
-	// none.
+	// Admin is the address of the node's HTTP, with https:// in front if it uses TLS, "" for none.
 	Admin string `json:"admin"`
-	// GrantedMs is the time at which the node acquired the worker. A restart does not change
-	// it. It is null if it was not recorded.
+	// GrantedMs is the time at which the node acquired the worker. A restart does not change it. It is null if it was
+	// not recorded.
 	GrantedMs *int64 `json:"granted_ms"`
 	// ReleasedBy names the operator who took the worker from its node.
 	ReleasedBy string `json:"released_by"`
@@ -81,9 +82,8 @@ type WorkerReport struct {
 
 // Summary counts the workers of a Report.
 type Summary struct {
-	// Slots is the number of workers that the cluster uses: Slots = Live + Disconnected + Stopped
-	// + Releasing + RecordMissing + Free. Held is the sum of the first three. Used counts the
-	// workers that were ever held.
+	// Slots is the number of workers that the cluster uses: Slots = Live + Disconnected + Stopped + Releasing +
+	// RecordMissing + Free. Held is the sum of the first three. Used counts the workers that were ever held.
 	Slots         int `json:"slots"`
 	Used          int `json:"used"`
 	Held          int `json:"held"`
@@ -151,8 +151,7 @@ type Answer struct {
 	Phase  string     `json:"phase"`
 	// Degraded lists what is wrong with the worker, in the words of STATUS.
 	Degraded []string `json:"degraded"`
-	// LeaseLeftMs and ReservedLeftMs say how long the worker can still serve without ZooKeeper
-	// and without its disk.
+	// LeaseLeftMs and ReservedLeftMs say how long the worker can still serve without ZooKeeper and without its disk.
 	LeaseLeftMs    *int64 `json:"lease_left_ms"`
 	ReservedLeftMs *int64 `json:"reserved_left_ms"`
 	// ZooKeeperOK is node.ZooKeeperSnapshot.OK: the last round with ZooKeeper succeeded.
@@ -180,9 +179,8 @@ func NewAnswer(s node.Snapshot, ids int64) *Answer {
 	return a
 }
 
-// LeaseLeft returns how long the worker can still serve without ZooKeeper, in milliseconds, nil if that
-// is not known. It is the node's own answer if there is one: the record counts by ZooKeeper's
-// clock, which may be wrong.
+// LeaseLeft returns how long the worker can still serve without ZooKeeper, in milliseconds, nil if that is not known.
+// It is the node's own answer if there is one: the record counts by ZooKeeper's clock, which may be wrong.
 func (w WorkerReport) LeaseLeft() *int64 {
 	if w.Says != nil && w.Says.LeaseLeftMs != nil {
 		return w.Says.LeaseLeftMs

@@ -8,7 +8,8 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
-// NodeReports returns the reports of what a node knows of its sequences, in no order. The sections of a family are one.
+// NodeReports returns the reports of what a node knows of its sequences, in no order. All sections of a family have one
+// report.
 func NodeReports(all []mode.Use, st record.State) []SequenceReport {
 	out, families := make([]SequenceReport, 0, len(all)), map[string][]SequenceReport{}
 	for _, u := range all {
@@ -49,7 +50,7 @@ func sortWorstFirst(sections []SequenceReport) {
 	})
 }
 
-// familyState returns the state of the family of these sections, the worst of which comes first.
+// familyState returns the state of the family of these sections. The worst section comes first.
 func familyState(sections []SequenceReport) (state SequenceState, why string) {
 	worst, same := sections[0], 0
 	for _, s := range sections {

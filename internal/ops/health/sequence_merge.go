@@ -7,13 +7,13 @@ import (
 	"github.com/flaked/flaked/internal/ops/words"
 )
 
-// merge adds to the records of sequences what nodes say of sequences: their rates, and the problems that the records do
-// not show. nil stands for none. read: the records were read. They decide then what is used up, because a node may not
-// have followed a change yet.
+// merge adds what nodes say of sequences to what the records say: rates, and problems that the records do not show. nil
+// stands for no sequences. read means that the records were read. They then decide which sequences are used up, because
+// a node may not know of a change yet.
 func merge(records *Sequences, read bool, nodes []WorkerReport) *Sequences {
 	all, most := records.clone(), map[string]int{}
 	isReady := func(w WorkerReport) bool { return w.Says != nil && w.Says.Ready }
-	if all != nil && slices.ContainsFunc(nodes, isReady) { // this node would say so if requests for them failed
+	if all != nil && slices.ContainsFunc(nodes, isReady) { // a ready node would say so if requests for these failed
 		delete(all.ByCause, rowSequencesOwnerGone.cause)
 	}
 	for _, w := range nodes {
@@ -51,9 +51,9 @@ func (s *Sequences) clone() *Sequences {
 	return c
 }
 
-// addAnswer adds what a node says of sequences. who names the node, and ready says whether it is. For read, see merge.
-// addAnswer returns the number of sequences that have each problem at this node. The node does not name all of them, so
-// the number must not be added to that of another node, which may mean the same ones.
+// addAnswer adds what a node says of sequences. who names the node, and ready means that the node is ready. For read,
+// see merge. addAnswer returns how many sequences have each problem at this node. Two nodes may count the same
+// sequences, so their numbers must not be added up.
 func (s *Sequences) addAnswer(who string, ready, read bool, said Sequences) map[string]int {
 	if !read {
 		s.Count, s.Templates = max(s.Count, said.Count), max(s.Templates, said.Templates)
@@ -94,8 +94,8 @@ func (s *Sequences) addSaid(who string, r row, read bool, q SequenceNote) bool {
 	return true
 }
 
-// find returns the entry of a sequence that has this problem, else that with a problem that outweighs it, and which of
-// them it has. It returns nil for none.
+// find returns the entry of a sequence with this problem, or else its entry with a worse problem. as is the cause of
+// the entry's problem. find returns nil if there is no entry.
 func (s *Sequences) find(name, cause string) (q *SequenceNote, as string) {
 	causes := []string{cause}
 	for _, r := range table[:place(cause)] {

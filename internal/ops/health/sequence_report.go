@@ -16,13 +16,13 @@ import (
 type SequenceReport struct {
 	Name  string        `json:"name"`
 	State SequenceState `json:"state"`
-	// Why has details of the state, for people. Of a record that cannot be read, only this, Name, State and
-	// WrittenMs are set.
+	// Why has details of the state, for people. Of a record that cannot be read, only this, Name, State and WrittenMs
+	// are set.
 	Why string `json:"why,omitempty"`
 	// Mode is segment, strict or ordered.
 	Mode string `json:"mode"`
-	// Next is the first value that no node has taken. It is null if there is none, or if it depends on the
-	// key of the sequence.
+	// Next is the first value that no node has taken. It is null if there is none, or if it depends on the key of the
+	// sequence.
 	Next      *int64 `json:"next,string"`
 	Start     int64  `json:"start,string"`
 	Increment int64  `json:"increment,string"`
@@ -36,13 +36,12 @@ type SequenceReport struct {
 	// UsedPercent is the part of all values that nodes have taken, to a tenth. Of a template, it is the part of the
 	// sequences that it may create.
 	UsedPercent float64 `json:"used_percent"`
-	// Skips is the number of positions that the next block leaves out, because ZooKeeper lost
-	// data.
+	// Skips is the number of positions that the next block leaves out, because ZooKeeper lost data.
 	Skips int64 `json:"skips,string"`
 
 	record.Settings
-	// HoldMs is Settings.HoldMs, and LeaseMs that of an ordered sequence: for how long its owner issues without
-	// ZooKeeper. Each is missing in place of the other.
+	// HoldMs is Settings.HoldMs. An ordered sequence has LeaseMs in its place: the time for which its owner issues
+	// without ZooKeeper.
 	HoldMs  int64 `json:"hold_ms,omitempty"`
 	LeaseMs int64 `json:"lease_ms,omitempty"`
 
@@ -50,13 +49,13 @@ type SequenceReport struct {
 	// node does not know WrittenMs.
 	By        string `json:"by"`
 	WrittenMs int64  `json:"written_ms,omitempty"`
-	// DeletedMs and PurgeableInMs are null if the sequence is not deleted. PurgeableInMs is the time for which
-	// nodes that are cut off may still issue its values. It passes only while nodes are connected.
+	// DeletedMs and PurgeableInMs are null if the sequence is not deleted. PurgeableInMs is the time for which nodes
+	// that are cut off may still issue its values. It passes only while nodes are connected.
 	DeletedMs     *int64 `json:"deleted_ms"`
 	PurgeableInMs *int64 `json:"purgeable_in_ms"`
 
-	// MaxNames is the most sequences that a template creates, and Names the number of those that it has
-	// created. Both are 0 for a sequence.
+	// MaxNames is the most sequences that a template creates, and Names the number of those that it has created. Both
+	// are 0 for a sequence.
 	MaxNames int64 `json:"max_names"`
 	Names    int64 `json:"names"`
 
@@ -64,8 +63,8 @@ type SequenceReport struct {
 	// Family is that of a section, and Section its number.
 	Family  string `json:"family,omitempty"`
 	Section *int   `json:"section,omitempty"`
-	// KnownSections is the number of sections of a family that are known. BySection are they, in ZooKeeper's report
-	// only.
+	// KnownSections is the number of sections of a family that are known. BySection has these sections, but only in a
+	// report of ZooKeeper's records.
 	KnownSections int             `json:"known_sections,omitempty"`
 	BySection     []SectionReport `json:"by_section,omitempty"`
 
@@ -109,7 +108,7 @@ type AtNode struct {
 	// Refusal is the reason for which the node gets no values now. It is missing if there is none.
 	Refusal record.Reason `json:"refusal,omitempty"`
 	// Unanswered is the number of values of a strict sequence that the node has taken, or perhaps taken, and not
-	// answered. This and all below are missing if 0.
+	// answered. This field and all below are missing if 0.
 	Unanswered int64 `json:"unanswered,string,omitempty"`
 	// OwnedSections is the number of sections that the node owns. An ordered sequence has one section.
 	OwnedSections int `json:"owned_sections,omitempty"`

@@ -103,7 +103,7 @@ func oneIf(is bool) int {
 	return 0
 }
 
-// nearlyUsed is the used part from which a sequence needs attention.
+// nearlyUsed is the lowest value of Used that is a problem.
 const nearlyUsed = 0.8
 
 // usedOf returns how many values nodes have taken, and how many the sequence has. For a template, it returns how many
@@ -115,7 +115,8 @@ func (r *SequenceReport) usedOf() (done, all int64) {
 	return r.Taken, r.Positions
 }
 
-// Used returns the part of all values that nodes have taken, or of the names of a template, from 0 to 1.
+// Used returns the part of all values that nodes have taken, from 0 to 1. For a template, it returns how much it has
+// created of the sequences that it may create.
 func (r *SequenceReport) Used() float64 { return ratio(r.usedOf()) }
 
 func ratio(done, all int64) float64 { return min(1, float64(done)/float64(all)) }
@@ -132,7 +133,8 @@ type Sequences struct {
 
 // SequenceGroup are the sequences with one problem.
 type SequenceGroup struct {
-	// Count may be too low if only nodes were asked: it is the most that one node says, or that all name.
+	// Count may be too low if only nodes were asked. It is then the largest number that one node says, or the number of
+	// sequences that all nodes name, if that is larger.
 	Count int `json:"count"`
 	// First are the first of them, by name.
 	First []SequenceNote `json:"first"`

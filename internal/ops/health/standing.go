@@ -7,7 +7,7 @@ type standing int
 
 const (
 	gone       standing = iota // no node holds the worker, or its node is down
-	unheard                    // a node may serve: it holds the worker, and nobody has heard how it is
+	unheard                    // a node holds the worker and may serve, but nothing shows whether it does
 	starts                     // the node does not serve yet, and will soon
 	serves                     // the node serves
 	refuses                    // the node has the worker and must not use it, or is not ready because it drains
@@ -63,7 +63,8 @@ func (r Report) showsRefusal(w WorkerReport) bool {
 	return w.Refuses()
 }
 
-// usesLease reports whether a worker's node serves under its lease, or may. Summary.ShortestLeaseMs is of these.
+// usesLease reports whether a worker's node serves under its lease, or may do so. Summary.ShortestLeaseMs is the
+// shortest lease of these nodes.
 func (r Report) usesLease(w WorkerReport) bool {
 	if w.State == Live {
 		return !w.Refuses()
