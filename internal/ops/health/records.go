@@ -3,6 +3,7 @@ package health
 import (
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/node"
 )
 
 // CountWorkers returns how many workers are in each state at the moment now, in Unix milliseconds.
@@ -73,7 +74,7 @@ var stateNames = map[coordinator.Availability]WorkerState{
 func recordedWorker(e coordinator.Entry, state WorkerState, now, suspect, epoch int64) WorkerReport {
 	s := e.Slot
 	w := WorkerReport{
-		Worker: e.Worker, Name: s.Name, Address: s.Address, State: state, Phase: s.Phase,
+		Worker: e.Worker, Name: s.Name, Address: s.Address, State: state, Phase: node.Phase(s.Phase),
 		Term: max(0, s.Term), Version: s.Version, Node: s.Node, Host: s.Host, PID: s.PID,
 		Confirmed: s.Confirmed, HeartbeatMs: s.HeartbeatMs, Admin: s.Admin, ReleasedBy: s.ReleasedBy,
 	}

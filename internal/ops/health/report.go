@@ -42,10 +42,9 @@ type WorkerReport struct {
 	Name    string      `json:"name"`
 	Address string      `json:"address"` // several are separated by commas
 	State   WorkerState `json:"state"`
-	// Phase is the phase that the node reported last: starting, confirming, waiting, serving, refusing, stopping,
-	// stopped, released.
-	Phase string `json:"phase"`
-	Term  int64  `json:"term"`
+	// Phase is the phase that the node reported last.
+	Phase node.Phase `json:"phase"`
+	Term  int64      `json:"term"`
 	// ClockOffsetMs is the offset of the node's clock from that of ZooKeeper's leader: above 0 it is ahead.
 	// ClockUncertaintyMs is the uncertainty. By ZooKeeper's records, only live workers with a fresh report have them.
 	// With --addr, they are what the node says.
@@ -148,7 +147,7 @@ type Answer struct {
 	Ready  bool       `json:"ready"`
 	Reason string     `json:"reason"`
 	Cause  node.Cause `json:"cause"`
-	Phase  string     `json:"phase"`
+	Phase  node.Phase `json:"phase"`
 	// Degraded lists what is wrong with the worker, in the words of STATUS.
 	Degraded []string `json:"degraded"`
 	// LeaseLeftMs and ReservedLeftMs say how long the worker can still serve without ZooKeeper and without its disk.
@@ -166,7 +165,7 @@ type Answer struct {
 // NewAnswer returns what a process that has issued so many IDs says of one of its workers.
 func NewAnswer(s node.Snapshot, ids int64) *Answer {
 	a := &Answer{
-		Ready: s.Ready, Cause: node.Cause(words.Clean(string(s.Cause))), Phase: words.Clean(string(s.Phase)),
+		Ready: s.Ready, Cause: node.Cause(words.Clean(string(s.Cause))), Phase: node.Phase(words.Clean(string(s.Phase))),
 		Degraded:    []string{},
 		LeaseLeftMs: s.LeaseLeftMs, ReservedLeftMs: s.ReservedLeftMs, ZooKeeperOK: s.ZooKeeper.OK, IDs: ids,
 	}

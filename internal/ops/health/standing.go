@@ -24,7 +24,7 @@ func (w WorkerReport) standing() standing {
 		return serves
 	case Starting(says.Cause):
 		return starts
-	case node.Phase(says.Phase) == node.Refusing, node.Phase(says.Phase) == node.Serving:
+	case says.Phase == node.Refusing, says.Phase == node.Serving:
 		return refuses
 	}
 	return notServing
@@ -33,11 +33,11 @@ func (w WorkerReport) standing() standing {
 // recordedStanding is standing for a node that has not answered.
 func (w WorkerReport) recordedStanding() standing {
 	switch {
-	case w.State == Live && node.Phase(w.Phase) == node.Refusing:
+	case w.State == Live && w.Phase == node.Refusing:
 		return refuses
 	case w.State == Live && w.gaveNoAnswer(), w.State == Disconnected && !w.gaveNoAnswer(), w.State == RecordMissing:
 		return unheard
-	case w.State == Live && node.Phase(w.Phase) == node.Serving:
+	case w.State == Live && w.Phase == node.Serving:
 		return serves
 	case w.State == Live:
 		return starts

@@ -137,10 +137,11 @@ func TestNoTimeIsLeftWhileItRefuses(t *testing.T) {
 func TestPageShowsOwnStateBeforeZooKeeper(t *testing.T) {
 	clockWrong := func(w *node.Snapshot) { w.Clock.Wrong = true }
 	for _, row := range []struct {
-		name, phase string
-		own         ownView
-		trouble     bool
-		leaseLeft   int64 // 0 for none
+		name      string
+		phase     node.Phase
+		own       ownView
+		trouble   bool
+		leaseLeft int64 // 0 for none
 	}{
 		{"serves", "serving", own(well), false, 903_000},
 		{"refuses, and ZooKeeper has the state before", "serving",
