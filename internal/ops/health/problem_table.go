@@ -50,27 +50,27 @@ type row struct {
 	text, clients, advice string
 	// cannotRenew means that a node with the problem cannot renew its lease. clients is then untilLease.
 	cannotRenew bool
-	// onlyNodesSay and detail are for problems of sequences. onlyNodesSay means that ZooKeeper's records never show the
-	// problem. detail says what the text adds to the name of each sequence.
+	// onlyNodesSay and adds are for problems of sequences. onlyNodesSay means that ZooKeeper's records never show the
+	// problem. adds says what the text adds to the name of each sequence.
 	onlyNodesSay bool
-	detail       detail
+	adds         addition
 	// later says what to do when clients are served again. Only docs/troubleshooting.md has it.
 	later string
 }
 
-// detail says what the text of a problem adds to the name of a sequence.
-type detail int
+// addition says what the text of a problem adds to the name of a sequence.
+type addition int
 
 const (
-	detailWhy     detail = iota // SequenceReport.Why
-	detailRefusal               // why a node gets no values of the sequence
-	detailOwner                 // the address of the owner that is gone, or in how many sections of a family it is gone
-	detailUsed                  // the part of the values that nodes have taken
-	detailHeld                  // the number of values that nodes hold. If that is 0, SequenceReport.Why
+	addWhy     addition = iota // SequenceReport.Why
+	addRefusal                 // why a node gets no values of the sequence
+	addOwner                   // the address of the owner that is gone, or in how many sections of a family it is gone
+	addUsed                    // the part of the values that nodes have taken
+	addHeld                    // the number of values that nodes hold. If that is 0, SequenceReport.Why
 )
 
 // unserved reports whether the problem is that a node gets no values of a sequence.
-func (r row) unserved() bool { return r.detail == detailRefusal }
+func (r row) unserved() bool { return r.adds == addRefusal }
 
 // problem returns the problem of a row, with these details.
 func (r row) problem(details string) Problem {
@@ -254,7 +254,7 @@ var (
 		text:    "Exhausted sequences, whose values are all taken%s",
 		clients: "Clients get errors for these sequences when nodes have issued the values that they hold.",
 		advice:  raiseMax,
-		detail:  detailHeld,
+		adds:    addHeld,
 	})
 	rowSequencesNoOwner = declare(row{cause: "sequences-no-owner", severity: Critical,
 		text:    "Ordered sequences whose owner a node cannot ask%s",
@@ -262,14 +262,14 @@ var (
 		advice: "If the owner has just stopped, wait for the lease, 3 s by default. Else let flaked doctor check whether " +
 			"nodes reach each other: see --advertise, the network and the tokens.",
 
-		onlyNodesSay: true, detail: detailRefusal,
+		onlyNodesSay: true, adds: addRefusal,
 	})
 	rowSequencesUnserved = declare(row{cause: "sequences-unserved", severity: Critical,
 		text:    "Sequences of which a ready node gets no values%s",
 		clients: "Clients get errors for these sequences from this node.",
 		advice:  "If it is confirming, wait. Else let flaked doctor check whether ZooKeeper can be reached, and its latency.",
 
-		onlyNodesSay: true, detail: detailRefusal,
+		onlyNodesSay: true, adds: addRefusal,
 	})
 	rowDevelopment = declare(row{cause: "development", severity: Critical,
 		text:    "A development node (--dev) has no ZooKeeper and keeps nothing",
@@ -391,13 +391,13 @@ var (
 		text:    "Ordered sequences whose owner has not renewed its lease%s",
 		clients: "Requests for these wait until another node takes over: 3 s by default.",
 		advice:  "Ask for a value (flaked seq next). If that fails, the error says why.",
-		detail:  detailOwner,
+		adds:    addOwner,
 	})
 	rowSequencesNearlyUsed = declare(row{cause: "sequences-nearly-used", severity: Warning,
 		text:    "Sequences used to 80 % or more%s",
 		clients: "Clients notice nothing until a sequence is exhausted.",
 		advice:  raiseMax,
-		detail:  detailUsed,
+		adds:    addUsed,
 	})
 	rowSequencesUnread = declare(row{cause: "sequences-unread", severity: Warning,
 		text:    "The named sequences could not be read from ZooKeeper%s",

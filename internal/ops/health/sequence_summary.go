@@ -203,10 +203,10 @@ func (r *SequenceReport) note() SequenceNote {
 		return w // nothing else is known
 	}
 	w.Taken, w.Positions = r.usedOf()
-	switch p, _ := r.problem(); p.detail {
-	case detailRefusal:
+	switch p, _ := r.problem(); p.adds {
+	case addRefusal:
 		w.Why = string(r.Refusal)
-	case detailOwner:
+	case addOwner:
 		if w.Why = words.Clean(r.Record.Address); r.KnownSections > 0 {
 			w.Why = OfSections(r.ownersGone(), r.KnownSections)
 		}
@@ -231,7 +231,7 @@ func (s *Sequences) Problems(now int64) (out []Problem) {
 		}
 		var names []string
 		for _, q := range some.First {
-			names = append(names, q.text(r.detail, now))
+			names = append(names, q.text(r.adds, now))
 		}
 		p := r.problem(": " + words.List(names, some.Count))
 		p.Advice = strings.Replace(p.Advice, "NAME", some.First[0].Name, 1)

@@ -22,13 +22,13 @@ func (q SequenceNote) usedUp(now int64) string {
 	return usedUpText(left, q.PerSecond, now)
 }
 
-// text returns the name of a sequence, with the detail that its problem adds.
-func (q SequenceNote) text(adds detail, now int64) string {
+// text returns the name of a sequence, with what its problem adds.
+func (q SequenceNote) text(adds addition, now int64) string {
 	why := q.Why
 	switch {
-	case adds == detailUsed:
+	case adds == addUsed:
 		why = ratioText(q.Taken, q.Positions)
-	case adds == detailHeld && q.Held > 0:
+	case adds == addHeld && q.Held > 0:
 		why = "nodes hold " + words.Grouped(q.Held)
 	}
 	if when := q.usedUp(now); why != q.Why && when != "" {
