@@ -18,3 +18,6 @@ func (Examination) ReadState() (Loaded, error) { return Loaded{}, ErrSystem }
 
 // ReadState returns ErrSystem.
 func ReadState(string) (Loaded, error) { return Loaded{}, ErrSystem }
+
+// CloneUnseen returns false: Open opens no directory here.
+func (*Dir) CloneUnseen() bool { return false }
