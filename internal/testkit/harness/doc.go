@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package harness runs the binary as its users run it: with real processes, sockets, state directories and
 // ZooKeeper servers.
 //

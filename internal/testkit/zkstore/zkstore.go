@@ -1,3 +1,5 @@
+//go:build unix
+
 // Package zkstore runs a test on both stores: one in memory, and a real ZooKeeper. So the simulations, which play on
 // the first, hold for the second.
 package zkstore
