@@ -36,7 +36,7 @@ func TestDependencies(t *testing.T) {
 			"github.com/mattn/go-isatty " +
 			"go.uber.org/atomic golang.org/x/sync golang.org/x/sys " +
 			"ids internal/app internal/core/entrylog internal/core/limits internal/core/node internal/core/positions internal/core/pulse internal/core/replies internal/core/seq " +
-			"internal/core/seq/losses internal/core/seq/mode internal/core/seq/ordered internal/core/seq/ordered/peer internal/core/seq/record " +
+			"internal/core/seq/losses internal/core/seq/mode internal/core/seq/ordered internal/core/seq/ordered/peer internal/core/seq/record internal/core/seq/strict " +
 			"internal/core/store internal/dialog " +
 			"internal/ops/host/logqueue localcache sequence timeguard worker",
 		"./client": "client github.com/cenkalti/backoff/v5 github.com/dchest/siphash go.uber.org/atomic golang.org/x/sys ids " +

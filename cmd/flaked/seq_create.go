@@ -13,9 +13,9 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/positions"
-	"github.com/flaked/flaked/internal/core/seq"
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/record"
+	"github.com/flaked/flaked/internal/core/seq/strict"
 	"github.com/flaked/flaked/internal/ops/words"
 	"github.com/flaked/flaked/sequence"
 )
@@ -206,7 +206,7 @@ func readDefinition(
 	case d.Mode.Owned():
 		d.HoldMs = c.Duration("lease").Milliseconds()
 	case !d.Mode.Holds():
-		d.HoldMs = seq.AnswerFor.Milliseconds()
+		d.HoldMs = strict.AnswerFor.Milliseconds()
 	case !c.IsSet("hold"):
 		leased, d.HoldMs = true, 1 // any that Check allows
 	}

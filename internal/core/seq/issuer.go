@@ -19,17 +19,17 @@
 //
 // The files of this package, by the idea that they belong to:
 //
-//	requests         issuer, catalog, series, segment, strict, families, refusals, report
+//	requests         issuer, catalog, series, segment, families, refusals, report
 //	rounds           rounds, agenda, worklist, work, work_read, step, work_write, template, map_key
-//	pace of writes   rate, refresh_pace, renew
+//	pace of writes   refresh_pace, renew
 //	files on disk    journal, journal_resume, segment_bound, witness
 //	losses of data   follower, progress, putback, journal_loss
 //	end and worker   tenure, node_list, leave, stop
 //
 // Package record has the records in ZooKeeper, and decides what can be decided by them alone. Package losses decides
-// what a node does after a loss of data. Package ordered decides which node may issue an ordered sequence. Package mode
-// has the types that rounds and modes share. The commands of people are in package operator. Nothing that serves calls
-// it, and the root package does not link it.
+// what a node does after a loss of data. Package ordered decides which node may issue an ordered sequence. Package
+// strict answers requests after each write. Package mode has the types that rounds and modes share. The commands of
+// people are in package operator. Nothing that serves calls it, and the root package does not link it.
 //
 // The simulation (TestSimulation) plays random histories of nodes, operators and losses of data, and checks
 // that no value is issued twice.

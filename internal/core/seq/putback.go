@@ -63,7 +63,7 @@ func (s *series) putBackRequestKeys(v view) []store.Op {
 	if v.RequestKeys == nil || s.Known.ID != v.Record.ID || v.Record.Kind() == record.Tombstone {
 		return nil
 	}
-	if merged, due := v.RequestKeys.Merged(s.requestKeys); due {
+	if merged, due := v.RequestKeys.Merged(s.requestKeys()); due {
 		return merged.Ops(v.Record.ID)
 	}
 	return nil

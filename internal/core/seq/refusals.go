@@ -41,12 +41,6 @@ func noBlockAfter(err error) *record.Refusal {
 	return mode.NoBlock(textUnreachable)
 }
 
-// unknown: n positions may have been taken for requests that nobody can answer any more.
-func unknown(n int64, name string) *record.Refusal {
-	return record.Refuse(record.Unknown, time.Second,
-		"ZooKeeper has not answered in time, so values of %s may be missing: %d. Retry, or try another node", name, n)
-}
-
 func lostKey(name string) *record.Refusal {
 	return record.Refuse(record.Frozen, 0, "the key of sequence %s is missing in ZooKeeper, and this node does not know it. "+
 		"Start a node that does, or delete the sequence and create it again", name)

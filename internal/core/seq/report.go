@@ -90,7 +90,7 @@ func (i *Issuer) Use(name string) (u mode.Use, ok bool) {
 
 // use returns what is known of the series. Mu is held.
 func (s *series) use(now int64) mode.Use {
-	u := mode.Use{Name: s.Name, Record: *s.Known, PerSecond: s.minuteRate.rate(s.Issued, now)}
+	u := mode.Use{Name: s.Name, Record: *s.Known, PerSecond: s.PerSecond(now)}
 	s.Issuing.Report(&u)
 	if !s.MayTry(now) || len(s.Waiting) > 0 {
 		u.Refusal = s.Refusal().Why()

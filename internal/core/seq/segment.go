@@ -188,11 +188,11 @@ func (s *segment) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 func (s *segment) noteDemand(sit mode.Situation, need int64) positions.Demand {
 	budget := s.Known.CeilingInForce().At(s.Known.Budget(), sit.SeqTime)
 	d := positions.Demand{
-		Rate: s.minuteRate.rate(s.Issued, sit.AtMost), Need: need,
+		Rate: s.PerSecond(sit.AtMost), Need: need,
 		Supply:   max(sit.Supply(s.Known), sit.Spread), // else the node would write more often than spread allows
 		Smallest: s.Known.Block, Last: s.lastBlock.Len(), Credit: budget.Credit,
 	}
-	s.minuteRate.roll(s.Issued, sit.AtMost)
+	s.BeginMinute(sit.AtMost)
 	s.target = int64(min(d.Rate*d.Supply.Seconds(), positions.MaxBlock))
 	return d
 }

@@ -1,5 +1,7 @@
 package seq
 
+import "time"
+
 // leastMargin is the number of positions below a bound for a sequence that is hardly used: so many are lost at kill -9.
 // A node that holds blocks of many sequences writes its journal less often for each of them.
 func leastMargin(sequences int) int64 { return 2 + int64(sequences)/1000 }
@@ -42,4 +44,21 @@ func (s *segment) waitsForDisk() bool { return len(s.Waiting) > 0 && !s.needs().
 // traceBound traces that positions below bound may be issued from now on (S30). Mu is held.
 func (s *segment) traceBound(bound int64) {
 	s.Trace.Step("journal", "name", s.Name, "id", s.Known.ID, "bound", bound)
+}
+
+// secondRate counts what a sequence issues in a second.
+type secondRate struct {
+	beganAt, issued int64 // when the present second began, ns of AtMost, and what was issued before
+	last            int64 // what was issued in a second before
+}
+
+// update returns what was issued in the last second, or in the present one if that is more.
+func (p *secondRate) update(issued, now int64) int64 {
+	n := issued - p.issued
+	if passed := now - p.beganAt; passed >= int64(time.Second) {
+		p.last = int64(float64(n) * float64(time.Second) / float64(passed))
+		p.beganAt, p.issued = now, issued
+		return p.last
+	}
+	return max(n, p.last)
 }

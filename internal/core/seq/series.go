@@ -9,6 +9,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/core/seq/record"
+	"github.com/flaked/flaked/internal/core/seq/strict"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -31,15 +32,9 @@ type series struct {
 	// highest is the highest next position that a record with this ID had.
 	highest int64
 	mapKey  *mapKey // of Known. nil: the node does not know it, or there is none
-	// requestKeys are those of a strict sequence, as the node last read or wrote them.
-	requestKeys []record.KeyEntry
 	// foundAbsentAt is the time at which the node found that the sequence does not exist, or that no template creates
 	// it, ns of AtMost. longAgoNs: it exists, or the node has not looked.
 	foundAbsentAt int64
-	// unanswered is the number of positions that writes for requests took, or perhaps took, and no request got. Like
-	// Totals it counts all lives of the name.
-	unanswered int64
-	minuteRate minuteRate // measures how many positions the node issues in a second
 	// incarnation was that of /cluster when Known was compared with ZooKeeper last. In a later incarnation, an older
 	// record in ZooKeeper belongs to the loss for which the incarnation was raised, and the node puts its own back. In
 	// the same one it shows a loss.
@@ -138,7 +133,7 @@ func (s *series) clearRecord(at int64) {
 		//mutant:s30-keeps-what-was-forgotten by TestWhatIsGivenUpLeavesTheJournal ->
 		s.journal.wake(s, false)
 	}
-	s.Known, s.mapKey, s.requestKeys, s.Issuing, s.kept, s.journaled = nil, nil, nil, nil, nil, nil
+	s.Known, s.mapKey, s.Issuing, s.kept, s.journaled = nil, nil, nil, nil, nil
 	s.Last, s.foundAbsentAt = nil, at
 	s.families.update(s.Name, nil)
 }
@@ -146,7 +141,7 @@ func (s *series) clearRecord(at int64) {
 // setRecord sets the record that the node knows. Another node may have written it, or an operator. Mu is held.
 func (s *series) setRecord(r record.Record) {
 	if s.Known == nil || s.Known.ID != r.ID { // its positions have nothing to do with the old ones
-		s.highest, s.mapKey, s.requestKeys, s.Issuing = 0, nil, nil, s.newMode(r.Mode)
+		s.highest, s.mapKey, s.Issuing = 0, nil, s.newMode(r.Mode)
 		//mutant:s30-keeps-another-life by TestWhatIsGivenUpLeavesTheJournal ->
 		s.journal.wake(s, false)
 	}
@@ -176,7 +171,7 @@ func (s *series) WakeAt(at int64) { s.alarms.wakeAt(s, at) }
 func (s *series) newMode(m record.Mode) mode.Issuing {
 	switch m {
 	case record.Strict:
-		return &strict{series: s}
+		return strict.New(&s.Series, s.ordered.Now)
 	case record.Ordered:
 		return ordered.NewSection(&s.Series, s.ordered)
 	}
@@ -193,6 +188,14 @@ func (s *series) stocked() *segment {
 func (s *series) owned() *ordered.Section {
 	if m, ok := s.Issuing.(*ordered.Section); ok && m.Owns() {
 		return m
+	}
+	return nil
+}
+
+// requestKeys returns those of a strict sequence, as the node last read or wrote them. Another mode has none.
+func (s *series) requestKeys() []record.KeyEntry {
+	if m, ok := s.Issuing.(*strict.Strict); ok {
+		return m.RequestKeys
 	}
 	return nil
 }

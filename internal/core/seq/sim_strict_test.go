@@ -40,6 +40,9 @@ func (n *simNode) checkPace(name string) {
 	}
 }
 
+// writerCountsFor is that of package strict.
+const writerCountsFor = time.Second
+
 // beginPause notes that a node has written a strict sequence over the record of a writer. If that is another node, this
 // one leaves the sequence to it for about the time of the write. A node need not remember a writer for longer than
 // writerCountsFor.
@@ -84,7 +87,7 @@ func (s *simStrict) ended(i *Rounds) {
 
 func unansweredBy(i *Rounds) (n int64) {
 	for _, s := range i.issuer.series.list() {
-		n += s.unanswered
+		n += s.Unanswered
 	}
 	return n
 }

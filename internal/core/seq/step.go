@@ -88,7 +88,7 @@ func (s *series) wants(v view, now int64) (w extraReads) {
 	if r.HasMapKey() && s.mapKeyDue(*r, now) {
 		w.mapKey = r.ID
 	}
-	if r == v.Record && r.Mode.HasRequestKeys() && v.RequestKeys == nil && (s.waitWithKeys() || lost && len(s.requestKeys) > 0) {
+	if r == v.Record && r.Mode.HasRequestKeys() && v.RequestKeys == nil && (s.HaveKeys() || lost && len(s.requestKeys()) > 0) {
 		w.requestKeys = r.ID
 	}
 	return w

@@ -1,7 +1,6 @@
 package seq
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -9,45 +8,6 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/testkit/memzk"
 )
-
-// A node whose write was faster leaves the sequence to the other nodes that write it, for at most a second. One that
-// was slower tries again soon.
-func TestPausesOfAStrictSequence(t *testing.T) {
-	const took = 3 * time.Millisecond
-	for name, row := range map[string]struct {
-		others int
-		took   time.Duration
-		err    error
-		ago    time.Duration // when the others were seen
-		leaves time.Duration
-		again  time.Duration
-	}{
-		"alone":              {0, took, nil, 0, 0, strictPause},
-		"with one more":      {1, took, nil, 0, 6*time.Millisecond + time.Microsecond, strictPause},
-		"with three more":    {3, took, nil, 0, 18*time.Millisecond + time.Microsecond, 3 * strictPause},
-		"a slow write":       {1, time.Minute, nil, 0, writerCountsFor, strictPause},
-		"others of long ago": {2, took, nil, writerCountsFor, 0, strictPause},
-		"others of just now": {1, took, nil, writerCountsFor - took - 1, 6*time.Millisecond + time.Microsecond, strictPause},
-		"outcome unknown":    {1, took, errors.New("no answer"), 0, 0, strictPause},
-	} {
-		s, v, sit := strictly(50, 3)
-		t1 := s.NextWrite(v, sit)
-		sent := int64(time.Hour)
-		now := sent + int64(row.took)
-		s.writers = map[string]int64{}
-		for k := range row.others {
-			s.writers[string(rune('a'+k))] = sent - int64(row.ago)
-			if row.took > writerCountsFor {
-				s.writers[string(rune('a'+k))] = now
-			}
-		}
-		again := s.Pause(sent)
-		if _, leaves := s.Wrote(*t1, v, sent, now, row.err); leaves != row.leaves || again != row.again && row.ago == 0 {
-			t.Errorf("%s: leaves it for %s, tries again within %s, want %s and %s", name, leaves, again, row.leaves,
-				row.again)
-		}
-	}
-}
 
 // A node that has written a strict sequence beside another one writes it again only after the pause, however many
 // requests wait.

@@ -11,6 +11,7 @@ import (
 	"github.com/flaked/flaked/internal/core/entrylog"
 	"github.com/flaked/flaked/internal/core/seq/losses"
 	"github.com/flaked/flaked/internal/core/seq/record"
+	"github.com/flaked/flaked/internal/core/seq/strict"
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/timeguard"
 )
@@ -55,8 +56,8 @@ func (rs *Rounds) witness() (w Witness, ok bool) {
 				w.Records[s.Name] = new(s.Known.Raised(s.highest))
 			}
 			ok = ok && !(s.Stale && s.incarnation < w.Incarnation)
-			if len(s.requestKeys) > 0 {
-				w.RequestKeys[s.Name] = (&record.RequestKeys{Entries: s.requestKeys}).Marshal()
+			if keys := s.requestKeys(); len(keys) > 0 {
+				w.RequestKeys[s.Name] = (&record.RequestKeys{Entries: keys}).Marshal()
 			}
 		}
 		s.Mu.Unlock()
@@ -142,7 +143,9 @@ func (rs *Rounds) recallWitness(w Witness) {
 		s.Mu.Lock()
 		s.Stale, s.incarnation = true, w.Incarnation
 		s.setRecord(*w.Records[name])
-		s.requestKeys, _ = record.ParseRequestKeys(w.RequestKeys[name]) // witnessFile.load has checked them
+		if m, ok := s.Issuing.(*strict.Strict); ok {
+			m.RequestKeys, _ = record.ParseRequestKeys(w.RequestKeys[name]) // witnessFile.load has checked them
+		}
 		s.Mu.Unlock()
 	}
 }

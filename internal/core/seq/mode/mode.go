@@ -66,8 +66,8 @@ type Host interface {
 	WakeAt(at int64)
 }
 
-// Series is the state of one sequence that rounds and all modes use. Package seq adds what only rounds and its own
-// modes use.
+// Series is the state of one sequence that rounds and all modes use. Package seq adds what only rounds and the
+// segment mode use.
 type Series struct {
 	// These never change. Trace may be nil.
 	Name  string

@@ -2,6 +2,7 @@ package mode
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/seq/record"
@@ -68,6 +69,11 @@ func (s *Series) NoteWaiting(r Request, now int64) {
 // sequence is exhausted.
 func (q *Queue) refuses(r Request, now int64) bool {
 	return q.refusal != nil && !q.MayTry(now) && (r.Wait.Key == "" || q.refusal.Reason != record.Exhausted)
+}
+
+// HaveKeys reports whether a request with a key waits.
+func (q *Queue) HaveKeys() bool {
+	return slices.ContainsFunc(q.Waiting, func(r Request) bool { return r.Wait.Key != "" })
 }
 
 // Refusal returns why the last try to get positions failed, nil if it did not.

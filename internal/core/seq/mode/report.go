@@ -5,12 +5,16 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
-// Counts counts over all lives of a name. AskedAt is no count.
+// Counts counts over all lives of a name, and measures the rate. AskedAt is no count.
 type Counts struct {
 	Totals
 	// AskedAt is the time at which the node last answered a request or, of an ordered sequence, was last asked, ns of
 	// AtMost.
 	AskedAt int64
+	// Unanswered is the number of positions that writes for requests of a strict sequence took, or perhaps took, and no
+	// request got.
+	Unanswered int64
+	minuteRate minuteRate
 }
 
 // Totals counts what a series did, or several: the positions that were issued, the blocks that were taken, and the

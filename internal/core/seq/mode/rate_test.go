@@ -1,4 +1,4 @@
-package seq
+package mode
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 )
 
 func TestWindow(t *testing.T) {
-	var w minuteRate
+	var c Counts
 	at := func(seconds float64) int64 { return 1 + int64(seconds*float64(time.Second)) }
 	for _, step := range []struct {
 		seconds float64
@@ -22,9 +22,10 @@ func TestWindow(t *testing.T) {
 		{400, 13_007, 10}, // begins anew
 		{500, 13_007, 0},
 	} {
-		if got := w.rate(step.issued, at(step.seconds)); got < step.want-0.01 || got > step.want+0.01 {
+		c.Issued = step.issued
+		if got := c.PerSecond(at(step.seconds)); got < step.want-0.01 || got > step.want+0.01 {
 			t.Errorf("at %v s: %v a second, want %v", step.seconds, got, step.want)
 		}
-		w.roll(step.issued, at(step.seconds))
+		c.BeginMinute(at(step.seconds))
 	}
 }
