@@ -68,13 +68,13 @@ type Coordinator struct {
 	// holder has the claim of the node, and what the process has proved about the claim's slot. While the node moves to
 	// another slot, holder is about the old slot.
 	holder *holderState
-	// lastWrite is the stat of our last write of a ticket or of a held slot, and reading the comparison of our clock
-	// with the leader's by that write. A write that acquires or ends a slot sets neither. Both are zero before the
-	// first.
-	lastWrite store.Stat
-	reading   Reading
+	// reading is the last comparison of our clock with the leader's; zero if there was none.
+	reading Reading
 	// rtt is the duration of the last heartbeat's write, in milliseconds.
 	rtt int64
+	// lastWrite is the stat of our last write of a ticket or of a held slot. A write that acquires or ends a slot
+	// does not set lastWrite.
+	lastWrite store.Stat
 	// lastStamped is our last acknowledged write of a slot whose stamp is known.
 	lastStamped timeguard.Stamped
 	// strayLock is a slot that this node has given up, while its live lock may still be ours. -1: none.

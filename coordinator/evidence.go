@@ -37,9 +37,9 @@ func (c *Coordinator) gather(agreed Reading) evidence {
 }
 
 // setReading stores the stat of our last write and the comparison of clocks that it gives, and returns that comparison.
-// Our clock read sent when the write began, and acked when it had been acknowledged.
-func (c *Coordinator) setReading(sent, acked int64, written store.Stat) Reading {
-	c.lastWrite, c.reading = written, Reading{Sent: sent, Acked: acked, Stamp: written.Mtime}
+// The write began when our clock read sent, and has just been acknowledged.
+func (c *Coordinator) setReading(sent int64, written store.Stat) Reading {
+	c.lastWrite, c.reading = written, Reading{Sent: sent, Acked: c.Now(), Stamp: written.Mtime}
 	return c.reading
 }
 

@@ -149,7 +149,7 @@ func (c *Coordinator) report(ctx context.Context, v recordPair, r Report) (Beat,
 		return Beat{}, err
 	}
 	c.traceBeat(d, v, after, e, beat)
-	beat.Clock = c.setReading(e.now, c.Now(), after)
+	beat.Clock = c.setReading(e.now, after)
 	c.rtt = max(0, beat.Clock.Acked-e.now)
 	return beat.withFreeze(v, e), nil
 }

@@ -270,7 +270,7 @@ func (c *Coordinator) writeRestored(ctx context.Context, cl Cluster, v recordPai
 	e.at = c.correctClocks(e.at, written.Mtime).Sent
 	beat := Beat{
 		LeaseUntil: slot.LeaseUntil, Confirmed: true, Floor: h.Floor,
-		FrozenUntil: cl.FrozenUntil, FrozenBy: cl.FrozenBy, Clock: c.setReading(e.now, c.Now(), written),
+		FrozenUntil: cl.FrozenUntil, FrozenBy: cl.FrozenBy, Clock: c.setReading(e.now, written),
 	}
 	if slot.LeaseUntil > old.LeaseUntil {
 		beat.bootEnd = bootEndOf(slot.LeaseUntil, e.now, e.at.Boot)

@@ -61,9 +61,11 @@ func (c *Coordinator) Register(ctx context.Context, cl Cluster, lease time.Durat
 	if err := c.checkFree(ctx, cl); err != nil {
 		return old, 0, err
 	}
-	if _, err = c.touchTicket(ctx, &h.Claim); err != nil {
+	clock, err := c.touchTicket(ctx, &h.Claim)
+	if err != nil {
 		return old, 0, err
 	}
+	c.reading = clock
 	// A node that changes its worker has the ticket of the slot that it still holds, if ZooKeeper has not lost that.
 	sharesTicket, own := old.holder != nil && h.Ticket == old.holder.Ticket, -1
 	if sharesTicket {

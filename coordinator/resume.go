@@ -29,10 +29,11 @@ func (c *Coordinator) Resume(ctx context.Context, lease time.Duration, check Clo
 		return 0, err
 	}
 	ticket := h.Ticket
-	_, err := c.touchTicket(ctx, &h.Claim)
+	clock, err := c.touchTicket(ctx, &h.Claim)
 	if err != nil {
 		return 0, err
 	}
+	c.reading = clock
 	if err = c.checkClocks(ctx, h.Worker, check); err == nil {
 		confirm, err = c.writeResumed(ctx, lease)
 	}
@@ -117,7 +118,7 @@ func (c *Coordinator) writeNextTerm(ctx context.Context, v recordPair, lease tim
 	if err != nil {
 		return 0, err
 	}
-	clock := c.setReading(e.now, c.Now(), written)
+	clock := c.setReading(e.now, written)
 	stamped := c.correctClocks(e.at, written.Mtime)
 	before := e
 	before.at = stamped.Sent

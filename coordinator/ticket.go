@@ -21,7 +21,7 @@ type ticket struct {
 
 // touchTicket writes the claim's ticket, or creates one, and compares our clock with the leader's time of that write. A
 // node writes no slot before its clock has been checked by that. AnnounceDue may come first, because announce goes by
-// the leader's time, too. touchTicket sets claim.Ticket.
+// the leader's time, too. touchTicket sets claim.Ticket and c.lastWrite.
 func (c *Coordinator) touchTicket(ctx context.Context, claim *Claim) (Reading, error) {
 	if claim.Ticket != "" {
 		holder, err := c.ticketHolder(ctx, claim.Ticket)
@@ -30,7 +30,8 @@ func (c *Coordinator) touchTicket(ctx context.Context, claim *Claim) (Reading, e
 			var stat store.Stat
 			stat, err = c.Store.Set(ctx, claim.Ticket, c.ticket(*claim), store.AnyVersion)
 			if err == nil {
-				return c.setReading(sent, c.Now(), stat), nil
+				c.lastWrite = stat
+				return Reading{Sent: sent, Acked: c.Now(), Stamp: stat.Mtime}, nil
 			}
 		}
 		if err != nil && !errors.Is(err, store.ErrNoNode) {
@@ -100,7 +101,8 @@ func (c *Coordinator) drawTicket(ctx context.Context, claim *Claim) (Reading, er
 	if err != nil {
 		return Reading{}, err
 	}
-	return c.setReading(sent, acked, stat), nil
+	c.lastWrite = stat
+	return Reading{Sent: sent, Acked: acked, Stamp: stat.Ctime}, nil
 }
 
 // lookBack is the number of newest tickets that findTicket reads.
