@@ -68,7 +68,9 @@ type Coordinator struct {
 	// holder has the claim of the node, and what the process has proved about the claim's slot. While the node moves to
 	// another slot, holder is about the old slot.
 	holder *holderState
-	// reading is the last comparison of our clock with the leader's; zero if there was none.
+	// reading is the last comparison of our clock with the leader's; zero if there was none. The ticket of restore does
+	// not count, because restore may fail after it. The next heartbeat must still know how far our clock was ahead at
+	// the one before.
 	reading Reading
 	// rtt is the duration of the last heartbeat's write, in milliseconds.
 	rtt int64

@@ -213,6 +213,7 @@ func (c *Coordinator) restore(ctx context.Context, v recordPair, r Report, why s
 	}
 	// Another holder may have frozen long ago. By the leader's clock now, check whether that freeze is long enough.
 	e := c.gather(r.Agreed) // before the ticket: hasPassed asks how far our clock was ahead
+	//mutant:c26-ticket-of-a-failed-restore by TestFailedRestoreKeepsTheReading -> clock, err := c.touchTicket(ctx, &h.Claim); c.reading = clock
 	clock, err := c.touchTicket(ctx, &h.Claim)
 	//mutant:c21-found-freeze-ends-early by TestFoundFreezeIsLongByTheLeadersClock -> early := cl.FrozenUntil < mine.FreezeEnd(clock.Stamp)-1
 	early := cl.FrozenUntil < mine.FreezeEnd(clock.Stamp)

@@ -193,6 +193,67 @@ func TestSlowClockPutsNothingBack(t *testing.T) {
 	}
 }
 
+// failsOnce makes the node's next creation of its record fail.
+func (m *member) failsOnce(f memzk.Fault) {
+	m.hook = faulty(f, 0, 1, touching("create", SlotPath(m.claim.Worker)))
+}
+
+// The leader's clock is an hour ahead, and most clocks are not. ZooKeeper loses A's record, and the write that puts it
+// back fails. The next heartbeat still knows that most agree with A's clock, so A serves on.
+func TestFailedRestoreKeepsTheAgreement(t *testing.T) {
+	for name, f := range map[string]memzk.Fault{"request lost": memzk.FailBefore, "answer lost": memzk.FailAfter} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 2)
+			a, b := l.serving("A"), l.serving("B")
+			l.Leap(time.Hour)
+			a.agreed, b.agreed = true, true
+			l.serve(labConfirm + 9*time.Second)
+			l.pass(time.Second)
+			l.remove(SlotPath(a.claim.Worker))
+			a.failsOnce(f)
+			if _, err := a.beat(); !errors.Is(err, store.ErrUnreachable) {
+				t.Fatal(err)
+			}
+			l.pass(time.Second)
+			if beat := a.mustBeat(); !beat.Confirmed || !a.issue() {
+				t.Errorf("%+v", beat)
+			}
+		})
+	}
+}
+
+// The leader's clock is a minute behind. All clocks of A's machine stand still for 40 s. Then A cannot put its lost
+// record back, and is cut off. Under a leader whose clock is right, N takes the worker when A's lease has ended.
+// ZooKeeper loses N's record, N is gone, and the first leader comes back. By its clock and A's, the lease of A still
+// runs. How far A's clock was ahead at its last heartbeat shows that it has ended.
+func TestFailedRestoreKeepsTheReading(t *testing.T) {
+	l := newLab(t, 1)
+	l.Leap(-time.Minute)
+	a := l.serving("A")
+	l.serve(9 * time.Second)
+	copied := l.Mem.Snapshot()
+	a.Pause(40*time.Second, true)
+	l.pass(40 * time.Second)
+	l.remove(SlotPath(0))
+	a.failsOnce(memzk.FailBefore)
+	if _, err := a.beat(); !errors.Is(err, store.ErrUnreachable) {
+		t.Fatal(err)
+	}
+	a.up = false // the others go on without it
+	l.putBack(copied)
+	l.Leap(time.Minute)
+	n := a.succeededBy("N")
+	l.serve(15 * time.Second)
+	n.crash()
+	l.putBack(copied)
+	l.Leap(-time.Minute)
+	a.sess.Heal()
+	a.up = true
+	_, err := a.beat()
+	wantFenced(t, err)
+	l.disjoint()
+}
+
 func (m *member) restartAlone() {
 	m.crash()
 	m.startAlone()

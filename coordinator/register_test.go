@@ -53,7 +53,7 @@ func TestLostSlotIsKeptForItsHolder(t *testing.T) {
 	c := l.node("C")
 	full := wantErrAs[*FullError](t, c.register())
 	s := l.slot(0)
-	if b.claim.Worker != 1 || !s.StandsIn || s.Term != 0 || s.LeaseUntil < max(l.cluster().Horizon, l.now+millis(labW)) ||
+	if b.claim.Worker != 1 || !s.StandsIn || s.Term != 0 || s.LeaseUntil != l.cluster().FreezeEnd(l.now) ||
 		full.Live+full.Disconnected != 2 {
 		t.Errorf("B has %d, slot %+v, %v", b.claim.Worker, s, full)
 	}
