@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/limits"
+	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/timeguard"
 )
 
 // Reading compares a clock with that of ZooKeeper's leader: a write began when the clock read Sent, was acknowledged at
@@ -67,6 +69,32 @@ func (e evidence) agreedNow() int64 {
 	return e.earliest()
 }
 
+// hasPassed reports whether a bound had passed when the leader stamped our write with stamp. It compares the bound with
+// the later of two clocks: the leader's, because a node that takes a slot goes by it as well, and ours as last compared
+// with it. Exception: if the leader was more than 5 s ahead and most voters agree with our clock, only ours counts.
+func (e evidence) hasPassed(bound, stamp int64) bool {
+	ours := stamp + e.reading.ahead()
+	if e.agreed && stamp-ours > clocksAgree {
+		return ours >= bound
+	}
+	return max(stamp, ours) >= bound
+}
+
 // twoClocks is the present time by two clocks that agree, ours and the leader's, Unix ms. early is the earlier of both,
 // and late the later one.
 type twoClocks struct{ early, late int64 }
+
+// setReading stores the stat of our last write and the comparison of clocks that it gives, and returns that comparison.
+// The write began when our clock read sent, and has just been acknowledged.
+func (c *Coordinator) setReading(sent int64, written store.Stat) Reading {
+	c.lastWrite, c.reading = written, Reading{Sent: sent, Acked: c.Now(), Stamp: written.Mtime}
+	return c.reading
+}
+
+// correctClocks corrects our clocks by a write of our slot that has just been acknowledged (C31): it was sent at the
+// moment sent, and the leader stamped it with stamp, Unix ms. correctClocks returns the write with corrected moments.
+func (c *Coordinator) correctClocks(sent timeguard.Moment, stamp int64) timeguard.Stamped {
+	write := timeguard.Stamped{Sent: sent, Acked: c.Elapsed.Now(), Stamp: stamp}
+	c.lastStamped = c.Elapsed.Acknowledged(c.lastStamped, write)
+	return c.lastStamped
+}

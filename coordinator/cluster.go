@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
 )
@@ -54,17 +53,6 @@ func findCluster(ctx context.Context, st store.Store) (*Cluster, store.Stat, err
 	return &cl, stat, err
 }
 
-// ConfirmTime returns the cluster's confirming time (C10) plus BorrowMs (C27). A new holder of a slot waits for it
-// after its write. In this time a holder that ZooKeeper has lost can come back. It is 0 for a store in memory.
-func (c Cluster) ConfirmTime() time.Duration {
-	//mutant:c10-no-confirming by sim -> if true {
-	if c.ConfirmMs == 0 {
-		return 0
-	}
-	//mutant:c27-lost-holder-has-not-borrowed by sim:borrow -> return time.Duration(c.ConfirmMs) * time.Millisecond
-	return time.Duration(c.ConfirmMs+c.BorrowMs) * time.Millisecond
-}
-
 // ensureRoot creates the parents of the cluster's records if they are missing.
 func ensureRoot(ctx context.Context, st store.Store) error {
 	return st.EnsureRoot(ctx, ticketsPath, workersPath, livePath)
@@ -110,19 +98,4 @@ func updateCluster(ctx context.Context, st store.Store, change func(*Cluster) bo
 			return err
 		}
 	}
-}
-
-// clusterOp returns the operation that writes the cluster's record, if cl is not what v has, and checks otherwise that
-// it has not changed.
-func clusterOp(v recordPair, cl Cluster) store.Op {
-	if cl != *v.cl {
-		return store.SetOp{Path: clusterPath, Data: cl.marshal(), Version: v.clStat.Version}
-	}
-	return store.CheckOp{Path: clusterPath, Version: v.clStat.Version}
-}
-
-// mustReread reports whether a record must be read and written again: it has changed since it was read, or our own
-// write of it must not stay (errUnconfirm).
-func mustReread(err error) bool {
-	return store.Outpaced(err) || errors.Is(err, errUnconfirm)
 }

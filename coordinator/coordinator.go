@@ -12,9 +12,19 @@
 // This package is not part of the API of flaked: its exported names may change in any release.
 package coordinator
 
+// The files of this package, by what they are for:
+//
+//   - The records in ZooKeeper: record.go, history.go, cluster.go, slots.go, pair.go, ticket.go and lock.go.
+//   - Decisions, without I/O: finding.go says what a slot's record means, holderstate.go what to write over it, and
+//     availability.go whether a slot is free. claim.go, chain.go, clocks.go, evidence.go, expiry.go and horizon.go have
+//     what they decide by.
+//   - What a node does with its slot, in this order: register.go or resume.go, with grant.go, then heartbeat.go, and
+//     fence.go or stop.go at the end. After a loss of data in ZooKeeper: loss.go and standins.go.
+//   - Other nodes: peer_clocks.go reads their clocks, peerwait.go waits for them, and met.go remembers them.
+//   - Operators: operator.go and roster.go. For the other packages of a node: view.go.
+
 import (
 	"cmp"
-	"context"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -132,51 +142,6 @@ func (c *Coordinator) noteCluster(cl Cluster) {
 	}
 }
 
-// recordPair has the record of the cluster and that of one slot, as read from ZooKeeper. ZooKeeper may have changed one
-// of them before it read the other: a write that was decided by both records must check both versions.
-type recordPair struct {
-	cl       *Cluster // nil: no record
-	clStat   store.Stat
-	slot     *Slot // nil: no record
-	slotStat store.Stat
-}
-
-// checkCluster returns an error if the records are not of the cluster mine.
-func (v recordPair) checkCluster(mine Cluster) error {
-	switch {
-	case v.cl == nil:
-		return ErrNoCluster
-	case v.cl.UUID != mine.UUID:
-		return &OtherClusterError{Found: v.cl.UUID, Ours: mine.UUID}
-	}
-	return nil
-}
-
-// readPair reads the records of the cluster and of a worker in one round trip.
-func (c *Coordinator) readPair(ctx context.Context, worker int) (recordPair, error) {
-	records, err := c.Store.GetAll(ctx, clusterPath, SlotPath(worker))
-	if err != nil {
-		return recordPair{}, err
-	}
-	return parsePair(records)
-}
-
-// parsePair returns what the records of the cluster and of a slot show.
-func parsePair(records []store.Record) (v recordPair, _ error) {
-	if r := records[0]; r.Found {
-		cl, err := parseCluster(r.Data)
-		if err != nil {
-			return recordPair{}, err
-		}
-		v.cl, v.clStat = &cl, r.Stat
-	}
-	if r := records[1]; r.Found {
-		slot := parseSlot(r.Data)
-		v.slot, v.slotStat = &slot, r.Stat
-	}
-	return v, nil
-}
-
 // Recall sets the claim of the node: that of its state directory, or that of a new node, which has an identity and no
 // slot. The holderState begins anew.
 func (c *Coordinator) Recall(claim Claim) {
@@ -184,30 +149,6 @@ func (c *Coordinator) Recall(claim Claim) {
 	if claim.Last.Stamp != 0 {
 		c.lastStamped = claim.Last
 	}
-}
-
-// View has the claim of a node at one moment, and what the node then knew of its cluster and its peers. Goroutines
-// share a View, so nobody may change it.
-type View struct {
-	// Claim is the claim on the slot that the node holds. The node issues IDs under the claim if it is EverConfirmed.
-	Claim Claim
-	// Stage is the stage of this process. In each stage the claim may be confirmed: an earlier process has confirmed
-	// it, and the lease bound of that process counts.
-	Stage Stage
-	// Next is the claim on another slot that the node is acquiring. The local record is about Next then, with its
-	// reserved bound, so that the bound of Claim cannot rise meanwhile. Only package node sets Next, when it saves the
-	// claim. nil: none.
-	Next *Claim
-	// Cluster is the cluster's record as the node last joined it. Of the fields that change later, only HighestSlot and
-	// Incarnation are kept up to date. Code that needs the horizon or the freeze reads the record again. Zero, but for
-	// HighestSlot, before the node has joined a cluster.
-	Cluster Cluster
-	Peers   PeersSeen
-}
-
-// View returns what the node holds now.
-func (c *Coordinator) View() *View {
-	return &View{Claim: c.holder.Claim, Stage: c.holder.stage, Cluster: c.mine, Peers: c.peersSeen()}
 }
 
 // Claim returns what the local record must say of the slot that the node holds.

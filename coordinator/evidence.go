@@ -3,7 +3,6 @@ package coordinator
 import (
 	"time"
 
-	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/timeguard"
 )
 
@@ -36,21 +35,6 @@ func (c *Coordinator) gather(agreed Reading) evidence {
 	}
 }
 
-// setReading stores the stat of our last write and the comparison of clocks that it gives, and returns that comparison.
-// The write began when our clock read sent, and has just been acknowledged.
-func (c *Coordinator) setReading(sent int64, written store.Stat) Reading {
-	c.lastWrite, c.reading = written, Reading{Sent: sent, Acked: c.Now(), Stamp: written.Mtime}
-	return c.reading
-}
-
-// correctClocks corrects our clocks by a write of our slot that has just been acknowledged (C31): it was sent at the
-// moment sent, and the leader stamped it with stamp, Unix ms. correctClocks returns the write with corrected moments.
-func (c *Coordinator) correctClocks(sent timeguard.Moment, stamp int64) timeguard.Stamped {
-	write := timeguard.Stamped{Sent: sent, Acked: c.Elapsed.Now(), Stamp: stamp}
-	c.lastStamped = c.Elapsed.Acknowledged(c.lastStamped, write)
-	return c.lastStamped
-}
-
 // endOfConfirming returns the end of a confirming time that begins now, ns of AtLeast.
 func (e evidence) endOfConfirming(cl Cluster) int64 { return e.at.Least + int64(cl.ConfirmTime()) }
 
@@ -61,15 +45,4 @@ func (e evidence) usableHorizon(cl Cluster, confirmed bool) int64 {
 		return e.horizon.usable
 	}
 	return max(e.horizon.usable, cl.Horizon)
-}
-
-// hasPassed reports whether a bound had passed when the leader stamped our write with stamp. It compares the bound with
-// the later of two clocks: the leader's, because a node that takes a slot goes by it as well, and ours as last compared
-// with it. Exception: if the leader was more than 5 s ahead and most voters agree with our clock, only ours counts.
-func (e evidence) hasPassed(bound, stamp int64) bool {
-	ours := stamp + e.reading.ahead()
-	if e.agreed && stamp-ours > clocksAgree {
-		return ours >= bound
-	}
-	return max(stamp, ours) >= bound
 }

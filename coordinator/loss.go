@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/timeguard"
 )
 
 // Loss says that ZooKeeper has lost data, or has older data than the node that noticed it, the finder, knows.
@@ -23,10 +22,10 @@ type Loss struct {
 	Found string
 }
 
-// lossOf returns the Loss that the holder has noticed. cl is the cluster's record that was read with what shows the loss, nil if it
-// is missing. If the holder's own record is lost or older, the loss came after the incarnation in which the holder last
-// wrote it. Another node may have raised the incarnation for that loss already, so Known is that of the claim. If the
-// cluster's record is lost or older itself, Known is the highest incarnation that the holder knew.
+// lossOf returns the Loss that the holder has noticed. cl is the cluster's record that was read with what shows the
+// loss, nil if it is missing. If the holder's own record is lost or older, the loss came after the incarnation in which
+// the holder last wrote it. Another node may have raised the incarnation for that loss already, so Known is that of the
+// claim. If the cluster's record is lost or older itself, Known is the highest incarnation that the holder knew.
 func (c *Coordinator) lossOf(h *holderState, cl *Cluster, found string) Loss {
 	l := c.lossBy(h.Claim, h.Incarnation, found)
 	if cl == nil || cl.Incarnation < c.mine.Incarnation {
@@ -233,48 +232,6 @@ func (c *Coordinator) restore(ctx context.Context, v recordPair, r Report, why s
 	}
 	if err := c.createStandIns(ctx, cl); err != nil {
 		c.Logger.Warn("could not replace the lost records of workers, new nodes may wait longer", "error", err)
-	}
-	return beat, nil
-}
-
-// writeRestored creates our record, or writes it over the record found, with a higher term than that has.
-func (c *Coordinator) writeRestored(ctx context.Context, cl Cluster, v recordPair, r Report) (Beat, error) {
-	h := c.holder
-	var old Slot
-	if v.slot != nil && !v.slot.StandsIn { // a stand-in's bound is no lease of ours
-		old = *v.slot
-	}
-	h.Chain = noChain // that was of a record that is lost
-	if err := c.pend(h, old); err != nil {
-		return Beat{}, err
-	}
-	e := c.gather(Reading{})
-	slot := h.nextClaim().record(e, cl, old, r.Lease, r.Phase, true)
-	version, err := int32(0), error(nil)
-	if v.slot == nil {
-		err = create(ctx, c.Store, SlotPath(h.Worker), slot.marshal(), store.Persistent)
-	} else {
-		version = v.slotStat.Version + 1
-		_, err = c.Store.Set(ctx, SlotPath(h.Worker), slot.marshal(), v.slotStat.Version)
-	}
-	if err != nil {
-		return Beat{}, err
-	}
-	w := timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}
-	h.noteHolder(w, version, c.Interval, cl.Incarnation, slot.LeaseUntil)
-	c.traceGrant("restored", cl, e, old, slot)
-	h.noteRestored()
-	_, written, err := c.Store.Get(ctx, SlotPath(h.Worker))
-	if err != nil {
-		return Beat{}, err
-	}
-	e.at = c.correctClocks(e.at, written.Mtime).Sent
-	beat := Beat{
-		LeaseUntil: slot.LeaseUntil, Confirmed: true, Floor: h.Floor,
-		FrozenUntil: cl.FrozenUntil, FrozenBy: cl.FrozenBy, Clock: c.setReading(e.now, written),
-	}
-	if slot.LeaseUntil > old.LeaseUntil {
-		beat.bootEnd = bootEndOf(slot.LeaseUntil, e.now, e.at.Boot)
 	}
 	return beat, nil
 }

@@ -226,6 +226,31 @@ func (c *Coordinator) AskAgainIn() time.Duration {
 	return max(next, time.Millisecond)
 }
 
+// PeersSeen has what this node has found out about the other nodes.
+type PeersSeen struct {
+	// Live is the number of connected nodes of the cluster. 0: not known.
+	Live int
+	// Session is the ZooKeeper session in which the node waits for its peers: see PeerWait. AskAgainIn is the time
+	// until the node must ask them again. 0: the node waits for no peer any more, so it relies on ZooKeeper's data in
+	// Session.
+	Session    int64
+	AskAgainIn time.Duration
+	// MayLeaveToOthers: a peer may take values of named sequences, as far as this node has read. Then this node may
+	// leave them to that peer for a while, before it says that it is ready. It is true until the node has read all
+	// slots in its session, and false if more than manyTake take values.
+	MayLeaveToOthers bool
+}
+
+// peersSeen returns what this node has found out so far. Until it has asked its peers in a session, it waits in none: a
+// heartbeat that is the first of its session asks them before it ends.
+func (c *Coordinator) peersSeen() PeersSeen {
+	seen := PeersSeen{Live: c.live.count, MayLeaveToOthers: c.holder.mayLeaveToOthers()}
+	if c.holder.peerWait.asked() {
+		seen.Session, seen.AskAgainIn = c.holder.peerWait.first.Session, c.AskAgainIn()
+	}
+	return seen
+}
+
 // manyTake is the number of nodes that take values of named sequences, beyond which the readiness of one node does not
 // matter to sequences.
 const manyTake = 64

@@ -6,6 +6,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
 )
@@ -66,6 +67,17 @@ type Cluster struct {
 
 // Frozen reports whether registration is frozen at now, Unix ms.
 func (c Cluster) Frozen(now int64) bool { return now < c.FrozenUntil }
+
+// ConfirmTime returns the cluster's confirming time (C10) plus BorrowMs (C27). A new holder of a slot waits for it
+// after its write. In this time a holder that ZooKeeper has lost can come back. It is 0 for a store in memory.
+func (c Cluster) ConfirmTime() time.Duration {
+	//mutant:c10-no-confirming by sim -> if true {
+	if c.ConfirmMs == 0 {
+		return 0
+	}
+	//mutant:c27-lost-holder-has-not-borrowed by sim:borrow -> return time.Duration(c.ConfirmMs) * time.Millisecond
+	return time.Duration(c.ConfirmMs+c.BorrowMs) * time.Millisecond
+}
 
 func (c Cluster) marshal() []byte { return store.Marshal(c) }
 

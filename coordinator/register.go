@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
-	"github.com/flaked/flaked/timeguard"
 )
 
 // growBy returns the number of slots that a cluster grows by at once: half of the slots that it uses, or 1/64 of all
@@ -174,41 +173,6 @@ func (c *Coordinator) grow(ctx context.Context, v recordPair, worker int) error 
 		return nil
 	}
 	return err
-}
-
-// writeAcquired writes a free slot as ours (C8). The error is store.ErrBadVersion or store.ErrNoNode if the slot or the
-// cluster's record has changed.
-func (c *Coordinator) writeAcquired(ctx context.Context, h *holderState, worker int, v recordPair, now int64,
-	lease time.Duration,
-) error {
-	cl, old := v.cl.withHorizon(c.gather(Reading{}).earliest(), lease), *v.slot
-	// The floor is above all that earlier holders may have used (C2).
-	//mutant:c2-floor-at-now by sim -> floor := now
-	floor := max(now, old.LeaseUntil)
-	*h = newHolderState(Claim{
-		Owner: Owner{h.Node, worker}, Ticket: h.Ticket, Term: old.Term, Floor: floor, ReservedUntil: floor,
-	})
-	if err := c.pend(h, old); err != nil {
-		return err
-	}
-	e := c.gather(Reading{})
-	slot := h.nextClaim().record(e, cl, old, lease, phaseConfirming, false)
-	//mutant:c8-acquire-over-any-version by sim -> version := store.AnyVersion
-	version := v.slotStat.Version
-	write := store.SetOp{Path: SlotPath(worker), Data: slot.marshal(), Version: version}
-	if err := c.Store.Multi(ctx, clusterOp(v, cl), write); err != nil {
-		return err // the outcome may be unknown: the next start reads the saved claim
-	}
-	w := timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}
-	h.noteHolder(w, v.slotStat.Version+1, c.Interval, cl.Incarnation, slot.LeaseUntil)
-	c.holder = h
-	c.traceGrant("acquired", cl, e, old, slot)
-	c.noteCluster(cl)
-	if old.Ticket != "" && old.Ticket != h.Ticket {
-		c.dropTicket(ctx, old.Ticket, old.Node)
-	}
-	h.becomeConfirming(c.Elapsed.AtLeast() + int64(cl.ConfirmTime()))
-	return nil
 }
 
 // checkFree returns a *FullError if no slot is free. It reads the slots only if all of them have had a record. The sync

@@ -98,48 +98,6 @@ func (c *Coordinator) writeResumed(ctx context.Context, lease time.Duration) (ti
 	}
 }
 
-// writeNextTerm writes our slot with the next term. The record is confirmed only if the write goes on where the process
-// before has stopped (C13). Otherwise a holder that ZooKeeper has lost has time to come back (C10).
-func (c *Coordinator) writeNextTerm(ctx context.Context, v recordPair, lease time.Duration) (
-	confirm time.Duration, _ error,
-) {
-	h := c.holder
-	if err := c.pend(h, *v.slot); err != nil {
-		return 0, err
-	}
-	e := c.gather(Reading{}) // after the disk, which may take long
-	confirmed := h.continuesChain(v, e)
-	if !confirmed {
-		h.breakChain()
-	}
-	d := decision{confirms: confirmed, cluster: v.cl.withHorizon(e.earliest(), lease)}
-	d.slot = h.nextClaim().record(e, d.cluster, *v.slot, lease, phaseConfirming, confirmed)
-	written, _, err := c.write(ctx, d, v, h.Worker)
-	if err != nil {
-		return 0, err
-	}
-	clock := c.setReading(e.now, written)
-	stamped := c.correctClocks(e.at, written.Mtime)
-	before := e
-	before.at = stamped.Sent
-	e = c.gather(Reading{}) // again, with the comparison of clocks that this write has given
-	// Scenario: the process stands still between its look at the clock and its write, as by SIGSTOP. Others act
-	// meanwhile, and ZooKeeper gets data back in which the record has the version that the late write expects (C13).
-	inTime := confirmed && h.continuesChain(v, e)
-	h.noteHolder(stamped, v.slotStat.Version+1, c.Interval, d.cluster.Incarnation, d.slot.LeaseUntil)
-	c.traceGrant("resumed", d.cluster, before, *v.slot, d.slot)
-	// If the lease had run out by the leader's clock, another node may have held the slot since (C26).
-	if e.hasPassed(h.knownBound(*v.slot), clock.Stamp) {
-		h.noteExpired(clock.Sent, clock.Stamp)
-	}
-	if !inTime || h.expiry.state == expired {
-		confirm = v.cl.ConfirmTime()
-	}
-	// If the record was written confirmed all the same, the next heartbeat writes it again, unconfirmed.
-	h.becomeConfirming(c.Elapsed.AtLeast() + int64(confirm))
-	return confirm, nil
-}
-
 // NotOursError: this node cannot prove that it still holds the slot of its local record. It must register as a new
 // node.
 type NotOursError struct {

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"math/rand/v2"
 	"slices"
-	"time"
 
 	"github.com/flaked/flaked/internal/core/store"
 )
@@ -83,31 +82,6 @@ func (c *Coordinator) ReadPeerClocks(ctx context.Context, own int, b Beat) ([]Re
 	readings := c.readings(found.records)
 	c.live.fewReadings = 2*len(readings) < len(found.records)
 	return readings, nil
-}
-
-// PeersSeen has what this node has found out about the other nodes.
-type PeersSeen struct {
-	// Live is the number of connected nodes of the cluster. 0: not known.
-	Live int
-	// Session is the ZooKeeper session in which the node waits for its peers: see PeerWait. AskAgainIn is the time
-	// until the node must ask them again. 0: the node waits for no peer any more, so it relies on ZooKeeper's data in
-	// Session.
-	Session    int64
-	AskAgainIn time.Duration
-	// MayLeaveToOthers: a peer may take values of named sequences, as far as this node has read. Then this node may
-	// leave them to that peer for a while, before it says that it is ready. It is true until the node has read all
-	// slots in its session, and false if more than manyTake take values.
-	MayLeaveToOthers bool
-}
-
-// peersSeen returns what this node has found out so far. Until it has asked its peers in a session, it waits in none: a
-// heartbeat that is the first of its session asks them before it ends.
-func (c *Coordinator) peersSeen() PeersSeen {
-	seen := PeersSeen{Live: c.live.count, MayLeaveToOthers: c.holder.mayLeaveToOthers()}
-	if c.holder.peerWait.asked() {
-		seen.Session, seen.AskAgainIn = c.holder.peerWait.first.Session, c.AskAgainIn()
-	}
-	return seen
 }
 
 // readLiveList reads the list of live workers. version is the list's version before that.
