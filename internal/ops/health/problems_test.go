@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"testing"
@@ -120,6 +121,30 @@ func TestNodeAnswersDecideProblems(t *testing.T) {
 		r := d.Complete()
 		if got := joined(r.Summary.Problems); row.want == "" && got != "" || !strings.Contains(got, row.want) {
 			t.Errorf("%s: %q, want %q", row.name, got, row.want)
+		}
+	}
+}
+
+// If all nodes drain, their clients still get IDs on open connections. A node that refuses gives none.
+func TestNodesThatDrainGiveIDs(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		causes []node.Cause
+		want   bool
+	}{
+		{"all drain", []node.Cause{node.CauseDraining, node.CauseDraining}, false},
+		{"one drains, and one refuses", []node.Cause{node.CauseDraining, node.CauseClockWrong}, false},
+		{"one stops, and one refuses", []node.Cause{node.CauseStopping, node.CauseClockWrong}, true},
+	} {
+		phases := map[node.Cause]node.Phase{node.CauseDraining: node.Serving, node.CauseStopping: node.Stopping}
+		d := DraftOf("prod", exampleCluster(), []coordinator.Entry{liveEntry(0, 0), liveEntry(1, 0)}, local(t0))
+		for i, cause := range row.causes {
+			d.Workers[i].Says = &Answer{Cause: cause, Phase: cmp.Or(phases[cause], node.Refusing)}
+		}
+		r := d.Complete()
+		text := joined(r.Summary.Problems)
+		if got := slices.Contains(causes(r), "no-node-serves"); got != row.want || strings.Contains(text, noIDs) != row.want {
+			t.Errorf("%s: %q", row.name, text)
 		}
 	}
 }

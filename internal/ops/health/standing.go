@@ -48,10 +48,10 @@ func (w WorkerReport) recordedStanding() standing {
 // Refuses reports whether a live worker's node refuses to serve.
 func (w WorkerReport) Refuses() bool { return w.State == Live && w.standing() == refuses }
 
-// mayServe reports whether the worker's node may serve, now or soon.
+// mayServe reports whether the worker's node may give IDs, now or soon. A node that drains still does.
 func (w WorkerReport) mayServe() bool {
 	s := w.standing()
-	return s == serves || s == starts || s == unheard
+	return s == serves || s == starts || s == unheard || w.Says != nil && stillAnswers(w.Says.Cause)
 }
 
 // showsRefusal reports whether the report of a worker names a refusal as its problem. If ZooKeeper was not read, the
