@@ -84,14 +84,8 @@ func timePerAddress(n int) time.Duration {
 
 // bestReply returns the one that says most of the replies at the addresses of a node on machine.
 func bestReply(got []statusReply, addresses, machine string) statusReply {
-	for _, of := range []func(s statusReply) bool{
-		func(s statusReply) bool { return s.outcome == health.Answered },
-		func(s statusReply) bool { return s.outcome != health.NoAnswer }, // says more
-		func(s statusReply) bool { return true },
-	} {
-		if i := slices.IndexFunc(got, of); i >= 0 {
-			return got[i]
-		}
+	if i := mostTelling(got, func(s statusReply) health.Outcome { return s.outcome }); i >= 0 {
+		return got[i]
 	}
 	none := statusReply{outcome: health.NoAddress, why: "its record names no address"}
 	if addresses != "" {
@@ -99,6 +93,21 @@ func bestReply(got []statusReply, addresses, machine string) statusReply {
 			cmp.Or(words.Short(machine), "its machine"))
 	}
 	return none
+}
+
+// mostTelling returns the index of the reply that says most of the replies at the addresses of a node: the first answer,
+// else the first reply that is more than silence, else the first. It returns -1 if there are none.
+func mostTelling[T any](replies []T, outcomeOf func(T) health.Outcome) int {
+	for _, tells := range []func(health.Outcome) bool{
+		func(o health.Outcome) bool { return o == health.Answered },
+		func(o health.Outcome) bool { return o != health.NoAnswer },
+		func(health.Outcome) bool { return true },
+	} {
+		if i := slices.IndexFunc(replies, func(r T) bool { return tells(outcomeOf(r)) }); i >= 0 {
+			return i
+		}
+	}
+	return -1
 }
 
 // AskAt asks a node at an address that the user named. cluster is that which the node names, empty for none.

@@ -278,17 +278,21 @@ func (h Holder) String() string {
 	return strings.TrimSpace(cmp.Or(h.Name, words.Short(h.identity)) + " " + at)
 }
 
-// OutcomeOf returns the outcome at the addresses of a node that has not answered.
+// OutcomeOf returns the outcome at the addresses of a node that has not answered: see mostTelling.
 func (s *Survey) OutcomeOf(h Holder) (outcome health.Outcome, why string) {
-	outcome = health.NoAddress
+	var there []Reply
 	for _, r := range s.Replies {
-		switch {
-		case !slices.Contains(h.dialable, r.Address):
-		case r.Outcome == health.Answered && r.snapshot.Node != h.identity:
-			return health.AnotherNode, fmt.Sprintf("%s answers there", cmp.Or(r.Name, words.Short(r.snapshot.Node), "a node"))
-		default:
-			outcome, why = r.Outcome, r.Why
+		if slices.Contains(h.dialable, r.Address) {
+			there = append(there, r)
 		}
 	}
-	return outcome, why
+	i := mostTelling(there, func(r Reply) health.Outcome { return r.Outcome })
+	if i < 0 {
+		return health.NoAddress, ""
+	}
+	r := there[i]
+	if r.Outcome == health.Answered {
+		return health.AnotherNode, fmt.Sprintf("%s answers there", cmp.Or(r.Name, words.Short(r.snapshot.Node), "a node"))
+	}
+	return r.Outcome, r.Why
 }
