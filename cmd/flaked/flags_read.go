@@ -23,12 +23,12 @@ func flagOrNil[T any](c *cli.Context, setting string, value func(string) T) *T {
 const defaultAddr = "127.0.0.1:" + dialog.DefaultPort
 
 // readNode returns the node of --addr.
-func readNode(c *cli.Context) (poll.Node, error) {
+func readNode(c *cli.Context) (poll.Target, error) {
 	creds, err := readClientAccess(c)
 	if name := c.String("cluster"); name != "" { // else there is nothing to compare the only connection with
 		creds.Cluster, err = dialog.Want(name), cmp.Or(err, checkClusterFlag(name))
 	}
-	node := poll.Node{Access: creds, Addr: c.String("addr"), Timeout: c.Duration("timeout")}
+	node := poll.Target{Access: creds, Addr: c.String("addr"), Timeout: c.Duration("timeout")}
 	if err = cmp.Or(err, checkAddrFlag(node.Addr)); err == nil && node.Timeout <= 0 {
 		err = usageError("--timeout must be positive, not %s", node.Timeout)
 	}

@@ -154,7 +154,7 @@ func (r recovery) noteTaken(reply *poll.Reply, inZooKeeper record.Record) (taken
 		reply.Why = "it does not know the sequence"
 		return 0
 	case err != nil:
-		reply.Outcome, reply.Why = r.nodes.Outcome(err)
+		reply.Outcome, reply.Why = r.nodes.WhySilent(err)
 	case fields["mode"] != inZooKeeper.Mode.String() || fields["start"] != strconv.FormatInt(inZooKeeper.Start, 10) ||
 		fields["increment"] != strconv.FormatInt(inZooKeeper.Increment, 10):
 		reply.Outcome, reply.Why = health.AnotherNode, "it knows another sequence with this name"

@@ -32,9 +32,9 @@ func (w OwnWorker) CutOff() bool {
 	return w.HeartbeatLate() || w.FromCache || node.ZooKeeperTrouble(w.Degraded) != ""
 }
 
-// ClockOff reports whether something is wrong with the clock of this machine. It leaves out Clock.WorstMs, because that
-// may be the fault of one other node's clock.
-func (w OwnWorker) ClockOff() bool {
+// ClockTrouble reports whether something is wrong with the clock of this machine. It leaves out Clock.WorstMs, because
+// that may be the fault of one other node's clock.
+func (w OwnWorker) ClockTrouble() bool {
 	c := w.Clock
 	return c.Wrong || c.BehindMs > 0 || c.UnfollowedLeapMs > 0 ||
 		c.OffsetMs != nil && beyondWarning(*c.OffsetMs, *c.UncertaintyMs)

@@ -1,6 +1,8 @@
 package health
 
 import (
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -35,6 +37,24 @@ func TestEveryCauseIsExplained(t *testing.T) {
 		if place(r.cause) != i || strings.Contains(r.problem("").Text, "%s") || strings.HasSuffix(r.text, ".") ||
 			!strings.HasSuffix(r.advice, ".") || i > 0 && r.severity == Critical && table[i-1].severity == Warning {
 			t.Errorf("row %d: %+v", i, r)
+		}
+	}
+}
+
+// A row that refers to a later variable would come after it.
+func TestTableHasTheOrderOfItsFile(t *testing.T) {
+	src, err := os.ReadFile("problem_table.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, _, _ := strings.Cut(string(src), "\nfunc rowOf(")
+	texts := regexp.MustCompile(`(?:\ttext: +|\trefusal\(node\.\w+, )"([^"]+)"`).FindAllStringSubmatch(rows, -1)
+	if len(texts) != len(table) {
+		t.Fatalf("the file has the texts of %d rows, and the table %d rows", len(texts), len(table))
+	}
+	for i, text := range texts {
+		if !strings.HasPrefix(table[i].text, text[1]) {
+			t.Errorf("row %d is %q, and the file has %q", i, table[i].text, text[1])
 		}
 	}
 }

@@ -78,7 +78,8 @@ func (r row) problem(details string) Problem {
 		Clients: r.clients, Advice: r.advice}
 }
 
-// table has all rows in the order in which this file declares them: the critical ones first.
+// table has all rows in the order in which this file declares them: the critical ones first. Go initialises the rows in
+// this order only if none of them refers to a variable that is declared below it.
 var table []row
 
 // declare adds a row to the table, and returns it.
@@ -91,7 +92,9 @@ func declare(r row) row {
 }
 
 func declareAll(rows ...row) []row {
-	table = append(table, rows...)
+	for i := range rows {
+		rows[i] = declare(rows[i])
+	}
 	return rows
 }
 

@@ -189,7 +189,8 @@ func baseReport(name string, r record.Record, st record.State) SequenceReport {
 	return d
 }
 
-// ownershipOf returns who owns a sequence. now is Unix ms.
+// ownershipOf returns who owns a sequence. now is Unix ms. A node does not know when the record was written. So
+// NodeReport leaves WrittenAt and now 0, and the owner does not count as gone.
 func ownershipOf(n record.Named, now int64) Ownership {
 	o := Ownership{Term: n.Term}
 	if n.HasOwner() {
@@ -199,7 +200,8 @@ func ownershipOf(n record.Named, now int64) Ownership {
 }
 
 // ownerGone reports whether an ordered sequence has an owner that has not renewed its lease, so that another node may
-// take its place. now is Unix ms.
+// take its place. now is Unix ms. HoldMs is the lease, which an owner renews after a third of it. Twice the lease
+// leaves time for a renewal that is late, and for another node, which must see the record unchanged for one lease.
 func ownerGone(n record.Named, now int64) bool {
 	return n.HasOwner() && now-n.WrittenAt > 2*n.HoldMs
 }

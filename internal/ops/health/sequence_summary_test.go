@@ -2,8 +2,11 @@ package health
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
 )
@@ -51,5 +54,32 @@ func TestSequencesAreCounted(t *testing.T) {
 	}
 	if got := CountSequences(in(found[:1])); got != nil {
 		t.Errorf("a tombstone counts: %+v", got)
+	}
+}
+
+// Frozen sequences come before exhausted ones, then those that get no values now, then the most used ones, by name.
+func TestUrgentSequencesComeFirst(t *testing.T) {
+	var all []SequenceReport
+	for _, u := range []mode.Use{
+		{Name: "b", Record: section("", 5, 0).Record}, {Name: "a", Record: section("", 5, 0).Record},
+		{Name: "near", Record: section("", 900, 0).Record},
+		{Name: "no-owner", Record: section("", 5, 0).Record, Refusal: record.NoOwner},
+		{Name: "ceiling", Record: section("", 6, 0).Record, Refusal: record.CeilingReached},
+		{Name: "exhausted", Record: section("", 1000, 0).Record, Refusal: record.Exhausted},
+		{Name: "frozen", Record: section("", 5, 0).Record, Refusal: record.Frozen},
+	} {
+		all = append(all, NodeReport(u, record.State{}))
+	}
+	slices.SortFunc(all, func(a, b SequenceReport) int { return CompareUrgency(&a, &b) })
+	var got []string
+	for _, r := range all {
+		got = append(got, strings.TrimSuffix(r.Name+" "+r.Waits(), " "))
+		if r.Stopped() != (r.Name == "frozen" || r.Name == "exhausted") {
+			t.Errorf("%s: stopped %v", r.Name, r.Stopped())
+		}
+	}
+	const want = "frozen, exhausted, ceiling ceiling, no-owner no-owner, near, a, b"
+	if got := strings.Join(got, ", "); got != want {
+		t.Errorf("%s, want %s", got, want)
 	}
 }

@@ -87,15 +87,16 @@ type statusReply struct {
 // nodeTime is the time limit of one node's answer.
 const nodeTime = 2 * time.Second
 
-// ask sends a node STATUS, and perhaps a second request for one line. named means that the user named the address.
+// ask sends requests to a node: requests[0] must be a STATUS, and there may be a second one, whose reply has one line.
+// named means that the user named the address.
 func (a *Asker) ask(ctx context.Context, addr string, named bool, requests ...string) (got statusReply) {
 	if a.TLSErr != nil {
 		return statusReply{outcome: health.TLSFailed, why: a.TLSErr.Error()}
 	}
-	node := Node{dialog.Client{TLS: a.TLS, Token: a.tokenFor(addr, named)}, addr, nodeTime}
+	node := Target{dialog.Client{TLS: a.TLS, Token: a.tokenFor(addr, named)}, addr, nodeTime}
 	lines, err := node.Ask(ctx, strings.Join(requests, "\n"), len(requests))
 	if err != nil {
-		got.outcome, got.why = a.Outcome(err)
+		got.outcome, got.why = a.WhySilent(err)
 		return got
 	}
 	doc, ok := ParseStatus(lines[0])
@@ -116,8 +117,8 @@ func (a *Asker) tokenFor(addr string, named bool) string {
 	return ""
 }
 
-// Outcome returns why there is no answer, and details.
-func (a *Asker) Outcome(err error) (outcome health.Outcome, why string) {
+// WhySilent returns why there is no answer, and details.
+func (a *Asker) WhySilent(err error) (outcome health.Outcome, why string) {
 	advice := a.Advice(err)
 	reply, refused := errors.AsType[*ids.ReplyError](err)
 	if silent, ok := errors.AsType[*SilentError](err); ok {

@@ -95,8 +95,8 @@ func bestReply(got []statusReply, addresses, machine string) statusReply {
 	return none
 }
 
-// mostTelling returns the index of the reply that says most of the replies at the addresses of a node: the first answer,
-// else the first reply that is more than silence, else the first. It returns -1 if there are none.
+// mostTelling returns the index of the reply that says most of the replies at the addresses of a node: the first
+// answer, else the first reply that is more than silence, else the first. It returns -1 if there are none.
 func mostTelling[T any](replies []T, outcomeOf func(T) health.Outcome) int {
 	for _, tells := range []func(health.Outcome) bool{
 		func(o health.Outcome) bool { return o == health.Answered },

@@ -50,7 +50,7 @@ func checks(doc Status) string {
 		line(*s.ReservedLeftMs > 0, "-", "reserved bound", words.Duration(*s.ReservedLeftMs)+" left")
 	}
 	line(s.Disk.OK, "!", "state directory", cmp.Or(s.Disk.Error, "ok"))
-	line(!w.ClockOff(), "!", "clock", w.Clock)
+	line(!w.ClockTrouble(), "!", "clock", w.Clock)
 	heartbeat := "last heartbeat " + w.Beat
 	if s.ZooKeeper.HeartbeatAgeMs == nil {
 		heartbeat = "no heartbeat yet"

@@ -1,7 +1,7 @@
 // Package poll asks nodes for the commands of operators. An address is not an identity, since another node may answer
 // there by now. So an answer counts only for the node and the cluster that it names.
 //
-//   - Node.Ask asks one node for some lines.
+//   - Target.Ask asks one node for some lines.
 //   - Asker.AskWorkers, AskAt and AskAllAt ask nodes for their own state, which `flaked status` shows.
 //   - AskCluster asks all nodes that may run, also those that ZooKeeper has lost: a Survey.
 package poll
@@ -23,8 +23,8 @@ import (
 // maxReply is longer than any reply of a node: a status with all peers that it has met, or 10,000 values.
 const maxReply = 4 << 20
 
-// Node is a node that is asked at an address for clients.
-type Node struct {
+// Target is a node that is asked at an address for clients.
+type Target struct {
 	Access  dialog.Client
 	Addr    string
 	Timeout time.Duration
@@ -32,10 +32,10 @@ type Node struct {
 
 // Ask sends one request and returns the lines of the reply, of which there must be count. An error reply becomes an
 // *ids.ReplyError. If the node does not answer, the error is a *SilentError.
-func (n Node) Ask(ctx context.Context, request string, count int) ([]string, error) {
-	bounded, cancel := context.WithTimeout(ctx, n.Timeout)
+func (t Target) Ask(ctx context.Context, request string, count int) ([]string, error) {
+	bounded, cancel := context.WithTimeout(ctx, t.Timeout)
 	defer cancel()
-	lines, err := n.exchange(bounded, request, count)
+	lines, err := t.exchange(bounded, request, count)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -43,14 +43,14 @@ func (n Node) Ask(ctx context.Context, request string, count int) ([]string, err
 		err = ErrHTTP
 	}
 	if _, refused := errors.AsType[*ids.ReplyError](err); err != nil && !refused {
-		err = NewSilentError(n.Addr, n.Timeout, err)
+		err = NewSilentError(t.Addr, t.Timeout, err)
 	}
 	return lines, err
 }
 
 // exchange sends a request on a new connection, and returns the lines of its reply, count in all.
-func (n Node) exchange(ctx context.Context, request string, count int) ([]string, error) {
-	conn, err := n.Access.Dial(ctx, n.Addr)
+func (t Target) exchange(ctx context.Context, request string, count int) ([]string, error) {
+	conn, err := t.Access.Dial(ctx, t.Addr)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +60,7 @@ func (n Node) exchange(ctx context.Context, request string, count int) ([]string
 		return nil, err
 	}
 	lines := make([]string, 0, count)
-	for in := dialog.NewReader(conn, n.Addr, maxReply); len(lines) < count; {
+	for in := dialog.NewReader(conn, t.Addr, maxReply); len(lines) < count; {
 		line, err := in.Line()
 		switch {
 		case errors.Is(err, io.EOF) && len(lines) > 0:
