@@ -23,7 +23,6 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/flaked/flaked/coordinator"
-	"github.com/flaked/flaked/ids"
 	"github.com/flaked/flaked/internal/core/entrylog"
 	"github.com/flaked/flaked/internal/core/limits"
 	"github.com/flaked/flaked/internal/core/node"
@@ -33,9 +32,7 @@ import (
 	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/internal/dialog"
 	"github.com/flaked/flaked/localcache"
-	"github.com/flaked/flaked/sequence"
 	"github.com/flaked/flaked/timeguard"
-	"github.com/flaked/flaked/worker"
 )
 
 // Config configures New.
@@ -88,7 +85,7 @@ type Node struct {
 	locked atomic.Pointer[StateDirError]
 }
 
-// New returns a Node, or what is wrong with c. It does no I/O.
+// New returns a Node, or what is wrong with c. It opens and connects nothing.
 func New(c Config) (*Node, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -253,231 +250,4 @@ func (n *Node) awaitLock(limit time.Duration) error {
 	}
 	n.locked.Store(nil)
 	return nil
-}
-
-// backing has the store and the state directory of a Node.
-type backing struct {
-	store store.Store
-	// zookeeper identifies the ZooKeeper that store is in, "" for memory.
-	zookeeper string
-	// run keeps the store connected until the context is done.
-	run func(context.Context) error
-	// reconnected gets a value whenever the connection to ZooKeeper is back.
-	reconnected chan struct{}
-	// cache and files are the state directory. Both are empty until open has succeeded.
-	cache lateCache
-	files lateFiles
-	dir   string
-	// temporary is the state directory that close removes, "" if there is none.
-	temporary string
-}
-
-// lateCache and lateFiles are parts of a state directory that is opened later.
-type (
-	lateCache struct{ *localcache.StateFile }
-	lateFiles struct{ entrylog.Dir }
-)
-
-// newBacking returns a backing whose store is not connected yet, and whose state directory is not open.
-func newBacking(cfg Config) (*backing, error) {
-	b := &backing{reconnected: make(chan struct{}, 1), dir: cfg.StateDir}
-	if cfg.Node.InMemory {
-		b.store = store.NewMem(nil).Session()
-		b.run = func(context.Context) error { return nil }
-		return b, nil
-	}
-	zk, err := store.NewZK(cfg.ZooKeeper)
-	if err != nil {
-		return nil, err
-	}
-	b.store, b.zookeeper = zk, zk.Identity()
-	b.run = func(ctx context.Context) error {
-		var hinting sync.WaitGroup
-		defer hinting.Wait()
-		hinting.Go(func() { hintReconnects(ctx, zk, b.reconnected) })
-		return zk.Run(ctx)
-	}
-	return b, nil
-}
-
-// open opens the state directory, and locks it. The error is a *StateDirError.
-func (b *backing) open(log hclog.Logger) error {
-	if b.dir == "" {
-		var err error
-		if b.dir, err = temporaryDir(); err != nil {
-			return &StateDirError{os.TempDir(), err}
-		}
-		b.temporary = b.dir
-	}
-	cache, err := localcache.Open(b.dir)
-	if err != nil {
-		return &StateDirError{b.dir, err}
-	}
-	b.cache.StateFile, b.files.Dir = cache, cache.Dir()
-	if mode := cache.Dir().WasOpenToOthers(); mode != 0 {
-		log.Warn("other users had rights on the state directory. This node has taken them away", "state_dir", b.dir,
-			"mode", fmt.Sprintf("%04o", mode))
-	}
-	if b.temporary == "" && cache.Load().Status == localcache.StatusEmpty && cache.Dir().CloneUnseen() {
-		log.Warn("this machine has neither /etc/machine-id nor a readable product UUID: never clone the "+
-			"volume of the state directory, because flaked could not tell a clone from it", "state_dir", b.dir)
-	}
-	return nil
-}
-
-// temporaryDir makes a temporary directory and returns its absolute path: TMPDIR may be relative, and
-// the program may change its working directory.
-func temporaryDir() (string, error) {
-	parent, err := filepath.Abs(os.TempDir())
-	if err != nil {
-		return "", err
-	}
-	return os.MkdirTemp(parent, "flaked-")
-}
-
-func (b *backing) close() {
-	if b.temporary != "" {
-		if b.cache.StateFile != nil {
-			_ = b.cache.Remove()
-		}
-		_ = os.Remove(b.temporary) // unless it has files that are not ours
-	}
-	if b.cache.StateFile != nil {
-		_ = b.cache.Close()
-	}
-}
-
-// hintReconnects tells the node whenever the connection to ZooKeeper is back.
-func hintReconnects(ctx context.Context, zk *store.ZK, hint chan<- struct{}) {
-	for {
-		changed := zk.Changed()
-		select {
-		case <-ctx.Done():
-			return
-		case <-changed:
-		}
-		if !zk.Connected() {
-			continue
-		}
-		select {
-		case hint <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// Core returns the node itself, Issuer its named sequences, and Store its records in ZooKeeper.
-func (n *Node) Core() *node.Node    { return n.node }
-func (n *Node) Issuer() *seq.Issuer { return n.issuer }
-func (n *Node) Store() store.Store  { return n.backing.store }
-
-// Cluster returns the name of the cluster.
-func (n *Node) Cluster() string { return n.cluster }
-
-// Locked returns why the node waits for its state directory, nil if it does not.
-func (n *Node) Locked() *StateDirError { return n.locked.Load() }
-
-// WaitReady waits until the node serves. It returns the reason if the node ends before, and an error that wraps
-// ids.ErrUnavailable if ctx does.
-func (n *Node) WaitReady(ctx context.Context) error {
-	began := n.node.Began()
-	look := time.NewTicker(10 * time.Millisecond)
-	defer look.Stop()
-	for n.node.WhyNoIDs() != nil {
-		select {
-		case <-began:
-			began = nil // it has begun to serve, and may have stopped again
-		case <-look.C:
-		case <-n.done:
-			return n.Reason()
-		case <-ctx.Done():
-			return ids.Unavailable(ctx.Err(), n.node.WhyNoIDs())
-		}
-	}
-	return nil
-}
-
-// TakeValues takes count values of a sequence, and waits while the node fetches positions from ZooKeeper. With whole
-// they follow each other without a gap. key is that of a strict sequence, "" for none. A refusal is an
-// *ids.ReplyError. The error is Reason's if the node ends, and that of ctx if ctx does.
-func (n *Node) TakeValues(ctx context.Context, name []byte, count int, whole bool, key string) ([]worker.Run, error) {
-	w := sequence.Wait{Key: key}
-	news := make(chan struct{}, 1)
-	wake := func() {
-		select {
-		case news <- struct{}{}:
-		default:
-		}
-	}
-	for {
-		runs, err := n.issuer.Take(&w, name, count, whole, wake, nil)
-		if !errors.Is(err, sequence.ErrPending) {
-			return runs, err
-		}
-		select {
-		case <-news:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-n.ending.Done():
-			return nil, n.Reason()
-		}
-	}
-}
-
-// Close ends the node, and returns when all its goroutines have ended. It returns nil after an end in good order,
-// ctx.Err() if ctx cut the end short, and otherwise the error that had ended the node before. It may be called more
-// than once. flaked.Node.Close says how long it takes.
-func (n *Node) Close(ctx context.Context) error {
-	n.stop(ids.ErrClosed)
-	var cut error
-	select {
-	case <-n.done:
-	case <-ctx.Done():
-		cut = ctx.Err()
-		n.stopStore()
-		<-n.done
-	}
-	if err := n.Reason(); err != ids.ErrClosed {
-		return err
-	}
-	return cut
-}
-
-// Done returns a channel that is closed when all goroutines of the node have ended: after Close, or because of an
-// error, which Close returns.
-func (n *Node) Done() <-chan struct{} { return n.done }
-
-// Ending returns a channel that is closed when the node begins to end. Reason then returns why.
-func (n *Node) Ending() <-chan struct{} { return n.ending.Done() }
-
-// Reason returns why the node ends: ids.ErrClosed, or the error of a part. It returns nil while the
-// node does not end.
-func (n *Node) Reason() error {
-	err := context.Cause(n.ending)
-	if errors.Is(err, context.Canceled) {
-		return ids.ErrClosed
-	}
-	return err
-}
-
-// Drain prepares the end: from now on the node is not ready, and gives its ordered sequences to other nodes. If release
-// is true, Close releases the worker.
-func (n *Node) Drain(release bool) {
-	n.node.Drain(release)
-	n.issuer.Leave()
-}
-
-// Leave gives the ordered sequences that this node owns to other nodes, if there are any. It returns when that is
-// done, or when ctx ends. Requests for them are passed on to the new owners until Close.
-func (n *Node) Leave(ctx context.Context) {
-	n.issuer.Leave()
-	look := time.NewTicker(time.Millisecond)
-	defer look.Stop()
-	for !n.issuer.HasGivenAll() {
-		select {
-		case <-ctx.Done():
-			return
-		case <-look.C:
-		}
-	}
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // Slog returns a logger that passes its lines on to another one, and never writes to a standard stream. stop passes on
-// the lines that wait, and ends the goroutine behind the logger.
+// the lines that wait, and ends the goroutine behind the logger. After 5 s stop gives up, and lines that still wait are
+// lost.
 func Slog(to *slog.Logger) (l hclog.Logger, stop func()) {
 	level := hclog.Info
 	if to.Enabled(context.Background(), slog.LevelDebug) {
