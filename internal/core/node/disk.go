@@ -117,6 +117,9 @@ func (n *Node) writeRecord(rec LocalRecord) (generation uint64, err error) {
 // shows nothing: the process may have stood still, and have begun the write only now.
 const stallAfter = time.Second
 
+// StallText is in DiskSnapshot.Error while a write stalls. It names stallAfter.
+const StallText = "under way for more than 1s"
+
 // stalledLocked reports whether a write to the state directory has been under way for more than stallAfter. mu is held.
 func (n *Node) stalledLocked() bool {
 	return n.disk.savingSince != 0 && time.Duration(n.monotonic()-n.disk.savingSince) > stallAfter

@@ -7,6 +7,7 @@ import (
 
 	"github.com/flaked/flaked/coordinator"
 	"github.com/flaked/flaked/internal/core/store"
+	"github.com/flaked/flaked/timeguard"
 )
 
 // keeper acquires a slot and holds it. Its methods run on the goroutine of the method keep. Node.Run calls the method
@@ -78,6 +79,16 @@ func (k *keeper) round(ctx context.Context) error {
 	k.startServing()
 	k.releaseOld(ctx)
 	return k.rotateIfBehind(ctx)
+}
+
+// lease returns how far ahead of the clock the next write pushes the lease bound. It is 0 while
+// the clock counts as wrong: the bound stays where it is.
+func (k *keeper) lease() time.Duration {
+	s := k.peek()
+	if s.skew.rounds.Wrong() {
+		return 0
+	}
+	return timeguard.Lease(ms(s.Cluster.LeaseMs), s.served)
 }
 
 // beat sends one heartbeat and applies its result. Then it shows that the node is connected, and compares clocks.

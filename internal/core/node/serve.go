@@ -29,8 +29,9 @@ func (n *Node) startServing() {
 	n.say(n.log.Info, "serving", "worker", t.Worker, "term", claim.Term, "lease_left_s", n.leaseLeftS(claim))
 }
 
-// serveOrRefuse returns what mayServe decides, and sets the refusal if the tenure must not serve. While the clock is
-// below the floor, it wakes the disk loop, which looks again when the clock has reached the floor. mu is held.
+// serveOrRefuse returns what mayServe decides, and sets the refusal if the tenure must not serve. A refusal of the same
+// phase stays: its cause says more. While the clock is below the floor, serveOrRefuse wakes the disk loop, which looks
+// again when the clock has reached the floor. mu is held.
 func (n *Node) serveOrRefuse() (may bool) {
 	now := n.now()
 	may, refusal := n.mayServe(now)

@@ -171,7 +171,7 @@ func (n *Node) Snapshot() Snapshot {
 		s.Clock.set(n.skew.offset, n.skew.verdict)
 	}
 	if n.stalledLocked() {
-		s.Disk.Error = "a write has been under way for more than 1s"
+		s.Disk.Error = "a write has been " + StallText
 	}
 	s.Counts = n.meter.snapshot()
 	s.Degraded = s.degraded()

@@ -144,7 +144,7 @@ func shortReason(err string) string {
 		"connection refused", "no route to host", "network is unreachable", "no such host", "no space left",
 		"read-only",
 		"permission denied", "operation not permitted", "denied access",
-		"under way for more than 1s", "input/output error",
+		node.StallText, "input/output error",
 	} {
 		if strings.Contains(err, known) {
 			return " (" + known + ")"
