@@ -11,14 +11,16 @@ import (
 // Stop marks a slot as cleanly stopped (C29): this tenure issues no ID at or after end, Unix ms. The node keeps the
 // slot until the lease bound, and a restart resumes it without waiting. The local record must already have the same,
 // durably. generation is the write count of that record.
+//
+// After a *FencedError a clone of this process holds the slot (C33): Stop has written nothing, and no restart may
+// resume the slot. The same holds for Release, ReleaseOld and LookForLoss.
 func (c *Coordinator) Stop(ctx context.Context, end int64, generation uint64) error {
 	h := c.holder
-	err := c.finish(ctx, h, func(s *Slot) {
+	return c.unlock(ctx, h, c.finish(ctx, h, func(s *Slot) {
 		s.Stopped, s.StoppedAt, s.Phase = true, end, "stopped"
 		s.LeaseUntil = max(s.LeaseUntil, h.LeaseUntil) // an older copy of the record has a lower one (C3)
 		s.Generation = generation
-	})
-	return errors.Join(err, c.deleteLiveLock(ctx, h.Worker, h.Node))
+	}))
 }
 
 // Release gives a slot back (C29): any node may take it at once, and issue from end on. The local record must have been
@@ -30,13 +32,21 @@ func (c *Coordinator) Release(ctx context.Context, end int64) error {
 	if err == nil {
 		c.dropTicket(ctx, c.holder.Ticket, c.holder.Node)
 	}
-	return errors.Join(err, c.deleteLiveLock(ctx, c.holder.Worker, c.holder.Node))
+	return c.unlock(ctx, c.holder, err)
 }
 
 // ReleaseOld gives a slot back that the node has left, as Release does. The ticket is the new slot's, and stays.
 func (c *Coordinator) ReleaseOld(ctx context.Context, old OldSlot, end int64) error {
-	err := c.release(ctx, old.holder, end)
-	return errors.Join(err, c.deleteLiveLock(ctx, old.holder.Worker, old.holder.Node))
+	return c.unlock(ctx, old.holder, c.release(ctx, old.holder, end))
+}
+
+// unlock deletes the live lock of a slot, for which finish has returned err. It returns both errors. If finish has
+// found a clone, the live lock is the other process's, and stays (C33).
+func (c *Coordinator) unlock(ctx context.Context, h *holderState, err error) error {
+	if _, cloned := errors.AsType[*FencedError](err); cloned {
+		return err
+	}
+	return errors.Join(err, c.deleteLiveLock(ctx, h.Worker, h.Node))
 }
 
 func (c *Coordinator) release(ctx context.Context, h *holderState, end int64) error {
@@ -53,7 +63,8 @@ func (c *Coordinator) release(ctx context.Context, h *holderState, end int64) er
 func (c *Coordinator) LookForLoss(ctx context.Context) error { return c.finish(ctx, c.holder, nil) }
 
 // finish changes our slot's record by a versioned write, if it is still ours. If a write is not acknowledged, finish
-// reads the record and tries again until ctx ends or the store is closed. change is nil for a look at the record.
+// reads the record and tries again until ctx ends or the store is closed. change is nil for a look at the record. If a
+// clone of this process has written the record, finish writes nothing and returns a *FencedError.
 func (c *Coordinator) finish(ctx context.Context, h *holderState, change func(*Slot)) error {
 	for {
 		err := c.tryFinish(ctx, h, change)
@@ -85,14 +96,18 @@ func (c *Coordinator) tryFinish(ctx context.Context, h *holderState, change func
 	}
 	// Look for a loss, as a heartbeat does: nobody else may have noticed it, and our write hides it.
 	finding, why := h.finding(v, c.mine)
+	if finding == FoundCloned {
+		//mutant:c33-stop-takes-a-clone-for-success by TestStopOfACloneLeavesAllToTheOther -> return nil
+		return &FencedError{Worker: h.Worker, Reason: why, Cloned: true}
+	}
 	if finding == FoundLost || finding == FoundFenced && h.showsLoss(v, c.mine) {
 		c.announceLater(c.lossOf(h, v.cl, why))
 	}
 	if err := c.AnnounceDue(ctx); err != nil {
 		return err
 	}
-	if slot == nil || !h.carriedBy(*slot) || change == nil || finding == FoundCloned {
-		return nil // another node or process has the slot, or there is nothing to write
+	if slot == nil || !h.carriedBy(*slot) || change == nil {
+		return nil // another node has the slot, or there is nothing to write
 	}
 	change(slot)
 	_, err = c.Store.Set(ctx, SlotPath(h.Worker), slot.marshal(), v.slotStat.Version)

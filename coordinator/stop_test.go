@@ -1,6 +1,7 @@
 package coordinator
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -69,6 +70,59 @@ func TestStopLeavesAnotherNodesSlotAlone(t *testing.T) {
 				l.disjoint()
 			})
 		}
+	}
+}
+
+// A machine is cloned while its node serves, and one of both is stopped. It must leave the slot, the ticket and the
+// live lock to the other, and must not report success (C33).
+func TestStopOfACloneLeavesAllToTheOther(t *testing.T) {
+	for name, finish := range map[string]func(m *member) error{
+		"stop":    func(m *member) error { return m.co.Stop(m.Context(), m.end(), m.disk.generation) },
+		"release": func(m *member) error { return m.co.Release(m.Context(), m.end()) },
+		"release of a slot that it left": func(m *member) error {
+			return m.co.ReleaseOld(m.Context(), OldSlot{m.co.holder}, m.end())
+		},
+		"look for a loss": func(m *member) error { return m.co.LookForLoss(m.Context()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 8)
+			a, clone := l.serving("A"), l.node("clone")
+			a.mustBeat()
+			memory := *a.co.holder
+			clone.co.holder = &memory
+			l.pass(time.Second)
+			_, err := clone.co.Heartbeat(t.Context(), Report{Lease: labLease})
+			clone.must(err)
+			a.hook = func(c memzk.Call) memzk.Fault {
+				if c.Write() {
+					t.Errorf("it wrote: %+v", c)
+				}
+				return memzk.NoFault
+			}
+			fenced, ok := errors.AsType[*FencedError](finish(a))
+			if !ok || !fenced.Cloned || fenced.Worker != memory.Worker {
+				t.Errorf("it reports %+v", fenced)
+			}
+			if l.liveHolder(memory.Worker) == 0 || len(l.children(ticketsPath)) != 1 {
+				t.Errorf("live lock of %d, tickets %q", l.liveHolder(memory.Worker), l.children(ticketsPath))
+			}
+		})
+	}
+}
+
+// The answer to the write of a stop is lost. The record that the stop then finds is its own, and no clone's (C33).
+func TestUnknownWriteOfAStopIsNoClone(t *testing.T) {
+	for name, finish := range map[string]func(m *member) error{"stop": (*member).halt, "release": (*member).leave} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t, 1)
+			a := l.serving("A")
+			a.mustBeat()
+			a.hook = faulty(memzk.FailAfter, 0, 2, touching("set", SlotPath(0)))
+			a.must(finish(a))
+			if s := l.slot(0); !s.Stopped && !s.Released {
+				t.Errorf("%+v", s)
+			}
+		})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -92,6 +93,45 @@ func TestFencedNodeThatNeverServedKeepsItsCluster(t *testing.T) {
 	}
 	if _, said := n.Cluster(); said != uuid || said == "" {
 		t.Errorf("it says that it belongs to %q, and belonged to %q", said, uuid)
+	}
+}
+
+// A machine is cloned while its node serves, and one of both is stopped after the other has written their record. No
+// start resumes the worker from the state directory of the one that was stopped, even without ZooKeeper (C33).
+func TestStoppedCloneIsNotResumed(t *testing.T) {
+	for name, release := range map[string]bool{"stop": false, "release": true} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			n := r.start(func(cfg *Config) { cfg.ReleaseOnExit = release }).untilReady()
+			n.until("confirmed", n.isConfirmed)
+			clone := r.Mem.Session()
+			var written store.Stat
+			var once sync.Once
+			n.session.SetFault(func(c memzk.Call) memzk.Fault {
+				if n.phase() == Stopping {
+					once.Do(func() {
+						data, _, err := clone.Get(t.Context(), "/workers/0000")
+						for range 2 { // the first could be a write of the node itself whose answer was lost
+							after, err2 := clone.Set(t.Context(), "/workers/0000", data, store.AnyVersion)
+							written, err = after, errors.Join(err, err2)
+						}
+						if err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				return memzk.NoFault
+			})
+			_ = n.stop()
+			_, found, err := clone.Get(t.Context(), "/workers/0000")
+			if err != nil || found.Version != written.Version {
+				t.Errorf("the record has version %d, the other process has written %d, %v", found.Version,
+					written.Version, err)
+			}
+			if s := r.loaded().Status; s != localcache.StatusReleased {
+				t.Errorf("the next start finds %s", s)
+			}
+		})
 	}
 }
 

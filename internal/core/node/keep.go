@@ -77,7 +77,9 @@ func (k *keeper) round(ctx context.Context) error {
 	}
 	k.noteRound(err)
 	k.startServing()
-	k.releaseOld(ctx)
+	if err := k.releaseOld(ctx); err != nil {
+		return err
+	}
 	return k.rotateIfBehind(ctx)
 }
 

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -45,9 +46,8 @@ func (k *keeper) rotateIfBehind(ctx context.Context) error {
 	if err := k.holdSlot(confirm, "acquired a new worker"); err != nil {
 		return err
 	}
-	k.releaseOld(ctx)
 	wake(k.wakeKeeper)
-	return ctx.Err()
+	return cmp.Or(k.releaseOld(ctx), ctx.Err())
 }
 
 // beginRotation counts an attempt at a fresh slot, if the clock went back so far that one is due. It returns the tenure
@@ -114,8 +114,9 @@ type oldSlot struct {
 	end int64
 }
 
-// releaseOld releases the slots that were left after rollbacks. It retries those that fail at the next heartbeat.
-func (k *keeper) releaseOld(ctx context.Context) {
+// releaseOld releases the slots that were left after rollbacks. It retries those that fail at the next heartbeat. If a
+// clone of this process has written one, releaseOld returns the *coordinator.FencedError, which ends the process (C33).
+func (k *keeper) releaseOld(ctx context.Context) error {
 	due := k.toRelease
 	k.toRelease = nil
 	for _, d := range due {
@@ -126,6 +127,10 @@ func (k *keeper) releaseOld(ctx context.Context) {
 			k.log.Info("released the old worker", "worker", d.Worker())
 			continue
 		}
+		if _, cloned := errors.AsType[*coordinator.FencedError](err); cloned {
+			return err
+		}
 		k.toRelease = append(k.toRelease, d)
 	}
+	return nil
 }

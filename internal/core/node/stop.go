@@ -1,6 +1,11 @@
 package node
 
-import "context"
+import (
+	"context"
+	"errors"
+
+	"github.com/flaked/flaked/coordinator"
+)
 
 // stop ends the tenure. It records the end on the disk first, and then in ZooKeeper.
 func (k *keeper) stop(ctx context.Context) {
@@ -36,16 +41,30 @@ func (k *keeper) stop(ctx context.Context) {
 	if err != nil {
 		k.log.Error("could not record the stop on disk, the next start may wait a few seconds", "error", err)
 		if err := k.coord.LookForLoss(ctx); err != nil { // nobody else may notice a loss (C20)
-			k.log.Warn("could not look whether ZooKeeper has lost data", "error", err)
+			k.noteStopError("could not look whether ZooKeeper has lost data", err)
 		}
 		return
 	}
 	if err := k.coord.Stop(ctx, end, gen); err != nil {
-		k.log.Warn("could not report the stop to ZooKeeper, the worker shows as disconnected until its lease expires",
-			"error", err)
+		k.noteStopError("could not report the stop to ZooKeeper, the worker shows as disconnected until its lease "+
+			"expires", err)
 		return
 	}
 	k.log.Info("stopped, this node keeps the worker until its lease expires", "worker", t.Worker, "term", claim.Term)
+}
+
+// noteStopError logs what a stop could not do. If it has found a clone of this process, which goes on, noteStopError
+// also invalidates the local record (C33).
+func (k *keeper) noteStopError(what string, err error) {
+	fence, cloned := errors.AsType[*coordinator.FencedError](err)
+	if !cloned {
+		k.log.Warn(what, "worker", k.view.Load().Claim.Worker, "error", err)
+		return
+	}
+	k.log.Error("stopped, this node leaves the worker to another process", "cause", CauseLostWorker,
+		"worker", fence.Worker, "reason", fence.Reason)
+	//mutant:c33-stopped-clone-is-resumed by TestStoppedCloneIsNotResumed -> _ = k.forget
+	k.forget()
 }
 
 // releasesAtStop reports whether the node releases its worker when it stops.
@@ -67,8 +86,7 @@ func (k *keeper) release(ctx context.Context, end int64) bool {
 		k.log.Warn("could not delete the state file. Do not restore an older copy of it", "error", err)
 	}
 	if err := k.coord.Release(ctx, end); err != nil {
-		k.log.Warn("could not release the worker, it is free after its lease expires", "worker", claim.Worker,
-			"error", err)
+		k.noteStopError("could not release the worker, it is free after its lease expires", err)
 		return true
 	}
 	k.log.Info("stopped, released the worker", "worker", claim.Worker, "term", claim.Term)
