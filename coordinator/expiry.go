@@ -34,7 +34,8 @@ func (h *holderState) noteReconfirmed(floor int64) {
 }
 
 // endExpiry ends an expiry that the leader's clock had shown, because the slot has just been confirmed. It returns the
-// floor of the tenure. If the lease had run out, that is above the old floor.
+// floor of the tenure. That is above the old floor if the lease had run out, and as a rule if the slot was never
+// confirmed before, because there was no lease then.
 func (h *holderState) endExpiry(cl Cluster, e evidence) int64 {
 	floor := h.Floor
 	if !h.Leased(e.now, e.at.Boot) {

@@ -31,8 +31,8 @@ type Beat struct {
 	Confirmed  bool
 	// bootEnd is Claim.BootEnd for that bound, 0 if the bound stays.
 	bootEnd int64
-	// Floor is the first timestamp that may be issued from now on. If it is above that of the claim, the lease had run
-	// out, and what was issued under it must have ended.
+	// Floor is the first timestamp that may be issued from now on. If it is above that of the claim, the slot was
+	// confirmed for the first time, or the lease had run out. The tenure with the lower floor must then have ended.
 	Floor int64
 	// Wait is the confirming time that begins now, 0 if none does. One begins after a restart from the local record,
 	// and after the lease had run out.
@@ -200,8 +200,8 @@ func (b Beat) withFreeze(v recordPair, e evidence) Beat {
 
 // Accept makes a heartbeat count. A slot that was not confirmed before is saved before its lease bound is used.
 //
-// end is the end of what was issued under a lease that had run out, Unix ms, 0 if none had. The caller must have ended
-// that before: the claim's new lease bound is not for it.
+// end is the end of the tenure whose floor was below Beat.Floor, Unix ms, 0 if there is none. The caller must have
+// ended that tenure before: the claim's new lease bound is not for it.
 func (c *Coordinator) Accept(b Beat, end int64) error {
 	accepted := *c.holder
 	accepted.becomeAccepted(b, end)

@@ -141,7 +141,7 @@ func TestReconfirmedTenureBeginsAboveIssuedIDs(t *testing.T) {
 	old, claim := n.tenure, n.view.Load().Claim
 	n.mu.Unlock()
 	end := n.layout.Start(old.gen.Close())
-	closed, _ := n.keeper.closeIfExpired(lo)
+	closed, _ := n.keeper.closeBelowFloor(lo)
 	beat := coordinator.Beat{Floor: lo, LeaseUntil: claim.LeaseUntil, Confirmed: true}
 	if err := errors.Join(n.keeper.coord.Accept(beat, closed), n.keeper.beginTenure()); err != nil {
 		t.Fatal(err)

@@ -193,16 +193,16 @@ func TestStopKeepsAFloorThatNoTenureReached(t *testing.T) {
 }
 
 // The disk or the clock has kept the next tenure from beginning. Each heartbeat tries again.
-func TestExpiredTenureIsReplacedLater(t *testing.T) {
+func TestClosedTenureIsReplacedLater(t *testing.T) {
 	n := newRig(t).start().untilReady()
 	n.stop()
 	floor := n.tenure.floor
 	for i, row := range []struct {
-		floor   int64
-		expired bool
+		floor  int64
+		closed bool
 	}{{floor, false}, {floor + 1, true}, {floor, true}} {
-		if _, expired := n.keeper.closeIfExpired(row.floor); expired != row.expired {
-			t.Errorf("heartbeat %d: expired %v", i, expired)
+		if _, closed := n.keeper.closeBelowFloor(row.floor); closed != row.closed {
+			t.Errorf("heartbeat %d: closed %v", i, closed)
 		}
 	}
 }

@@ -95,8 +95,9 @@ func (k *keeper) lease() time.Duration {
 
 // beat sends one heartbeat and applies its result. Then it shows that the node is connected, and compares clocks.
 //
-// When the slot has just been confirmed, the claim is saved to the disk before its new lease bound is used. A higher
-// floor means that the lease had run out: a new tenure begins there, above all that the old one has issued.
+// When the slot has just been confirmed, the claim is saved to the disk before its new lease bound is used. The floor
+// is higher after the first confirmation, and if the lease had run out. A new tenure then begins there, above all that
+// the old one has issued.
 func (k *keeper) beat(ctx context.Context) error {
 	k.passLoss()
 	s := k.peek()
@@ -117,12 +118,12 @@ func (k *keeper) beat(ctx context.Context) error {
 		return err
 	}
 	k.noteBeat(beat)
-	end, expired := k.closeIfExpired(beat.Floor)
+	end, closed := k.closeBelowFloor(beat.Floor)
 	if err := k.coord.Accept(beat, end); err != nil {
 		return err
 	}
 	k.publish()
-	if expired {
+	if closed {
 		if err := k.beginTenure(); err != nil {
 			return err
 		}

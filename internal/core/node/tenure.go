@@ -11,9 +11,9 @@ import (
 // replaced it, so a tenure that has ended must have its generator closed.
 type tenure struct {
 	coordinator.Owner
-	floor   int64 // the first timestamp, above all of earlier holders (C2), Unix ms
-	gen     *worker.Generator
-	expired bool // its lease had run out, so its generator is closed
+	floor  int64 // the first timestamp, above all of earlier holders (C2), Unix ms
+	gen    *worker.Generator
+	closed bool // closeBelowFloor has closed its generator
 }
 
 // beginTenure creates the tenure of the slot. The tenure issues nothing until startServing has put it into serving.
@@ -45,20 +45,21 @@ func (k *keeper) beginTenure() error {
 	return nil
 }
 
-// closeIfExpired closes the tenure if the slot has a higher floor: the lease had run out, and another node may have
-// held the slot since. It reports whether it has closed the tenure, now or in a heartbeat that could not begin the next
-// one. end is the end of what the tenure has issued, Unix ms.
-func (k *keeper) closeIfExpired(floor int64) (end int64, expired bool) {
+// closeBelowFloor closes the tenure if its floor is below that of the slot. Either the lease had run out, and another
+// node may have held the slot since. Or the slot was confirmed for the first time, and the tenure has never served.
+// closeBelowFloor reports whether it has closed the tenure, now or in a heartbeat that could not begin the next one.
+// end is the end of what the tenure has issued, Unix ms.
+func (k *keeper) closeBelowFloor(floor int64) (end int64, closed bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	old := k.tenure
-	if old == nil || floor <= old.floor && !old.expired {
+	if old == nil || floor <= old.floor && !old.closed {
 		return 0, false
 	}
 	if k.view.Load().Claim.EverConfirmed { // else the tenure never issued, and its refusal stays
 		k.refuseLocked(Refusal{Phase: Confirming, Cause: CauseLeaseExpiredAway})
 	}
-	old.expired = true
+	old.closed = true
 	end = k.closeTenure(old)
 	return end, true // the next tenure begins above it (C26)
 }

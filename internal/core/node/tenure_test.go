@@ -16,15 +16,15 @@ func TestMayServe(t *testing.T) {
 		may     bool
 		refusal Refusal
 	}{
-		"within the bounds":     {now: floor, may: true},
-		"below the floor":       {now: floor - 1, refusal: waiting},
-		"at the lease bound":    {now: lease, refusal: confirming},
-		"never confirmed":       {change: func(n *Node) { n.changeClaim(func(c *coordinator.Claim) { c.EverConfirmed = false }) }, now: floor, refusal: confirming},
-		"no tenure":             {change: func(n *Node) { n.tenure = nil }, now: floor},
-		"it serves":             {change: func(n *Node) { n.serving.Store(n.tenure) }, now: floor},
-		"the node stops":        {change: func(n *Node) { n.refuseLocked(*errStopping) }, now: floor},
-		"the clock is wrong":    {change: func(n *Node) { findWrong(&n.skew.rounds) }, now: floor},
-		"the lease had run out": {change: func(n *Node) { n.tenure.expired = true }, now: floor},
+		"within the bounds":  {now: floor, may: true},
+		"below the floor":    {now: floor - 1, refusal: waiting},
+		"at the lease bound": {now: lease, refusal: confirming},
+		"never confirmed":    {change: func(n *Node) { n.changeClaim(func(c *coordinator.Claim) { c.EverConfirmed = false }) }, now: floor, refusal: confirming},
+		"no tenure":          {change: func(n *Node) { n.tenure = nil }, now: floor},
+		"it serves":          {change: func(n *Node) { n.serving.Store(n.tenure) }, now: floor},
+		"the node stops":     {change: func(n *Node) { n.refuseLocked(*errStopping) }, now: floor},
+		"the clock is wrong": {change: func(n *Node) { findWrong(&n.skew.rounds) }, now: floor},
+		"it is closed":       {change: func(n *Node) { n.tenure.closed = true }, now: floor},
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := starting(t)
