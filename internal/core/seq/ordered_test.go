@@ -8,6 +8,7 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/operator"
 	"github.com/flaked/flaked/internal/core/seq/ordered"
 	"github.com/flaked/flaked/internal/core/seq/record"
+	"github.com/flaked/flaked/sequence"
 )
 
 // newTicks returns a stage with some nodes that know the ordered sequence ticks, whose lease is this. They cannot ask
@@ -131,4 +132,22 @@ func (a *actor) owner(name string) *ordered.Section {
 		a.t.Fatal("the node does not own the sequence")
 	}
 	return m
+}
+
+// A node that does not know the sequence yet is asked to show it. That is no reason to own it.
+func TestShowDoesNotTakeAnOrderedSequence(t *testing.T) {
+	s, nodes := newTicks(t, record.DefaultLease, 1)
+	a := nodes[0]
+	a.is.issuer.series.remove(func(*series) bool { return true })
+	woken := false
+	var w sequence.Wait
+	_, _ = a.is.issuer.Show(&w, []byte("ticks"), func() { woken = true })
+	s.pass(100 * time.Millisecond)
+	line, err := a.is.issuer.Show(&w, []byte("ticks"), func() {})
+	if !woken || err != nil {
+		t.Errorf("%s, %v, woken: %v", line, err, woken)
+	}
+	if r := s.view("ticks").Record; r.Owner != "" || r.Term != 0 || r.Next != 0 {
+		t.Errorf("owner %q of term %d, and %d positions are taken", r.Owner, r.Term, r.Next)
+	}
 }

@@ -8,7 +8,7 @@ import (
 // Request is a request for values.
 type Request struct {
 	Wait *sequence.Wait // since when the request waits, and its Result
-	N    int64          // the number of values
+	N    int64          // the number of values, 0: SEQ, which needs only the record
 	// Whole: no other value of the sequence may lie between them.
 	Whole bool
 	Wake  func() // makes the caller ask again

@@ -2,7 +2,6 @@ package ordered
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/seq/mode"
@@ -100,7 +99,8 @@ func (s *Section) giveBack(v mode.View, sit mode.Situation) *mode.Write {
 func (s *Section) take(v mode.View, sit mode.Situation) *mode.Write {
 	s.noteSlowNode(sit.AtMost)
 	s.refuseMisdirected()
-	if len(s.Waiting) == 0 && !s.forwarding.doubted() || !s.hasIncoming() && s.target(sit.AtMost) != "" {
+	least := s.leastWanted()
+	if least == 0 && !s.forwarding.doubted() || !s.hasIncoming() && s.target(sit.AtMost) != "" {
 		return nil
 	}
 	//mutant:o4-at-most by internal/core/seq:TestOwnerAndBootClocksAtAnyRate -> wait := s.observation.freeIn(v, s.lastEnded, sit.AtMost)
@@ -113,11 +113,7 @@ func (s *Section) take(v mode.View, sit mode.Situation) *mode.Write {
 		s.pauseUntilFree(wait, sit.AtMost)
 		return nil
 	}
-	need := int64(1)
-	if len(s.Waiting) > 0 {
-		need = slices.MinFunc(s.Waiting, func(a, b mode.Request) int { return cmp.Compare(a.N, b.N) }).N
-	}
-	w, refusal := s.Known.Plan(v.Incarnation(), max(total(s.Waiting), s.Known.Block), need, sit.SeqTime)
+	w, refusal := s.Known.Plan(v.Incarnation(), max(total(s.Waiting), s.Known.Block), max(1, least), sit.SeqTime)
 	if refusal != nil {
 		s.Refuse(refusal, sit.AtMost)
 		return nil
@@ -125,6 +121,16 @@ func (s *Section) take(v mode.View, sit mode.Situation) *mode.Write {
 	w.Record.Owner, w.Record.Term = sit.Nonce, w.Record.Term+1
 	w.Record.Address, w.Record.OwnedAt = s.shared.ownAddress, s.shared.elapsed.Now().Wall/1e6
 	return &mode.Write{Write: w, Session: sit.Session}
+}
+
+// leastWanted returns the smallest number of values that a request which waits wants, 0 if none wants any: SEQ does not.
+func (s *Section) leastWanted() (least int64) {
+	for _, r := range s.Waiting {
+		if r.N > 0 && (least == 0 || r.N < least) {
+			least = r.N
+		}
+	}
+	return least
 }
 
 // noteSlowNode doubts a node that has not answered in time.

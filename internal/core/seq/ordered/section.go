@@ -123,7 +123,7 @@ func (s *Section) endOwnership(nonce string) {
 
 // Lacks is that of mode.Issuing. It does not count requests that can be forwarded.
 func (s *Section) Lacks() bool {
-	return len(s.Waiting) > 0 && (s.Owns() || s.target(s.shared.Now()) == "" || s.hasIncoming())
+	return s.leastWanted() > 0 && (s.Owns() || s.target(s.shared.Now()) == "" || s.hasIncoming())
 }
 
 // hasIncoming reports whether an incoming request waits: one that another node has forwarded to this one.

@@ -7,7 +7,9 @@ import (
 
 	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
+	"github.com/flaked/flaked/internal/testkit/memcluster"
 	"github.com/flaked/flaked/sequence"
+	"github.com/flaked/flaked/timeguard"
 )
 
 // quiet is a sequence that does nothing.
@@ -57,5 +59,40 @@ func TestClientsLearnWhichNodeAnswers(t *testing.T) {
 	m.Known.Owner, m.Known.Address = "nonce", "c:7609"
 	if line := m.Report(new(mode.Use)); !strings.HasPrefix(line, "owner=c:7609 ") {
 		t.Error(line)
+	}
+}
+
+// SEQ, which wants no value, waits together with requests. Only these make the node the owner, of a block that one of
+// them can use.
+func TestOwnerIsNeededForValuesOnly(t *testing.T) {
+	for name, c := range map[string]struct {
+		waiting []int64
+		credit  int64
+		lacks   bool
+		taken   int64 // 0: the node does not become the owner
+	}{
+		"SEQ":                                {waiting: []int64{0}, credit: 5},
+		"SEQ without credit":                 {waiting: []int64{0, 0}},
+		"SEQ and a request":                  {waiting: []int64{0, 3, 4}, credit: 4, lacks: true, taken: 4},
+		"SEQ and a request, and some credit": {waiting: []int64{0, 3}, credit: 2, lacks: true},
+		"SEQ and a request without credit":   {waiting: []int64{0, 1}, lacks: true},
+	} {
+		shared := new(Shared)
+		clock := timeguard.NewElapsed(memcluster.New(func() int64 { return 1e9 }).Machine())
+		shared.elapsed, shared.Now = clock, func() int64 { return clock.Now().Most }
+		r := record.Record{Mode: record.Ordered, Map: sequence.Map{Start: 1, Increment: 1, Max: sequence.MaxJavaScript}}
+		r.Ceiling, r.HardCeiling, r.Block, r.Credit = 5, 5, 1, c.credit
+		m := NewSection(&mode.Series{Name: "ticks", Host: quiet{}, Known: &r}, shared)
+		for _, n := range c.waiting {
+			m.Waiting = append(m.Waiting, mode.Request{Wait: new(sequence.Wait), N: n})
+		}
+		v := mode.View{Snapshot: record.Snapshot{Record: &r, Cluster: &record.Cluster{UUID: "c"}, State: &record.State{}}}
+		w, taken := m.NextWrite(v, mode.Situation{Nonce: "o"}), int64(0)
+		if w != nil {
+			taken = w.Block.Len()
+		}
+		if m.Lacks() != c.lacks || taken != c.taken || (w != nil) != (c.taken > 0) {
+			t.Errorf("%s: lacks %v, takes %d by %+v", name, m.Lacks(), taken, w)
+		}
 	}
 }
