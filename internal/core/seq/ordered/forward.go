@@ -57,7 +57,8 @@ const (
 
 var (
 	errSilent     = errors.New("it does not answer")
-	errOwnAddress = errors.New("this node has the same address. Each node needs one at which the others reach it")
+	errOwnAddress = errors.New("this node has the same address: its last process owned the sequence until a moment ago, " +
+		"or another node advertises it, too")
 )
 
 func (fw *forwarding) avoids(address string, now int64) bool {

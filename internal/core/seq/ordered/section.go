@@ -78,7 +78,7 @@ func (s *Section) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker
 	}
 	s.EndIfLapsed(now)
 	switch {
-	case r.Wait.Since != 0 && now-r.Wait.Since >= int64(mode.Patience) && s.ownedByAnother():
+	case r.Wait.Since != 0 && now-r.Wait.Since >= int64(mode.Patience) && s.Known.HasOwner() && s.ownedByAnother():
 		return to, false, ownerUnreachable(s.Name, s.Known.Address, s.Known.Address == s.shared.ownAddress, s.forwarding.doubtedFor)
 	//mutant:o10-passed-on-twice by internal/core/seq:TestRequestIsPassedOnOnce -> case !s.Stale && s.target(now) != "":
 	case !s.Stale && r.Wait.Passed == nil && s.target(now) != "": // a request is forwarded once (O10)

@@ -96,3 +96,25 @@ func TestOwnerIsNeededForValuesOnly(t *testing.T) {
 		}
 	}
 }
+
+// The text for a client that has waited for an owner in vain says what is known of that owner.
+func TestTextOfAnOwnerThatDoesNotAnswer(t *testing.T) {
+	for name, c := range map[string]struct {
+		owner, address string
+		text           string
+	}{
+		"another node":              {"o", "b:1", "it does not answer"},
+		"another, without address":  {"o", "", "has no address"},
+		"this node's last process":  {"o", "a:1", "its last process owned the sequence until a moment ago, or another node"},
+		"an owner that may be lost": {record.LostOwner, "", "did not give this node any values in time"},
+	} {
+		shared := &Shared{ownAddress: "a:1", Now: func() int64 { return int64(time.Minute) }}
+		r := record.Record{Mode: record.Ordered, Owner: c.owner, Address: c.address}
+		r.Ceiling = 1000
+		m := NewSection(&mode.Series{Name: "ticks", Host: quiet{}, Known: &r}, shared)
+		_, _, err := m.Serve(mode.Request{Wait: &sequence.Wait{Since: 1}, N: 1}, 0, 0, nil)
+		if err == nil || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
