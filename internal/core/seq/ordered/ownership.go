@@ -51,7 +51,7 @@ func (s *Section) refill(v mode.View, sit mode.Situation, due bool) *record.Writ
 			return &w
 		}
 	}
-	s.counters.refillAbove = s.counters.end // until its next write the owner does not ask again
+	s.counters.refillAbove = max(s.counters.end, s.counters.highest) // until its next write the owner does not ask again
 	if len(s.Waiting) > 0 {
 		s.Refuse(refusal, sit.AtMost)
 	}

@@ -198,7 +198,7 @@ func (s *Section) Saw(v mode.View, before *record.Record, sit mode.Situation) {
 func (s *Section) Report(u *mode.Use) string {
 	u.Owns, u.FromOthers, u.Lapses = s.Owns(), s.forwarding.valuesFromOthers, s.lapses
 	if u.Owns {
-		u.Held = s.counters.end - s.counters.highest
+		u.Held = max(0, s.counters.end-s.counters.highest) // skipTo may go above end
 	}
 	address := s.Known.Address
 	// A node need not read the record as long as the preferred owner answers.

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/flaked/flaked/internal/core/positions"
 	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/internal/testkit/memcluster"
@@ -116,5 +117,24 @@ func TestTextOfAnOwnerThatDoesNotAnswer(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// An operator raises the next value above all that the owner holds. Until the owner takes more it holds nothing, and it
+// does not ask again and again.
+func TestNextValueIsRaisedAboveWhatTheOwnerHolds(t *testing.T) {
+	r := record.Record{Mode: record.Ordered, RaisedTo: 300, Next: 300, Owner: "o", Nonce: "o"}
+	m := NewSection(&mode.Series{Name: "ticks", Host: quiet{}, Known: &r}, new(Shared))
+	m.lease = lease{owner: "o", until: int64(time.Minute)}
+	m.counters.begin(positions.Block{First: 100, End: 200})
+	v := mode.View{Snapshot: record.Snapshot{Record: &r, Cluster: &record.Cluster{UUID: "c"}}}
+	m.Saw(v, &r, mode.Situation{AtMost: 1})
+	u := new(mode.Use)
+	if m.Report(u); u.Held != 0 {
+		t.Errorf("holds %d values", u.Held)
+	}
+	m.refill(v, mode.Situation{AtMost: 1, Unconfirmed: time.Second}, false)
+	if m.counters.needsRefill() {
+		t.Error("it asks again before its next write")
 	}
 }
