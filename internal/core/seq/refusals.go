@@ -28,6 +28,8 @@ const (
 		"Retry, or try another node"
 	textQuota = "this node holds no values of the sequence, and ZooKeeper gives none, because a quota is reached. " +
 		"Raise the quota"
+	textFailed = "this node holds no values of the sequence, and could not read or write what it needs in ZooKeeper. " +
+		"The log of this node says why. Retry, or try another node"
 	textHold = "ZooKeeper has not been reached since the machine booted, or for longer than this sequence allows. " +
 		"Retry when it is back"
 	textDisk = "the state directory of this node does not answer in time. Retry, or try another node"
@@ -35,10 +37,13 @@ const (
 
 // noBlockAfter is the refusal of requests that wait when ZooKeeper has failed with err.
 func noBlockAfter(err error) *record.Refusal {
-	if errors.Is(err, store.ErrQuota) {
+	switch {
+	case errors.Is(err, store.ErrQuota):
 		return mode.NoBlock(textQuota)
+	case errors.Is(err, store.ErrUnreachable):
+		return mode.NoBlock(textUnreachable)
 	}
-	return mode.NoBlock(textUnreachable)
+	return mode.NoBlock(textFailed)
 }
 
 func lostKey(name string) *record.Refusal {
