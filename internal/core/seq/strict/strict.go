@@ -60,7 +60,7 @@ func (s *Strict) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker.
 	case got.Err != nil:
 		return to, false, got.Err
 	case now-r.Wait.Since >= int64(AnswerFor):
-		return to, false, unknown(got.Block.Len(), s.Name)
+		return to, false, unknown(textLate, got.Block.Len(), s.Name)
 	}
 	if s.AskedAt = now; !got.Again {
 		s.Issued += r.N
@@ -126,16 +126,22 @@ func answerWithValues(w mode.Write, values sequence.Values) {
 
 // answerUnknown answers the requests of a write whose outcome is not known.
 func answerUnknown(w mode.Write, name string) {
-	refusal := unknown(w.Block.Len(), name)
+	refusal := unknown(textUnknown, w.Block.Len(), name)
 	for _, r := range w.Requests {
 		r.Wait.Result = &mode.Result{Err: refusal}
 	}
 }
 
-// unknown: n positions may have been taken for requests that nobody can answer any more.
-func unknown(n int64, name string) *record.Refusal {
-	return record.Refuse(record.Unknown, time.Second,
-		"ZooKeeper has not answered in time, so values of %s may be missing: %d. Retry, or try another node", name, n)
+// Texts for unknown.
+const (
+	textUnknown = "it is not known whether ZooKeeper has made the write"
+	textLate    = "ZooKeeper has made the write, and this node is too late to answer"
+)
+
+// unknown: n positions may have been taken for requests that nobody can answer any more. why says why.
+func unknown(why string, n int64, name string) *record.Refusal {
+	return record.Refuse(record.Unknown, time.Second, "%s, so values of %s may be missing: %d. Retry, or try another node",
+		why, name, n)
 }
 
 // longestPause is the longest pause of a strict sequence after tries in which other nodes were faster, for each of them.

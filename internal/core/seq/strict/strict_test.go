@@ -2,11 +2,13 @@ package strict
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/seq/mode"
 	"github.com/flaked/flaked/internal/core/seq/record"
+	"github.com/flaked/flaked/internal/core/store"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -137,5 +139,18 @@ func TestPausesOfAStrictSequence(t *testing.T) {
 			t.Errorf("%s: leaves it for %s, tries again within %s, want %s and %s", name, leaves, again, row.leaves,
 				row.again)
 		}
+	}
+}
+
+// ZooKeeper forbids the write of a strict sequence. It has answered, so the reply must not say that it has not.
+func TestTextOfAnUnknownOutcome(t *testing.T) {
+	s, v, sit := strictly(50, 1)
+	s.now = func() int64 { return 1000 }
+	r := s.Waiting[0]
+	s.Wrote(*s.NextWrite(v, sit), v, 1, 2, store.ErrDenied)
+	_, _, err := s.Serve(r, 0, 0, nil)
+	if err == nil || !strings.Contains(err.Error(), "reason=unknown") ||
+		!strings.Contains(err.Error(), "it is not known whether ZooKeeper has made the write") {
+		t.Error(err)
 	}
 }
