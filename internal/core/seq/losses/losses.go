@@ -133,9 +133,9 @@ func (k State) PutBackLeft(now timeguard.Moment, confirm time.Duration) (left ti
 	return left
 }
 
-// MaySettle reports whether the node must begin to read all records again now, and so settles: it is unsettled, and the
-// time is over in which others put back what they know better (S36). A record that this node has put back itself
-// may be another one by now.
+// MaySettle reports whether the node may settle, and so begin to read all records again: it is unsettled, and the time
+// is over in which others put back what they know better (S36). A record that this node has put back itself may be
+// another one by now.
 func (k State) MaySettle(now timeguard.Moment, confirm time.Duration) bool {
 	_, ok := k.phase.(unsettled)
 	return ok && k.PutBackLeft(now, confirm) == 0

@@ -22,6 +22,9 @@ type Read struct {
 // Finding says what /cluster and /seq show of a loss of data. Without a sync only record.Good counts: the server may
 // lag behind, or v may be from before. The rounds read anything else again after a sync, so what they read then counts.
 // Good needs none: reads of one session do not go back, and a write that goes by old data fails (S10).
+//
+// Before the node has read /cluster, a missing one is no loss to it. Nothing is written by such a read, because
+// record.Snapshot.CheckClusterOp fails.
 func (k State) Finding(v record.Snapshot) record.Finding {
 	known := k.seq()
 	switch {
@@ -141,7 +144,7 @@ func (k *State) Learn(st record.State, read Reading, answered timeguard.Moment, 
 	if before != nil && !trusted && !k.Owes() {
 		next.trusted = before.trusted
 	}
-	late := before.hearsOfPutBack(st)
+	late := hearsOfPutBack(before, st)
 	if late {
 		k.heard = answered
 	}
@@ -154,8 +157,9 @@ func (k *State) Learn(st record.State, read Reading, answered timeguard.Moment, 
 	k.phase = unsettled{next}
 }
 
-// hearsOfPutBack reports whether a node that knew before learns from st that another one still puts records back.
-func (before *seqRead) hearsOfPutBack(st record.State) bool {
+// hearsOfPutBack reports whether a node that knew before, nil for nothing, learns from st that another one still puts
+// records back.
+func hearsOfPutBack(before *seqRead, st record.State) bool {
 	if before != nil {
 		return st.ToldPutBack() != before.state.ToldPutBack()
 	}
@@ -180,23 +184,4 @@ func putBackUnknown(v Read, cluster string) record.State {
 	next.Time += max(0, v.Leader-v.StateWritten) + 2*record.MostRaise.Milliseconds()
 	next.Jumped, next.PutIn = next.Time, v.Incarnation()
 	return next
-}
-
-// soonPutBack is the number of records that a node usually puts back in its first round, so that it need not tell
-// before.
-const soonPutBack = 64
-
-// Tells returns /seq as the node writes it to tell the others what it does after a loss: that it still puts back so
-// many records, lost (S9), unless it has just begun with few of them, and the names of those that it has put back. They
-// count as changes, so that the others read them, also if that came when their time was over (S36). due is false if
-// there is nothing to tell. follow is the time between two heartbeats.
-func (k State) Tells(lost int, names []string, now timeguard.Moment, follow time.Duration) (next record.State, due bool) {
-	late := now.Most-k.entered.Most > int64(follow/2)
-	puts := lost > 0 && (late || lost > soonPutBack)
-	//mutant:s36-unheard by internal/core/seq:TestNodesHearOfALatePutBack -> next = k.seq().state
-	next = k.seq().state.After(names...)
-	if puts {
-		next.PutAt = new(max(next.ToldPutBack()+1, k.SeqTime(now.Least)))
-	}
-	return next, puts || len(names) > 0
 }

@@ -56,8 +56,8 @@ type Issuing interface {
 	Report(u *Use) string
 }
 
-// Host is the sequence that a mode issues, as rounds keep it. Mu of the Series is held when KnowWritten is called. WakeAt
-// needs no mutex.
+// Host is the sequence that a mode issues, as rounds keep it. Mu of the Series is held when KnowWritten is called.
+// WakeAt needs no mutex.
 type Host interface {
 	// KnowWritten makes the record of w the known one: ZooKeeper has it. ackedAt is the time of the acknowledgement, ns
 	// of AtMost. It is 0 if there was none, and a later read has shown the record.
@@ -76,22 +76,34 @@ type Series struct {
 
 	Mu sync.Mutex // guards all that follows
 	// Only the Host writes these three. Known is the latest record that the node has read or written, nil for none.
-	// Values is the map of Known. If the map needs a key, Values is wrong until the node knows that. Issuing is the mode
-	// that issues Known, nil if no record is known.
+	// Values is the map of Known. If the map needs a key, Values is wrong until the node knows that. Issuing is the
+	// mode that issues Known, nil if no record is known.
 	Known   *record.Record
 	Values  sequence.Values
 	Issuing Issuing
+	// Requests enter the Queue, and rounds and modes take them out. Rounds and modes set the Schedule. Modes count, and
+	// the Host counts blocks.
 	Queue
 	Schedule
 	Counts
 	// Last has the records in ZooKeeper, if the next decision needs no read: as the last write left them or, of a
-	// section that this node owns, as they were read since. Else it is nil.
+	// section that this node owns, as they were read since. Else it is nil. A mode sets it,
+	// and the Host clears it with each other record.
 	Last *View
-	// Stale: the record may have changed since it was read: by an operator, or in a loss of data.
+	// Stale: the record may have changed since it was read: by an operator, or in a loss of data. Rounds and modes set
+	// it, and rounds clear it with a read.
 	Stale bool
 }
 
-// Schedule says when rounds work on a sequence. Its times are ns of AtMost. Rounds and the modes set it.
+// Oversized is Issuing.Oversized of all modes but strict: no block is larger than the burst.
+func (s *Series) Oversized(n int64) *record.Refusal {
+	if most := s.Known.CeilingInForce().Burst(); n > most {
+		return TooMany(most, ", or raise its ceiling")
+	}
+	return nil
+}
+
+// Schedule says when rounds work on a sequence. Its times are ns of AtMost.
 type Schedule struct {
 	// FailedRounds counts the rounds that used up all tries since the node last took a block or, as an owner, last
 	// wrote.

@@ -38,14 +38,6 @@ func (s *Series) WaitOrRefuse(r Request, now int64, to []worker.Run) ([]worker.R
 	return to, err == sequence.ErrPending, err
 }
 
-// Oversized is Issuing.Oversized of all modes but strict: no block is larger than the burst.
-func (s *Series) Oversized(n int64) *record.Refusal {
-	if most := s.Known.CeilingInForce().Burst(); n > most {
-		return TooMany(most, ", or raise its ceiling")
-	}
-	return nil
-}
-
 // Enqueue makes a request wait, and returns sequence.ErrPending. If the request has waited for Patience, Enqueue
 // refuses it with the text late.
 func (s *Series) Enqueue(r Request, now int64, late string) error {

@@ -12,7 +12,7 @@ type Request struct {
 	// Whole: no other value of the sequence may lie between them.
 	Whole bool
 	Wake  func() // makes the caller ask again
-	Name  []byte // as the client has sent it
+	Name  []byte // as the client has sent it: the buffer of the caller, valid only until Serve returns
 	Lane  int    // in a section of a family
 }
 

@@ -23,8 +23,8 @@ import (
 //  1. asked: flight is what was sent to it.
 //  2. slow: slowAfter has passed, or slowTaker. The next round doubts the node. After a failed connection, an unknown
 //     outcome, or a refusal because it is not the owner, it is doubted at once, and Round reads the record.
-//  3. doubted: its nonce is the suspect or, if the record named no owner, its address is avoided. Nothing more is
-//     sent to it, and the queue waits for a round.
+//  3. doubted: its nonce is the suspect or, if the record named no owner, its address is avoided. The other lanes
+//     of the flight may still ask it. It gets no further flight, and the queue waits for a round.
 //  4. The record decides what follows. If the owner has renewed, it is no suspect any more, and is asked again when the
 //     flight has ended. If the record is the same, this node waits for the lease to end. If the node that was asked has
 //     become the owner, it is the new suspect. If a third node has, the flight ends, and the queue goes to that one. If

@@ -6,12 +6,12 @@ import (
 	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
-// share divides the requests that wait: those that share the next write, and the rest, which look at the series again.
-// It answers those that get no part of any write: they have a key with a value, or want more than is left.
-func (s *Strict) share(v mode.View, sit mode.Situation) (all batch, rest []mode.Request) {
+// nextBatch divides the requests that wait: those that share the next write, and the rest, which look at the series
+// again. It answers those that get no part of any write: they have a key with a value, or want more than is left.
+func (s *Strict) nextBatch(v mode.View, sit mode.Situation) (all batch, rest []mode.Request) {
 	waiting, noLoss := s.Waiting, s.Known.Incarnation == v.Incarnation()
 	if noLoss { // else the keys may be older than those that were lost
-		waiting, rest = s.repeat(v)
+		waiting, rest = s.answerRepeated(v)
 	}
 	left := s.Known.Positions() - s.Known.Next
 	full := false
@@ -52,9 +52,9 @@ func (b *batch) add(r mode.Request, most int64) bool {
 	return true
 }
 
-// repeat answers the requests with keys that have a value already, and returns the others. Of requests with one key
-// that has none, all but the first wait on: they get its value from the keys.
-func (s *Strict) repeat(v mode.View) (fresh, rest []mode.Request) {
+// answerRepeated answers the requests with keys that have a value already, and returns the others. Of requests with one
+// key that has none, all but the first wait on: they get its value from the keys.
+func (s *Strict) answerRepeated(v mode.View) (fresh, rest []mode.Request) {
 	if !s.HaveKeys() {
 		return s.Waiting, nil
 	}

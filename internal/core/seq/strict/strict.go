@@ -1,6 +1,6 @@
 // Package strict issues the values of strict sequences: a node takes positions only for requests that wait, and has no
-// stock. All requests that wait when a write is decided share it, and are answered when ZooKeeper has acknowledged it. A
-// request that comes later waits for the next write. docs/design.md has the reasons. Marks like (S26) name its rules.
+// stock. All requests that wait when a write is decided share it, and are answered when ZooKeeper has acknowledged it.
+// A request that comes later waits for the next write. docs/design.md has the reasons. Marks like (S26) name its rules.
 //
 // The invariant: no request is answered with positions of a write that ZooKeeper has not acknowledged. So a request
 // that is sent after another was answered, by any node, gets a higher value.
@@ -28,12 +28,12 @@ import (
 // write may follow it, so nothing needs to be resolved.
 type Strict struct {
 	*mode.Series
-	// RequestKeys are those of the sequence, as the node last read or wrote them, or as an
-	// earlier process has saved them.
+	// RequestKeys are those of the sequence, as the node last read or wrote them, or as an earlier process has saved
+	// them.
 	RequestKeys []record.KeyEntry
 
 	now func() int64 // see New
-	// writers are the other nodes that wrote the sequence, each with the time when this node last read it, in
+	// writers are the other nodes that wrote the sequence, each with the time when this node last read such a record,
 	// ns of AtMost.
 	writers map[string]int64
 }
@@ -69,6 +69,7 @@ func (s *Strict) Serve(r mode.Request, _, _ int64, to []worker.Run) (_ []worker.
 	return got.Block.AppendRuns(to, &got.Values), false, nil
 }
 
+// Oversized is that of mode.Issuing. The burst of the ceiling does not bound a strict sequence.
 func (s *Strict) Oversized(n int64) *record.Refusal {
 	if n > maxCommit {
 		return mode.TooMany(maxCommit, "")
@@ -76,6 +77,7 @@ func (s *Strict) Oversized(n int64) *record.Refusal {
 	return nil
 }
 
+// Lacks is that of mode.Issuing.
 func (s *Strict) Lacks() bool { return len(s.Waiting) > 0 }
 
 // A strict sequence has nothing to do unless requests wait, and no node holds any of it.
@@ -85,6 +87,7 @@ func (*Strict) Urgency(mode.Situation) mode.Urgency { return mode.Idle }
 
 func (*Strict) Drop() {}
 
+// Report is that of mode.Issuing.
 func (s *Strict) Report(u *mode.Use) string {
 	u.Unanswered = s.Unanswered
 	return fmt.Sprintf("unanswered=%d", u.Unanswered)
@@ -96,7 +99,7 @@ func (s *Strict) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 	if len(s.Waiting) == 0 {
 		return nil
 	}
-	all, rest := s.share(v, sit)
+	all, rest := s.nextBatch(v, sit)
 	// Without requests to share a write, a plan for one position shows whether the sequence is frozen or exhausted.
 	taken, refusal := s.Known.PlanStrict(v.Incarnation(), max(all.n, 1), sit.SeqTime)
 	if refusal != nil {
@@ -144,20 +147,22 @@ func unknown(why string, n int64, name string) *record.Refusal {
 		why, name, n)
 }
 
-// longestPause is the longest pause of a strict sequence after tries in which other nodes were faster, for each of them.
-// It is short, because those that were faster leave the sequence alone for longer.
+// longestPause is the longest pause of a strict sequence after tries in which other nodes were faster, for each of
+// them. It is short, because those that were faster leave the sequence alone for longer.
 const longestPause = 500 * time.Microsecond
 
-// writerCountsFor is the time for which a node counts on another one that has written the same strict sequence. A node
+// writerCountsFor is the time for which a node counts on another one, after it has read a write of that one. A node
 // leaves the sequence to others for no longer, so that requests do not wait in vain.
 const writerCountsFor = time.Second
 
+// Pause is that of mode.Issuing. It is longer the more other nodes write.
 func (s *Strict) Pause(now int64) time.Duration {
-	return longestPause * time.Duration(max(1, s.others(now)))
+	return longestPause * time.Duration(max(1, s.othersSeen(now)))
 }
 
-// others returns how many other nodes have written the sequence lately.
-func (s *Strict) others(now int64) int {
+// othersSeen returns the number of other nodes whose writes this node has read in the last writerCountsFor. A write
+// that it read late may be older.
+func (s *Strict) othersSeen(now int64) int {
 	maps.DeleteFunc(s.writers, func(_ string, at int64) bool { return now-at >= int64(writerCountsFor) })
 	return len(s.writers)
 }
@@ -172,7 +177,7 @@ func (s *Strict) Saw(v mode.View, _ *record.Record, sit mode.Situation) {
 			s.writers = make(map[string]int64)
 		}
 		s.writers[by] = sit.AtMost
-		s.others(sit.AtMost) // forgets old ones
+		s.othersSeen(sit.AtMost) // forgets old ones
 	}
 }
 
@@ -188,7 +193,7 @@ func (s *Strict) Wrote(w mode.Write, v mode.View, sent, now int64, err error) (w
 			s.RequestKeys = w.RequestKeys.Entries
 		}
 		s.Last = new(v.After(w))
-		if others := s.others(now); others > 0 {
+		if others := s.othersSeen(now); others > 0 {
 			//mutant:strict-writes-too-often by TestPausesOfAStrictSequence -> leaveUpTo = min(time.Duration(others)*time.Duration(now-sent), writerCountsFor)
 			leaveUpTo = min(time.Duration(others)*2*time.Duration(now-sent)+time.Microsecond, writerCountsFor)
 		}

@@ -1,5 +1,14 @@
 // Package peer asks other nodes of the cluster for values of ordered sequences, over the line protocol. There is one
 // connection to each node, and many calls at a time share it: their requests are pipelined.
+//
+// The invariant: an error wraps ordered.ErrNothingIssued only if the request was not sent, or the reply shows that
+// nothing was issued. After any other error, the node may have issued values.
+//
+// Three types to read:
+//
+//   - Caller asks nodes, and has a link to each.
+//   - link is one connection, with the calls that wait to be sent or answered.
+//   - call is one request, and its reply.
 package peer
 
 import (

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,7 +25,7 @@ const (
 	endTicks   = int(6 * time.Second / tick)
 	// writeTime is the longest time of one write.
 	writeTime = 5 * time.Second
-	// maxLine is longer than any line of a reply.
+	// maxLine is the most bytes of a line of a reply. A longer line ends the connection.
 	maxLine = 4 << 10
 	// maxWrite is the number of bytes after which a write gets no more requests.
 	maxWrite = 64 << 10
@@ -88,6 +89,7 @@ func (l *link) withdraw(k *call) bool {
 	return k.withdrawn
 }
 
+// isDead reports whether the link takes no more calls.
 func (l *link) isDead() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,7 +160,7 @@ func (l *link) appendQueued(out []byte) ([]byte, error) {
 	l.writes++
 	for i, k := range l.queue {
 		if len(out) >= maxWrite {
-			l.queue = append(l.queue[:0], l.queue[i:]...)
+			l.queue = slices.Delete(l.queue, 0, i)
 			l.notify()
 			return out, nil
 		}
