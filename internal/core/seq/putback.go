@@ -48,7 +48,11 @@ func (s *series) putBack(v view, sit mode.Situation) step {
 	}
 	st.done = func(log hclog.Logger) {
 		if r != v.Record {
-			s.change(func() { s.Known, s.Stale = r, true })
+			s.change(func() {
+				//mutant:s21-key-of-another-life by TestAnotherLifeDoesNotGetTheKeyOfTheOldOne -> s.Known = r
+				s.setRecord(*r) // r may be of another life than what was known: see record.PutBack
+				s.Stale = true
+			})
 		}
 		if len(key) > 0 {
 			log.Warn("ZooKeeper has lost the key of a sequence. This node puts it back", "sequence", s.Name)

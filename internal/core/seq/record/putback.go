@@ -1,8 +1,8 @@
 package record
 
-// PutBack returns the record that a node writes after a loss of data (S8): the newer one of found and known. Its next
-// position is the highest that the node has seen of this sequence. due is false if found needs no change. found is nil
-// if there is no record.
+// PutBack returns the record that a node writes after a loss of data (S8): the newer one of found and known. It may be
+// of another life than known. Its next position is the highest that the node has seen of that life. due is false if
+// found needs no change. found is nil if there is no record.
 //
 // Of two writes with one write count, either one will do if it has the higher next position. If they are of two lives
 // of the name, the one whose values go further comes back. The write count then grows above both.

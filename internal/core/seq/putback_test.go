@@ -1,0 +1,58 @@
+package seq
+
+import (
+	"testing"
+
+	"github.com/flaked/flaked/internal/core/seq/record"
+	"github.com/flaked/flaked/sequence"
+)
+
+// newLife is the ID of the life of a name that rivalOfAnotherLife writes.
+const newLife = "0123456789abcdef"
+
+// rivalOfAnotherLife returns a node that has taken a block, and writes what an operator leaves who creates the name
+// again after ZooKeeper has lost that block: another life with as many writes. Another node notices the loss first.
+func rivalOfAnotherLife(t *testing.T, m sequence.Map, change func(*record.Record)) (s *stage, a *actor) {
+	s = newStage(t)
+	a, b := s.node(), s.node()
+	s.create("order", m, settings(1000))
+	a.ask("order", 10, false).first()
+	r := *s.view("order").Record
+	r.ID, r.Nonce = newLife, "rival"
+	change(&r)
+	s.write(record.Path("order"), r.Marshal())
+	b.noteLoss()
+	s.run(3 * stageConfirm)
+	if got := s.view("order").Record; got.ID != newLife {
+		t.Fatalf("the other life is not there: %+v", got)
+	}
+	return s, a
+}
+
+// A node that learns of another life, while it puts a record back, issues none of its old positions as values of the new
+// life, whose positions other nodes have taken.
+func TestAnotherLifeGetsNoPositionsOfTheOldOne(t *testing.T) {
+	const taken = 5000
+	s, a := rivalOfAnotherLife(t, plain(), func(r *record.Record) {
+		r.Start, r.Above, r.Next = 1_000_000, 999_999, taken
+	})
+	if v := a.ask("order", 1, false).first(); v < 1_000_000+taken {
+		t.Errorf("%d is issued, of which the position was taken before", v)
+	}
+	if next := s.view("order").Record.Next; next < taken {
+		t.Errorf("the next position is %d", next)
+	}
+}
+
+// The map key of the old life is not put back for the new one, whose key is lost.
+func TestAnotherLifeDoesNotGetTheKeyOfTheOldOne(t *testing.T) {
+	s, a := rivalOfAnotherLife(t, salted(), func(r *record.Record) {
+		r.Above, r.KeyCheck = r.HighestIssued(), sequence.NewKey().Fingerprint()
+	})
+	if c := a.ask("order", 1, false); c.reason() != record.Frozen {
+		t.Errorf("%v, %v", c.runs, c.err)
+	}
+	if s.keyIsThere(record.Record{ID: newLife}) {
+		t.Error("ZooKeeper has the key of the old life under the ID of the new one")
+	}
+}
