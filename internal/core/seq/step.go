@@ -177,6 +177,11 @@ func (e *lostError) Error() string { return e.reason }
 // the read was sent. A record that is older than known shows a loss only if it is older than before, too. Otherwise the
 // node has learned known since, from a write of this round.
 func (s *series) owed(v view, sit mode.Situation) (st step, refusal *record.Refusal, err error) {
+	// Another node may have taken the same positions (S12). It does not matter which node has noticed the loss first.
+	//mutant:s12-keeps-a-rivals-block by TestBlockThatARivalHasTakenIsDropped -> if s.Known != nil && v.Record != nil && s.Known.Rivals(*v.Record) && !s.putsBack(v) {
+	if s.Known != nil && v.Record != nil && s.Known.Rivals(*v.Record) {
+		s.drop()
+	}
 	if st := s.putBack(v, sit); st.kind != noStep {
 		return st, nil, nil
 	}
@@ -186,10 +191,6 @@ func (s *series) owed(v view, sit mode.Situation) (st step, refusal *record.Refu
 	if record.Compare(v.Record, s.Known, v.State.Purged) == record.Lost {
 		if record.Compare(v.Record, v.before, v.State.Purged) != record.Lost {
 			return step{}, nil, errReadBefore
-		}
-		//mutant:s12-keeps-a-rivals-block by TestBlockThatARivalHasTakenIsDropped -> if false {
-		if v.Record != nil && s.Known.Rivals(*v.Record) { // another node may have taken the same positions
-			s.drop()
 		}
 		return step{}, nil, &lostError{reason: "the record of sequence " + s.Name + " is missing, or older than before"}
 	}
