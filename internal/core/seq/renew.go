@@ -40,7 +40,7 @@ func (s *series) renewsTogether(session int64) bool {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	m := s.owned()
-	return m != nil && m.OwnsIn(session) && !s.Stale && len(s.Waiting) == 0
+	return m != nil && m.OwnsIn(session) && m.Last != nil && !s.Stale && len(s.Waiting) == 0
 }
 
 // renew makes the writes of some sections in one transaction. If that fails because something has changed, it reads
@@ -100,10 +100,7 @@ func (rs *Rounds) planRenewals(rw roundIO, some []*series) (all []part) {
 		idle := false
 		s.Mu.Lock()
 		if m := s.owned(); m != nil && !m.EndIfLapsed(sit.AtMost) {
-			var v mode.View
-			if m.Last != nil {
-				v = *m.Last
-			}
+			v := *m.Last
 			v.Cluster, v.ClusterVersion, v.State, v.StateVersion = seen.Cluster, seen.ClusterVersion, seen.State, seen.StateVersion
 			if w := m.NextWrite(v, sit); w != nil {
 				all = append(all, part{s, v, stepOf(*w, s.Name, v, sit.Nonce, sit.By)})
