@@ -114,7 +114,7 @@ func (rw roundIO) nextAlarm(s *series, now int64) {
 
 // agenda has the work that rounds have yet to do, and the pace at which they may do it.
 type agenda struct {
-	// unfinished: the last round has left work to the next one.
+	// unfinished: /seq was read, or the last round has left work, so any series may need work.
 	unfinished bool
 	// rung are the series whose alarms have rung since a round last looked for work.
 	rung []*series
@@ -159,13 +159,12 @@ func (ag *agenda) limitRound(leases bool, lost int, confirm time.Duration) {
 	}
 }
 
-// popDue returns the series that need work, those first that requests wait for. It looks at all series after /seq was
-// read, and if the last round has left some. Otherwise it looks at those whose
-// alarms have rung. It sets the alarms of those that need no work.
-func (rs *Rounds) popDue(read bool) (due []*series) {
+// popDue returns the series that need work, those first that requests wait for. If work is unfinished, it looks at all
+// series, else at those whose alarms have rung. It sets the alarms of those that need no work.
+func (rs *Rounds) popDue() (due []*series) {
 	all := rs.agenda.popRung()
 	nodes := int64(rs.follower.cluster.Nodes)
-	if read || rs.agenda.unfinished {
+	if rs.agenda.unfinished {
 		all = rs.issuer.series.list()
 		rs.follower.noteSpread(all)
 	}

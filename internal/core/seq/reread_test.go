@@ -227,3 +227,32 @@ func (e *eager) try(w *sequence.Wait) {
 	_, err := e.a.is.issuer.Take(w, []byte(e.name), 1, true, func() { e.try(w) }, nil)
 	e.waiting, e.done = errors.Is(err, sequence.ErrPending), err == nil
 }
+
+// A round that fails after it has read /seq leaves the series that must be read to the next one, not to the next
+// heartbeat.
+func TestSeriesAreReadAfterARoundThatFailed(t *testing.T) {
+	s, a := newOrder(t)
+	a.ask("order", 10, false).first()
+	a.noteLoss()
+	failed := false
+	a.calls = func(c memzk.Call) memzk.Fault {
+		if c.Op == "children" && c.Path == record.BucketPath("order") && !failed {
+			failed = true
+			return memzk.FailBefore
+		}
+		return memzk.NoFault
+	}
+	for range 2 * stageConfirm / time.Second {
+		s.now += 1000
+		if err := a.round(); failed {
+			if known := a.is.issuer.series.findOrAdd("order"); err == nil || !known.isStale() {
+				t.Fatal("the round has not failed before it read the record", err)
+			}
+			break
+		}
+	}
+	s.now += 100
+	if err := a.round(); err != nil || !failed || a.is.issuer.series.findOrAdd("order").isStale() {
+		t.Errorf("failed %v, then %v: the record is not read", failed, err)
+	}
+}

@@ -150,6 +150,10 @@ func (rs *Rounds) Round(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	//mutant:s28-change-waits-after-an-error by TestSeriesAreReadAfterARoundThatFailed -> if false {
+	if followed { // follow has made series stale. If this round fails, the next one works on them
+		rs.agenda.unfinished = true
+	}
 	if !rs.follower.current || rs.follower.losses.Owes() { // ZooKeeper has lost /seq, or the node may not create it yet
 		return rs.waitForState(ctx, v)
 	}
@@ -168,7 +172,7 @@ func (rs *Rounds) Round(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	due, err := rs.renewTogether(ctx, rs.popDue(followed))
+	due, err := rs.renewTogether(ctx, rs.popDue())
 	complete := false
 	if err != nil {
 		rs.agenda.unfinished = true // the next round must find what this one has not come to
