@@ -124,7 +124,7 @@ func (k *keeper) beat(ctx context.Context) error {
 	}
 	k.publish()
 	if closed {
-		if err := k.beginTenure(); err != nil {
+		if err := k.beginNextTenure(); err != nil {
 			return err
 		}
 	}

@@ -58,7 +58,7 @@ func (n *Node) mayServe(now int64) (may bool, refusal Refusal) {
 	// again once the slot is confirmed again.
 	case !claim.EverConfirmed || now >= claim.LeaseUntil:
 		return false, Refusal{Phase: Confirming, Cause: CauseConfirming}
-	// judgeClock or closeBelowFloor has set the refusal. The latter stays until the next tenure has begun.
+	// judgeClock, closeBelowFloor or beginNextTenure has set the refusal. A closed tenure never serves again.
 	case n.skew.rounds.Wrong() || t.closed:
 		return false, Refusal{}
 	case now < t.floor: // an earlier holder may have used the time before (C2)

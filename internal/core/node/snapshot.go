@@ -148,6 +148,7 @@ func (n *Node) Snapshot() Snapshot {
 	}
 	if r, ok := errors.AsType[*Refusal](ready); ok {
 		s.Cause, s.Code, s.Reason = r.Cause, string(r.reply.Code), r.reply.Text
+		s.Clock.BehindMs = r.Behind.Milliseconds()
 	}
 	if n.tenure != nil {
 		s.Worker = new(n.tenure.Worker)

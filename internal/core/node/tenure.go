@@ -1,9 +1,11 @@
 package node
 
 import (
+	"errors"
 	"time"
 
 	"github.com/flaked/flaked/coordinator"
+	"github.com/flaked/flaked/timeguard"
 	"github.com/flaked/flaked/worker"
 )
 
@@ -45,6 +47,31 @@ func (k *keeper) beginTenure() error {
 	return nil
 }
 
+// beginNextTenure begins a tenure after one whose lease had run out. If the clock forbids that, beginNextTenure sets the
+// refusal, and the next heartbeat tries again: ZooKeeper has answered, and the clock is to be compared.
+func (k *keeper) beginNextTenure() error {
+	err := k.beginTenure()
+	if _, ofClock := errors.AsType[*ClockError](err); !ofClock {
+		return err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.skew.rounds.Wrong() {
+		return nil // judgeClock has set the refusal
+	}
+	now := k.now()
+	r := Refusal{Phase: Refusing, Cause: CauseClockBehind, Behind: timeguard.StartWait(now, k.view.Load().Claim.Floor)}
+	if !inEra(k.layout, now) {
+		r = Refusal{Phase: Refusing, Cause: CauseTimeUsedUp, Era: era(k.layout)}
+	}
+	if k.refusal.Load().Cause != r.Cause {
+		k.say(k.log.Warn, "the next tenure cannot begin", "cause", r.Cause, "behind_ms", r.Behind.Milliseconds(),
+			"error", err)
+	}
+	k.refuseLocked(r)
+	return nil
+}
+
 // closeBelowFloor closes the tenure if its floor is below that of the slot. Either the lease had run out, and another
 // node may have held the slot since. Or the slot was confirmed for the first time, and the tenure has never served.
 // closeBelowFloor reports whether it has closed the tenure, now or in a heartbeat that could not begin the next one.
@@ -56,7 +83,7 @@ func (k *keeper) closeBelowFloor(floor int64) (end int64, closed bool) {
 	if old == nil || floor <= old.floor && !old.closed {
 		return 0, false
 	}
-	if k.view.Load().Claim.EverConfirmed { // else the tenure never issued, and its refusal stays
+	if k.view.Load().Claim.EverConfirmed && !old.closed { // else it never issued, or beginNextTenure has refused
 		k.refuseLocked(Refusal{Phase: Confirming, Cause: CauseLeaseExpiredAway})
 	}
 	old.closed = true
