@@ -17,8 +17,9 @@ type Owner struct {
 type Claim struct {
 	Owner
 	Ticket string `json:"ticket,omitempty"`
-	// Term and Nonce are of the last acknowledged grant. The pending ones are of a grant that is being written. They
-	// are saved before that write, so that the node recognises the record as its own if the acknowledgement is lost.
+	// Term and Nonce are of the last acknowledged grant; while Nonce is empty, Term is the one that was found. The
+	// pending ones are of a grant that is being written. They are saved before that write, so that the node recognises
+	// the record as its own if the acknowledgement is lost.
 	Term         int64  `json:"term,omitempty"`
 	Nonce        string `json:"nonce,omitempty"`
 	PendingTerm  int64  `json:"pending_term,omitempty"`

@@ -35,7 +35,7 @@ const clocksApart = int64(limits.ClocksApart / time.Millisecond)
 //     (Beat.withFreeze).
 //   - earliest decides whether registration is frozen. Outside of heartbeats it raises the horizon.
 //   - agreedNow raises the horizon in heartbeats: only these know whether most voters agree with our clock.
-//   - leaderNow decides nothing by itself. earliest and the trace use it.
+//   - leaderNow decides, together with now, whether a slot is free (C7). earliest and the trace use it, too.
 //
 // And who ends our lease by which clock:
 //

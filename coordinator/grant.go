@@ -62,7 +62,7 @@ func (c *Coordinator) writeAcquired(ctx context.Context, h *holderState, worker 
 		return err // the outcome may be unknown: the next start reads the saved claim
 	}
 	w := timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}
-	h.noteHolder(w, v.slotStat.Version+1, c.Interval, cl.Incarnation, slot.LeaseUntil)
+	h.noteGrantAcked(w, v.slotStat.Version+1, c.Interval, cl.Incarnation, slot.LeaseUntil)
 	c.holder = h
 	c.traceGrant("acquired", cl, e, old, slot)
 	c.noteCluster(cl)
@@ -101,7 +101,7 @@ func (c *Coordinator) writeNextTerm(ctx context.Context, v recordPair, lease tim
 	// Scenario: the process stands still between its look at the clock and its write, as by SIGSTOP. Others act
 	// meanwhile, and ZooKeeper gets data back in which the record has the version that the late write expects (C13).
 	inTime := confirmed && h.continuesChain(v, e)
-	h.noteHolder(stamped, v.slotStat.Version+1, c.Interval, d.cluster.Incarnation, d.slot.LeaseUntil)
+	h.noteGrantAcked(stamped, v.slotStat.Version+1, c.Interval, d.cluster.Incarnation, d.slot.LeaseUntil)
 	c.traceGrant("resumed", d.cluster, before, *v.slot, d.slot)
 	// If the lease had run out by the leader's clock, another node may have held the slot since (C26).
 	if e.hasPassed(h.knownBound(*v.slot), clock.Stamp) {
@@ -139,7 +139,7 @@ func (c *Coordinator) writeRestored(ctx context.Context, cl Cluster, v recordPai
 		return Beat{}, err
 	}
 	w := timeguard.Stamped{Sent: e.at, Acked: c.Elapsed.Now()}
-	h.noteHolder(w, version, c.Interval, cl.Incarnation, slot.LeaseUntil)
+	h.noteGrantAcked(w, version, c.Interval, cl.Incarnation, slot.LeaseUntil)
 	c.traceGrant("restored", cl, e, old, slot)
 	h.noteRestored()
 	_, written, err := c.Store.Get(ctx, SlotPath(h.Worker))

@@ -34,9 +34,9 @@ type Beat struct {
 	// Floor is the first timestamp that may be issued from now on. If it is above that of the claim, the slot was
 	// confirmed for the first time, or the lease had run out. The tenure with the lower floor must then have ended.
 	Floor int64
-	// Wait is the confirming time that begins now, 0 if none does. One begins after a restart from the local record,
+	// wait is the confirming time that begins now, 0 if none does. One begins after a restart from the local record,
 	// and after the lease had run out.
-	Wait time.Duration
+	wait time.Duration
 	// FrozenUntil is the end of the freeze of registration, Unix ms; 0: not frozen. FrozenBy is the operator who froze
 	// it. Empty: a node did, because ZooKeeper had lost data.
 	FrozenUntil int64
@@ -77,7 +77,7 @@ func (c *Coordinator) Heartbeat(ctx context.Context, r Report) (beat Beat, _ err
 			}
 			continue
 		case finding == FoundOurs:
-			beat, err = c.report(ctx, v, r)
+			beat, err = c.writeBeat(ctx, v, r)
 		case finding == FoundLost:
 			restored = true
 			c.seenLock = lock{} // ZooKeeper may have lost the live lock, too
@@ -115,18 +115,18 @@ func (c *Coordinator) readBeat(ctx context.Context) (v recordPair, sampled *samp
 	return v, sampled, err
 }
 
-// report writes our slot again: the holderState plans, and takes over what the acknowledgement shows.
-func (c *Coordinator) report(ctx context.Context, v recordPair, r Report) (Beat, error) {
+// writeBeat writes our slot again: the holderState plans, and takes over what the acknowledgement shows.
+func (c *Coordinator) writeBeat(ctx context.Context, v recordPair, r Report) (Beat, error) {
 	h := c.holder
 	c.noteCluster(*v.cl)
 	e := c.gather(r.Agreed)
 	d := h.plan(v, e, r)
 	switch d.action {
-	case dropSlot:
+	case actGiveUp:
 		return Beat{}, c.giveUp(ctx, d.why, false)
-	case writeNextTerm: // the lease bound stays, and the next heartbeat confirms
+	case actNextTerm: // the claim's lease bound stays, and the next heartbeat confirms
 		confirm, err := c.writeNextTerm(ctx, v, r.Lease)
-		return Beat{Floor: h.Floor, Clock: c.reading, Wait: confirm}.withFreeze(v, e), err
+		return Beat{Floor: h.Floor, Clock: c.reading, wait: confirm}.withFreeze(v, e), err
 	}
 	// The confirming time ends at d.confirmAt from here on: the write may arrive even if it is not acknowledged.
 	//mutant:c4-unacknowledged-bound by sim -> h.confirmAt, h.LeaseUntil = d.confirmAt, d.slot.LeaseUntil
@@ -184,7 +184,7 @@ func (c *Coordinator) traceBeat(d decision, v recordPair, after store.Stat, e ev
 	exact := d.cluster == *v.cl && !d.confirms // else the version was read after the write
 	c.Trace.Step("beat", "node", h.Node, "worker", h.Worker, "term", h.Term, "nonce", h.Nonce,
 		"inc", v.cl.Incarnation, "floor", b.Floor, "lease", d.slot.LeaseUntil, "confirmed", b.Confirmed,
-		"confirms", d.confirms, "wait_ms", b.Wait.Milliseconds(),
+		"confirms", d.confirms, "wait_ms", b.wait.Milliseconds(),
 		"found_nonce", v.slot.Nonce, "found_lease", v.slot.LeaseUntil,
 		"read", v.slotStat.Version, "version", after.Version, "exact", exact, "frozen", v.cl.FrozenUntil,
 		"now", e.now, "leader", e.leaderNow(), "stamp", after.Mtime, "sent", e.at.Boot)

@@ -32,7 +32,7 @@ func TestRestartReportIsNotFencedByItself(t *testing.T) {
 			}
 			a.hook = nil
 			beat := a.mustBeat()
-			if s := l.slot(0); beat.Confirmed || beat.Wait != labConfirm || s.Nonce != a.claim.Nonce || s.Confirmed ||
+			if s := l.slot(0); beat.Confirmed || beat.wait != labConfirm || s.Nonce != a.claim.Nonce || s.Confirmed ||
 				a.h.stage == Alone {
 				t.Errorf("%+v, %+v", beat, s)
 			}

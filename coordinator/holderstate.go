@@ -66,7 +66,8 @@ const (
 	Confirmed               // ZooKeeper has a record of this process, which has confirmed it
 )
 
-// The transitions, except those of an expiry. A method become... enters a stage, and a method note... records a fact.
+// The transitions. A method become... enters a stage, and a method note... records a fact. Others are acked, which
+// applies an acknowledgement, and those of an expiry and of PeerWait.
 
 // newHolderState returns the state of a process that has a claim, from its directory or new.
 func newHolderState(claim Claim) holderState { return holderState{Claim: claim, stage: Seeking} }
@@ -82,17 +83,25 @@ func (h *holderState) notePending(saved Claim, generation uint64) {
 	h.granted = append(h.granted, saved.PendingNonce)
 }
 
-// noteGranted: the pending grant is the claim's, because its write was acknowledged, or was found in ZooKeeper.
-func (h *holderState) noteGranted() { h.Claim, h.sinceGrant = h.nextClaim(), sinceGrant{} }
+// adoptPending: the pending grant is the claim's, because its write was acknowledged, or was found in ZooKeeper.
+func (h *holderState) adoptPending() { h.Claim, h.sinceGrant = h.nextClaim(), sinceGrant{} }
 
-// noteHolder: the write w of the pending grant was acknowledged, which made this version of the slot and this lease
+// noteGrantAcked: the write w of the pending grant was acknowledged, which made this version of the slot and this lease
 // bound, Unix ms. It may continue the claim's chain.
-func (h *holderState) noteHolder(w timeguard.Stamped, version int32, heartbeat time.Duration, incarnation, bound int64) {
-	h.noteGranted()
+func (h *holderState) noteGrantAcked(w timeguard.Stamped, version int32, heartbeat time.Duration, incarnation, bound int64) {
+	h.adoptPending()
 	h.Incarnation = incarnation
 	h.Chain, h.Last = h.Chain.extended(w, version, heartbeat), w
 	h.boundKnown, h.bound, h.maxVersion = true, bound, version
 }
+
+// noteUnstamped: the write has made this version of the slot, but the leader's stamp of it could not be read.
+func (h *holderState) noteUnstamped(version int32) {
+	h.Chain, h.maxVersion = brokenAt(version), max(h.maxVersion, version)
+}
+
+// noteUnacked: the write may have made this version of the slot, or may still make it.
+func (h *holderState) noteUnacked(version int32) { h.maxVersion = max(h.maxVersion, version) }
 
 // noteRestored: ZooKeeper has a record again in the place of the one that it had lost. It was written confirmed, so
 // that the stage is Confirmed once the heartbeat is accepted.
@@ -132,7 +141,7 @@ func (h *holderState) recognise(found *Slot) {
 		h.PendingTerm, h.PendingNonce = found.Term, found.Nonce
 	}
 	if found.Nonce == h.PendingNonce {
-		h.noteGranted()
+		h.adoptPending()
 	}
 }
 
@@ -140,15 +149,15 @@ func (h *holderState) recognise(found *Slot) {
 type action int
 
 const (
-	writeRecord   action = iota // write the record again
-	writeNextTerm               // ZooKeeper does not know yet that the process began without it: report the restart
-	dropSlot                    // give the slot up
+	actWrite    action = iota // write the record again
+	actNextTerm               // ZooKeeper does not know yet that the process began without it: report the restart
+	actGiveUp                 // give the slot up
 )
 
 // decision is an action, and what it needs.
 type decision struct {
 	action action
-	// why is the reason to give up. The other fields are valid for writeRecord.
+	// why is the reason to give up. The other fields are valid for actWrite.
 	why string
 	// slot is the record to write. confirms: the write makes it confirmed, so it must fail if the cluster's record has
 	// changed. cluster is that record, with the write's changes.
@@ -170,14 +179,14 @@ func (h holderState) plan(v recordPair, e evidence, r Report) decision {
 	// ZooKeeper. The process of that hour has issued above the copy's reserved bound. ZooKeeper shows its generation.
 	// A record that this process wrote without an acknowledgement proves no later copy.
 	case h.stage == Alone && found.Generation > h.startedFrom && !slices.Contains(h.granted, found.Nonce):
-		return decision{action: dropSlot, why: fmt.Sprintf("this node was started from an old copy of its state: "+
+		return decision{action: actGiveUp, why: fmt.Sprintf("this node was started from an old copy of its state: "+
 			"ZooKeeper has seen generation %d, the copy has generation %d", found.Generation, h.startedFrom)}
 	case h.stage == Alone:
-		return decision{action: writeNextTerm}
+		return decision{action: actNextTerm}
 	case !h.EverConfirmed && v.cl.Frozen(e.earliest()):
 		// The slot is kept for a holder that may come back (C21). Give it up rather than wait for a lease of perhaps a
 		// day: another slot may be free.
-		return decision{action: dropSlot, why: "registration is frozen, which keeps the worker for an earlier holder"}
+		return decision{action: actGiveUp, why: "registration is frozen, which keeps the worker for an earlier holder"}
 	}
 	d := decision{cluster: v.cl.withHorizon(e.agreedNow(), r.Lease), confirmAt: h.confirmAt}
 	unconfirm := found.Confirmed && e.at.Least < h.confirmAt
@@ -230,14 +239,6 @@ func (h holderState) mayConfirm(confirmAt int64, cl Cluster, e evidence) bool {
 		(!cl.Frozen(e.earliest()) || h.Leased(e.now, e.at.Boot) && h.expiry.state != expired)
 }
 
-// noteUnstamped: the write has made this version of the slot, but the leader's stamp of it could not be read.
-func (h *holderState) noteUnstamped(version int32) {
-	h.Chain, h.maxVersion = brokenAt(version), max(h.maxVersion, version)
-}
-
-// noteUnacked: the write may have made this version of the slot, or may still make it.
-func (h *holderState) noteUnacked(version int32) { h.maxVersion = max(h.maxVersion, version) }
-
 // errUnconfirm: the record was written confirmed, and must be written again, unconfirmed.
 var errUnconfirm = errors.New("the record was confirmed too early, or after the lease had expired by ZooKeeper's clock")
 
@@ -275,7 +276,7 @@ func (h *holderState) acked(d decision, v recordPair, w timeguard.Stamped, after
 	h.boundKnown, h.bound = true, d.slot.LeaseUntil
 	beat := Beat{LeaseUntil: d.slot.LeaseUntil, Confirmed: d.slot.Confirmed, Floor: h.Floor}
 	if reconfirm {
-		beat.Wait = v.cl.ConfirmTime()
+		beat.wait = v.cl.ConfirmTime()
 	}
 	if beat.Confirmed {
 		beat.Floor = h.endExpiry(*v.cl, e)
@@ -283,8 +284,8 @@ func (h *holderState) acked(d decision, v recordPair, w timeguard.Stamped, after
 			beat.bootEnd = bootEndOf(d.slot.LeaseUntil, e.now, e.at.Boot)
 		}
 	}
-	if beat.Wait > 0 {
-		h.becomeConfirming(w.Acked.Least + int64(beat.Wait))
+	if beat.wait > 0 {
+		h.becomeConfirming(w.Acked.Least + int64(beat.wait))
 	}
 	return beat, nil
 }

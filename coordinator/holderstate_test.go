@@ -139,11 +139,11 @@ var plans = map[string]planRow{
 func (row planRow) action() action {
 	switch {
 	case row.fenced != "":
-		return dropSlot
+		return actGiveUp
 	case row.renew:
-		return writeNextTerm
+		return actNextTerm
 	}
-	return writeRecord
+	return actWrite
 }
 
 func TestPlan(t *testing.T) {
@@ -156,7 +156,7 @@ func TestPlan(t *testing.T) {
 		if want := row.action(); p.action != want || !strings.Contains(p.why, row.fenced) {
 			t.Errorf("%s: action %d since %q, want %d", name, p.action, p.why, want)
 		}
-		if p.action != writeRecord {
+		if p.action != actWrite {
 			continue
 		}
 		if p.slot.Node != hold.Node || p.slot.Nonce != hold.Nonce || p.slot.Generation != hold.Generation ||
@@ -186,7 +186,7 @@ func TestStages(t *testing.T) {
 		claim := h.Claim
 		claim.PendingTerm, claim.PendingNonce = h.Term+1, "next"
 		h.notePending(claim, h.Generation+1)
-		h.noteHolder(w, 8, e.interval, 0, v.slot.LeaseUntil)
+		h.noteGrantAcked(w, 8, e.interval, 0, v.slot.LeaseUntil)
 		h.becomeConfirming(e.at.Least)
 	}
 	confirm := func(h *holderState) {
@@ -283,8 +283,8 @@ func TestAcked(t *testing.T) {
 		beat, err := hold.acked(p, v, timeguard.Stamped{Sent: e.at, Acked: e.at, Stamp: after.Mtime}, after, e)
 		want := cmp.Or(row.stage, Confirmed)
 		if again := err != nil; again != row.again || hold.stage != want || hold.expiry.state != row.expiry ||
-			(hold.stage == Confirming) != (beat.Wait > 0) {
-			t.Errorf("%s: %v, stage %d, expiry %d, waits %s", name, err, hold.stage, hold.expiry.state, beat.Wait)
+			(hold.stage == Confirming) != (beat.wait > 0) {
+			t.Errorf("%s: %v, stage %d, expiry %d, waits %s", name, err, hold.stage, hold.expiry.state, beat.wait)
 		}
 		if err != nil {
 			continue
@@ -322,7 +322,7 @@ func TestPlanProperties(t *testing.T) {
 		hold.stage = rapid.SampledFrom([]Stage{Confirming, Confirmed}).Draw(t, "state")
 		r.Lease = rapid.SampledFrom([]time.Duration{0, planLease}).Draw(t, "lease")
 		p := hold.plan(v, e, r)
-		if p.action == dropSlot {
+		if p.action == actGiveUp {
 			if hold.EverConfirmed {
 				t.Fatal("a holder is fenced")
 			}

@@ -157,7 +157,7 @@ func TestSlowClockGoesOnAboveALostHolder(t *testing.T) {
 			if a.clock() >= a.claim.LeaseUntil {
 				t.Fatalf("by A's clock, %d, its lease is over at %d", a.clock(), a.claim.LeaseUntil)
 			}
-			if beat := a.mustBeat(); beat.Confirmed || beat.Wait != time.Second {
+			if beat := a.mustBeat(); beat.Confirmed || beat.wait != time.Second {
 				t.Fatalf("%+v", beat)
 			}
 			had := a.t
