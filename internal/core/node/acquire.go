@@ -116,14 +116,18 @@ func (k *keeper) becomeNewcomer() {
 
 // acquire acquires a slot: the slot of the state directory, or a new one. It returns nil once the node holds a tenure.
 // If ZooKeeper is needed and does not answer, acquire retries, and gives up when it could not read the cluster record
-// for timeout (0: never). Failures of later calls do not count: a slow ZooKeeper must not end a start.
+// for timeout (0: never). Failures of later calls do not count: a slow ZooKeeper must not end a start. A clone of this
+// process on a worker that was left does: see releaseOld.
 func (k *keeper) acquire(ctx context.Context, a attempt, timeout time.Duration) error {
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = 100*time.Millisecond, 3*time.Second
 	a.answered = k.monotonic()
 	for {
 		began := k.monotonic()
-		k.releaseOld(ctx) // this node may wait for a worker that it still has to release
+		if err := k.releaseOld(ctx); err != nil { // this node may wait for a worker that it still has to release
+			k.forget()
+			return err
+		}
 		err := k.tryAcquire(ctx, &a)
 		if err == nil || ctx.Err() != nil {
 			return err

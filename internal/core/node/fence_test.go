@@ -136,6 +136,43 @@ func TestStoppedCloneIsNotResumed(t *testing.T) {
 	}
 }
 
+// A node has left a worker because its clock went back, and a clone of the node goes on with that worker. The node is
+// fenced from its next worker before it has found the clone. It then ends all the same (C33).
+func TestCloneOnALeftWorkerEndsAFencedNode(t *testing.T) {
+	const left = "/workers/0000"
+	r := newRig(t)
+	r.Step(4 * time.Second)
+	n := r.start().untilReady()
+	n.until("confirmed", n.isConfirmed)
+	for issued := n.clock.Now(); n.clock.Now() < issued+200e6; {
+		n.next()
+	}
+	before := atomic.NewString("")
+	n.session.SetFault(func(c memzk.Call) memzk.Fault {
+		releases := before.Swap(c.Path) == "/cluster" && c.Path == left
+		if t := n.peek().tenure; releases && t != nil && t.Worker != 0 {
+			return memzk.FailBefore // until the node is fenced, it cannot release the worker that it has left
+		}
+		return memzk.NoFault
+	})
+	r.Step(-4 * time.Second)
+	n.until("another worker", func() bool { w := n.Snapshot().Worker; return w != nil && *w != 0 })
+	clone := r.Mem.Session()
+	data, _, err := clone.Get(t.Context(), left)
+	for range 2 {
+		_, err2 := clone.Set(t.Context(), left, data, store.AnyVersion)
+		err = errors.Join(err, err2)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.takeOver(coordinator.SlotPath(*n.Snapshot().Worker))
+	err = n.ended()
+	if fenced, ok := errors.AsType[*coordinator.FencedError](err); !ok || !fenced.Cloned || fenced.Worker != 0 {
+		t.Errorf("it has ended with %v", err)
+	}
+}
+
 // A node is fenced while its clock counts as wrong, and the clock is right again by then. The
 // old verdict must not make the next registration write leases of no length.
 func TestFenceClearsTheClockVerdict(t *testing.T) {
