@@ -297,6 +297,41 @@ func TestExpiredTenureFarAheadOfTheClock(t *testing.T) {
 	}
 }
 
+// The clock is wrong, and the lease runs out while the node is cut off. When the slot is confirmed again, the clock is
+// still the cause, whether or not the next tenure may begin.
+func TestWrongClockStaysTheCauseOverAnExpiry(t *testing.T) {
+	for _, back := range []time.Duration{7 * time.Second, 20 * time.Second} {
+		t.Run(back.String(), func(t *testing.T) {
+			r, passed, began := newRig(t), atomic.NewInt64(0), time.Now()
+			r.Mem = memzk.New(func() int64 { return began.UnixMilli() + time.Since(began).Milliseconds() + passed.Load() })
+			n := r.start().untilReady()
+			beats := func(more int64) {
+				last := n.Snapshot().Counts.Heartbeats + more
+				n.until("heartbeats", func() bool { return n.Snapshot().Counts.Heartbeats >= last })
+			}
+			for range 30 { // half a minute, faster than bounds may follow
+				r.Step(900 * time.Millisecond)
+				passed.Add(900)
+				beats(1)
+			}
+			n.untilReady()
+			r.Step(-back)
+			n.until("refused", func() bool { return n.Snapshot().Cause == CauseClockWrong })
+			n.session.Partition()
+			n.until("a failed heartbeat", func() bool { return !n.Snapshot().ZooKeeper.OK })
+			r.SetBoot(r.Boot() + int64(2*time.Minute))
+			n.session.Heal()
+			n.until("heard", func() bool { return n.Snapshot().ZooKeeper.OK })
+			beats(5)
+			if s := n.Snapshot(); s.Cause != CauseClockWrong || !s.Confirmed {
+				t.Errorf("it refuses for %s: %s, confirmed %v", s.Cause, s.Reason, s.Confirmed)
+			}
+			r.Step(back)
+			n.untilReady().next()
+		})
+	}
+}
+
 // A node finds another cluster confirmed in the place of its own, and refuses to start. After
 // that it must not start without ZooKeeper either.
 func TestAnotherConfirmedClusterDisablesOfflineStart(t *testing.T) {

@@ -83,7 +83,9 @@ func (k *keeper) closeBelowFloor(floor int64) (end int64, closed bool) {
 	if old == nil || floor <= old.floor && !old.closed {
 		return 0, false
 	}
-	if k.view.Load().Claim.EverConfirmed && !old.closed { // else it never issued, or beginNextTenure has refused
+	// Otherwise the refusal stays: that of a tenure which never issued, that of beginNextTenure, or, while the clock is
+	// wrong, that of judgeClock.
+	if k.view.Load().Claim.EverConfirmed && !old.closed && !k.skew.rounds.Wrong() {
 		k.refuseLocked(Refusal{Phase: Confirming, Cause: CauseLeaseExpiredAway})
 	}
 	old.closed = true
