@@ -54,10 +54,15 @@ launch_flaked() {
   die "$name is not ready"
 }
 
-# create NAME CLUSTER creates a named sequence, whose values have 13 digits from the start.
+# create NAME CLUSTER creates a named sequence, whose values have 13 digits from the start. A node that has just got its
+# worker may need a moment before it serves sequences.
 create() {
-  bin/flaked seq create --zk "$FLAKED_ZK" --cluster "$2" --start 1000000000000 --ceiling 100000000 "$1" \
-    >"$dir/create.log" 2>&1 || die "$(cat "$dir/create.log")"
+  for _ in {1..100}; do
+    ! bin/flaked seq create --zk "$FLAKED_ZK" --cluster "$2" --start 1000000000000 --ceiling 100000000 "$1" \
+      >"$dir/create.log" 2>&1 || return 0
+    sleep 0.1
+  done
+  die "$(cat "$dir/create.log")"
 }
 
 # cpu PID prints the processor time of a process, in hundredths of a second.
