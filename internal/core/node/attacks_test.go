@@ -158,9 +158,7 @@ func TestUnansweredWorkerChangesTakeFewSlots(t *testing.T) {
 	r.Step(4 * time.Second)
 	n := r.start().untilReady()
 	n.until("confirmed", n.isConfirmed)
-	for issued := n.clock.Now(); n.clock.Now() < issued+200e6; {
-		n.next()
-	}
+	n.issueFor(200 * time.Millisecond)
 	n.session.SetFault(func(c memzk.Call) memzk.Fault {
 		if c.Op == "multi" && len(c.Ops) == 2 {
 			if set, ok := c.Ops[1].(store.SetOp); ok && text(set.Data, "state") == "confirming" {

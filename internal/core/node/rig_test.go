@@ -121,6 +121,19 @@ func (r *running) until(what string, ok func() bool) {
 	}
 }
 
+// untilBeats waits for so many more heartbeats.
+func (r *running) untilBeats(more int64) {
+	last := r.Snapshot().Counts.Heartbeats + more
+	r.until("heartbeats", func() bool { return r.Snapshot().Counts.Heartbeats >= last })
+}
+
+// issueFor takes IDs until the clock has gone on by d.
+func (r *running) issueFor(d time.Duration) {
+	for began := r.clock.Now(); r.clock.Now() < began+int64(d); {
+		r.next()
+	}
+}
+
 func (r *running) untilReady() *running {
 	r.t.Helper()
 	r.until("ready", func() bool { return r.Ready() == nil })
