@@ -63,8 +63,8 @@ func logsJSON(format string, w io.Writer) bool {
 	return format == "json" || format == "auto" && !isTerminal(w) && !toJournal(w)
 }
 
-// reportInLog writes the error that a command ends with to the log, if that is in JSON, so that whatever reads the log
-// finds it there. It then returns an error with the same exit code, else err.
+// reportInLog writes a command's error to a log in JSON, so that programs that read the log find it there. It then
+// returns another error with the same exit code. If the log is no JSON, it returns err.
 func reportInLog(c *cli.Context, log hclog.Logger, err error) error {
 	if err == nil || !logsJSON(c.String("log-format"), c.App.ErrWriter) || !log.IsError() {
 		return err

@@ -48,7 +48,7 @@ func maxNamesFlag(fallback string) cli.Flag {
 // defaultSupply is the supply of a sequence without --hold, and the least one with it.
 const defaultSupply = 15 * time.Minute
 
-// applySequenceFlags writes the settings that sequenceFlags give into s. hold is what readHold returned.
+// applySequenceFlags sets those fields of s whose flags were given. hold is the value of readHold.
 func applySequenceFlags(c *cli.Context, hold time.Duration, s *record.Settings) {
 	for name, to := range map[string]*int64{"block": &s.Block, "ceiling": &s.Ceiling} {
 		if c.IsSet(name) {

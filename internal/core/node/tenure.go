@@ -47,8 +47,8 @@ func (k *keeper) beginTenure() error {
 	return nil
 }
 
-// beginNextTenure begins a tenure after one whose lease had run out. If the clock forbids that, beginNextTenure sets the
-// refusal, and the next heartbeat tries again: ZooKeeper has answered, and the clock is to be compared.
+// beginNextTenure begins a tenure in place of a closed one. If the clock forbids that, beginNextTenure sets the refusal
+// and returns nil: the heartbeat has succeeded, and the round goes on to compare clocks. The next heartbeat tries again.
 func (k *keeper) beginNextTenure() error {
 	err := k.beginTenure()
 	if _, ofClock := errors.AsType[*ClockError](err); !ofClock {

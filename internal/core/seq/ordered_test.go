@@ -134,7 +134,7 @@ func (a *actor) owner(name string) *ordered.Section {
 	return m
 }
 
-// A node that does not know the sequence yet is asked to show it. That is no reason to own it.
+// SEQ at a node that does not know the sequence yet does not make the node the owner.
 func TestShowDoesNotTakeAnOrderedSequence(t *testing.T) {
 	s, nodes := newTicks(t, record.DefaultLease, 1)
 	a := nodes[0]

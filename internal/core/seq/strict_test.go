@@ -39,7 +39,7 @@ func TestKeysOfRequestsArePutBack(t *testing.T) {
 	}
 }
 
-// A node that does not know the sequence yet is asked to show it.
+// SEQ at a node that does not know the sequence yet takes no value.
 func TestShowTakesNoValueOfAStrictSequence(t *testing.T) {
 	s, a, _ := strictStage(t)
 	a.is.issuer.series.remove(func(*series) bool { return true })

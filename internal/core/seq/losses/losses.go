@@ -7,8 +7,8 @@
 //
 // Three types to read:
 //
-//   - State is what the node knows, in one of five phases.
-//   - Read is what the rounds have read. State.Observe applies it, and returns a Reaction: what the node does now.
+//   - State has the node's knowledge, in one of five phases.
+//   - Read has one read of /cluster and /seq. State.Observe applies it and returns a Reaction, the next action.
 //   - Reading is a read of the sequence time. By it a node finds a time that is above all that were used before a loss.
 package losses
 

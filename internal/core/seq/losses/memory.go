@@ -5,7 +5,7 @@ import (
 	"github.com/flaked/flaked/timeguard"
 )
 
-// Memory is what a process saves of its State for the next one.
+// Memory has the part of a State that a process saves for the next one.
 type Memory struct {
 	// Incarnation is that of /cluster when all of this was compared with ZooKeeper. Entered is the time at which the
 	// node entered it, nil for the first one.

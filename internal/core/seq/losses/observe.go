@@ -166,8 +166,8 @@ func hearsOfPutBack(before *seqRead, st record.State) bool {
 	return st.PutAt != nil && st.Time-*st.PutAt < putsBackFor.Milliseconds()
 }
 
-// putsBackFor is how long after record.State.PutAt, in sequence time, a node that has just started takes it for
-// possible that another one still puts records back.
+// putsBackFor is a sequence time. Until it has passed since record.State.PutAt, a node that has just started assumes
+// that another node still puts records back.
 const putsBackFor = time.Minute
 
 // reopen makes the node read all records again: there were more changes than /seq has names of (S28).

@@ -2,7 +2,7 @@ package mode
 
 import "time"
 
-// minuteRate is what is known of the rate at which a node issues positions. It begins with the first block, and begins
+// minuteRate measures the rate at which a node issues positions. It begins with the first block, and begins
 // anew with a block that is taken more than windowTime later.
 type minuteRate struct {
 	// beganAt is the time at which the window began, in ns of AtMost, 0 for no window. issued is the number of

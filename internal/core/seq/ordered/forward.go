@@ -20,7 +20,7 @@ import (
 // forwarding has the requests for one section that this node forwards, and what it knows of the nodes that it asks. A
 // node that was asked goes through these states until it answers:
 //
-//  1. asked: flight is what was sent to it.
+//  1. asked: flight has the requests that were sent to it.
 //  2. slow: slowAfter has passed, or slowTaker. The next round doubts the node. After a failed connection, an unknown
 //     outcome, or a refusal because it is not the owner, it is doubted at once, and Round reads the record.
 //  3. doubted: its nonce is the suspect or, if the record named no owner, its address is avoided. The other lanes

@@ -14,7 +14,7 @@ func NotOwner(name string) *record.Refusal {
 }
 
 // ownerUnreachable refuses a request because the owner gives this node no values. address is the owner's, "" for none.
-// own: this node has the same one. why is what happened there, nil if the owner does not answer.
+// own says that this node has the same address. why is the owner's error, nil if it does not answer.
 func ownerUnreachable(name, address string, own bool, why error) *record.Refusal {
 	if address == "" {
 		return record.Refuse(record.NoOwner, time.Second, "the node that owns %s has no address at which this one can ask it. "+

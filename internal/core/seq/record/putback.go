@@ -2,7 +2,7 @@ package record
 
 // PutBack returns the record that a node writes after a loss of data (S8): the newer one of found and known. It may be
 // of another life than known. Its next position is the highest that the node has seen of that life. due is false if
-// found needs no change. found is nil if there is no record.
+// found, the record in ZooKeeper, needs no change. found is nil if ZooKeeper has none.
 //
 // Of two writes with one write count, either one will do if it has the higher next position. If they are of two lives
 // of the name, the one whose values go further comes back. The write count then grows above both.
