@@ -91,13 +91,14 @@ func TestNodeWhoseDirectoryIsRenamed(t *testing.T) {
 	s := harness.NewSite(t, zktest.Single(t).Addr())
 	n := s.Started().Ready()
 	order := s.Sequence("order")
-	order.First(n)
+	first := order.First(n)
 	for range 3 {
 		old := n.Dir + ".old"
 		if err := errors.Join(os.Rename(n.Dir, old), os.Mkdir(n.Dir, 0o700)); err != nil {
 			t.Fatal(err)
 		}
 		order.From(n, 20)
+		harness.Pass(t.Context(), 300*time.Millisecond) // a block that was just taken may not be on the disk
 		n.Kill()
 		if names, err := os.ReadDir(n.Dir); err != nil || len(names) > 0 {
 			t.Errorf("the new directory has %v, %v", names, err)
@@ -107,8 +108,11 @@ func TestNodeWhoseDirectoryIsRenamed(t *testing.T) {
 		}
 		n.Start().Ready()
 		before := order.Highest()
-		if v := order.First(n); v <= before || v > before+40 {
-			t.Errorf("it goes on at %d after %d", v, before)
+		most := few + (before-first)*3/2 // a busy machine lets From have more than it asks for, all in one second
+		v := order.First(n)
+		if v <= before || v > before+most {
+			t.Errorf("it goes on at %d after %d, and at most %d are missing", v, before, most)
 		}
+		first = v
 	}
 }
