@@ -27,6 +27,7 @@ import (
 func TestFrozenRecords(t *testing.T) {
 	if *upgrade.Anew {
 		keep(t)
+		return // a start would wait for the lease of the stopped node: a minute
 	}
 	t.Run("as they are", func(t *testing.T) {
 		t.Parallel()

@@ -91,6 +91,7 @@ func keep(t *testing.T) {
 		p.Issued[q.asked] = strings.Trim(fmt.Sprint(slices.Sorted(maps.Keys(issued))), "[]")
 	}
 	s.Command("seq", "delete", "gone", "--confirm", "delete sequence gone").Wants(t, 0, "gone")
+	upgrade.Names(t, "stats", statNames(n))
 	id := n.Identity()
 	p.Worker, p.Term, p.Node, p.LastID = id.Worker, id.Term, id.UUID, n.Get(1)[0].String()
 	other.Stop()

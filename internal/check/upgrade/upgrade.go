@@ -6,6 +6,8 @@
 //
 //	FLAKED_TEST_ZK=require go test -p 1 ./internal/ops/web ./cmd/flaked ./internal/core/replies ./lineproto \
 //		./internal/core/seq/record ./internal/ops/health ./internal/check/api ./internal/check/e2e -run Frozen -args -freeze
+//
+// A minute later, the same command without -args -freeze must pass.
 package upgrade
 
 import (
