@@ -122,11 +122,35 @@ func TestNodeTranscript(t *testing.T) {
 		reply.Store(strings.NewReplacer(`\r`, "\r", `\n`, "\n", "nothing", "").Replace(text))
 	})
 	for args, want := range map[string]string{"get": "GET", "get 3": "GET 3", "seq next order": "NEXT order",
-		"seq next order -n 3": "NEXT order 3", "healthcheck": "READY", "decode 5": "STATUS"} {
+		"seq next order 3": "NEXT order 3", "healthcheck": "READY", "decode 5": "STATUS"} {
 		reply.Store("-BUSY x\n")
 		if call(t, "", strings.Fields(args)...); asked.Load() != want {
 			t.Errorf("%s asks %q, want %q", args, asked.Load(), want)
 		}
+	}
+}
+
+// Without --addr, a command asks the node that the file or the environment of --listen is for.
+func TestCommandsAskTheNodeOfTheirFile(t *testing.T) {
+	other, own := fakeNode(t, "tcp", "127.0.0.1:0", says("2\n")), fakeNode(t, "tcp", "127.0.0.1:0", says("1\n"))
+	file := configFile(t, "listen: ["+own+", "+nobody+"]\nadmin: 127.0.0.1:1\n")
+	for name, row := range map[string]struct {
+		env  map[string]string
+		args []string
+		want string
+	}{
+		"the file":                       {nil, []string{"--config", file}, "1\n"},
+		"the environment":                {map[string]string{"FLAKED_LISTEN": own + "," + nobody}, nil, "1\n"},
+		"FLAKED_ADDR before the file":    {map[string]string{"FLAKED_ADDR": other}, []string{"--config", file}, "2\n"},
+		"the environment before a file":  {map[string]string{"FLAKED_LISTEN": other}, []string{"--config", file}, "2\n"},
+		"the command line before a file": {nil, []string{"--config", file, "--addr", other}, "2\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for k, v := range row.env {
+				t.Setenv(k, v)
+			}
+			call(t, "", append([]string{"get"}, row.args...)...).wants(t, exitOK, row.want, "")
+		})
 	}
 }
 

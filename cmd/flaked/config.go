@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -87,6 +88,9 @@ func setFromFile(c *cli.Context, all map[string]cli.Flag, name string, value yam
 	} else {
 		values = []string{value.Value}
 	}
+	if name == "listen" && len(values) > 0 {
+		c.App.Metadata[listenOfFile] = values[0]
+	}
 	mine := flagNamed(c.Command.Flags, name)
 	if mine == nil || commandLineOnly(mine) || c.IsSet(name) {
 		return nil
@@ -100,8 +104,29 @@ func setFromFile(c *cli.Context, all map[string]cli.Flag, name string, value yam
 	return nil
 }
 
-// fromFile marks a flag whose value comes from the file of --config. App.Metadata has it under the flag's name.
+// fromFile marks a flag whose value comes from the file of --config, or follows from another setting. App.Metadata has it under the flag's name.
 const fromFile = "from the file"
+
+// listenOfFile is the key in App.Metadata of the first address at which the node listens by the file of --config.
+const listenOfFile = "the first listen of the file"
+
+// askOwnNode lets a command without --addr ask the node whose file or environment it was given.
+func askOwnNode(c *cli.Context) error {
+	addr := flagNamed(c.Command.Flags, "addr")
+	if addr == nil || commandLineOnly(addr) || c.IsSet("addr") {
+		return nil
+	}
+	c.App.Metadata["addr"] = fromFile
+	return c.Set("addr", ownNode(c))
+}
+
+// ownNode returns the address of the node that the environment or the file of --config is for: FLAKED_ADDR, or the
+// first of the addresses at which it listens.
+func ownNode(c *cli.Context) string {
+	listen, _ := c.App.Metadata[listenOfFile].(string)
+	first, _, _ := strings.Cut(os.Getenv(variableOf("listen")), ",")
+	return cmp.Or(os.Getenv(variableOf("addr")), strings.TrimSpace(first), listen, defaultAddr)
+}
 
 // onCommandLine reports whether the command line gives the value of a flag.
 func onCommandLine(c *cli.Context, name string) bool {

@@ -96,7 +96,8 @@ func outputFlag() cli.Flag {
 func asJSON(c *cli.Context) bool { return c.String("output") == "json" }
 
 func addrFlag() cli.Flag {
-	return &cli.StringFlag{Name: "addr", Usage: "the node to ask, `HOST:PORT` or unix:/PATH", Value: defaultAddr}
+	return &cli.StringFlag{Name: "addr", Usage: "the node to ask, `HOST:PORT` or unix:/PATH", Value: defaultAddr,
+		DefaultText: "the first address of listen, or " + defaultAddr}
 }
 
 // nodeFlags returns the flags that readNode reads.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"strconv"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -25,15 +24,9 @@ Examples:
 }
 
 func get(c *cli.Context) error {
-	n := 1
-	switch {
-	case c.NArg() > 1:
-		return usageError("expected one N, got %d arguments", c.NArg())
-	case c.NArg() == 1:
-		var err error
-		if n, err = strconv.Atoi(c.Args().First()); err != nil || !within(n, mostNumbers) {
-			return usageError("N must be a whole number from 1 to %d, not %q", mostNumbers, c.Args().First())
-		}
+	n, err := countArgument(c.Args().Slice())
+	if err != nil {
+		return err
 	}
 	return printNumbers(c, "GET", "an ID", n, replyAdvice)
 }

@@ -126,7 +126,7 @@ func finishLeaf(cmd *cli.Command) {
 			warnOfVariables(c)
 		}
 		// The path of --config must be checked before the file is read, and the paths in the file after that.
-		for _, step := range []func(*cli.Context) error{checkPaths, loadConfig, checkPaths} {
+		for _, step := range []func(*cli.Context) error{checkPaths, loadConfig, checkPaths, askOwnNode} {
 			if err := step(c); err != nil {
 				return withHelp(c, err)
 			}
@@ -141,7 +141,7 @@ func finishLeaf(cmd *cli.Command) {
 
 func rootAction(c *cli.Context) error {
 	switch {
-	case c.Bool("version"):
+	case c.Bool("version"), c.Args().First() == "version":
 		return printText(c, "flaked %s\n%s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	case c.Args().Present():
 		return groupAction(c)
@@ -152,7 +152,8 @@ func rootAction(c *cli.Context) error {
 // groupAction is the action of a command that has commands below it.
 func groupAction(c *cli.Context) error {
 	if c.Args().Present() {
-		return withHelp(c, usageError("there is no command %q", c.Args().First()))
+		name := c.Args().First()
+		return withHelp(c, usageError("there is no command %q%s", name, suggestCommand(c.Command.Subcommands, name)))
 	}
 	return cli.ShowSubcommandHelp(c)
 }

@@ -65,15 +65,19 @@ func sequenceArgument(c *cli.Context) (string, error) {
 	if c.NArg() != 1 {
 		return "", usageError("expected one sequence, as in `%s order`, got %d arguments", c.Command.HelpName, c.NArg())
 	}
-	name := c.Args().First()
+	return c.Args().First(), checkSequence(c.Args().First())
+}
+
+// checkSequence returns an error unless a sequence or a template may have this name.
+func checkSequence(name string) error {
 	check := sequence.CheckName[string]
 	if positions.IsPattern(name) {
 		check = positions.CheckPattern
 	}
 	if err := check(name); err != nil {
-		return "", usageError("%w", err)
+		return usageError("%w", err)
 	}
-	return name, nil
+	return nil
 }
 
 // notFollowedError returns an error that says which nodes a jump has waited for, and what to do.

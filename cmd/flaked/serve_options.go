@@ -76,8 +76,8 @@ func readOptions(c *cli.Context) (o options, wrong error) {
 	}
 	dev := c.Bool("dev")
 	if c.String("zk") == "" && !dev {
-		refuse("--zk is required. Give --zk HOST:PORT (or FLAKED_ZK), start a ZooKeeper with scripts/zk-dev.sh " +
-			"start, or try `flaked serve --dev`")
+		refuse("--zk is required. Give --zk HOST:PORT (or FLAKED_ZK), or try `flaked serve --dev`, which needs " +
+			"no ZooKeeper")
 	}
 	if dev && c.String("zk") != "" && !fromEnvironment(c, "zk") {
 		refuse("--dev runs without ZooKeeper. Leave out --zk or --dev")

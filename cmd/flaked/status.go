@@ -37,10 +37,11 @@ repeat. Warning: something needs attention. Sequences are named only if they hav
 problem. Exits with 0 if all is well, and with 4 after printing problems.
 
 WITHOUT ZOOKEEPER. --addr asks the nodes at these addresses (those for clients), and
-does not read ZooKeeper. If ZooKeeper cannot be reached, the command asks the node at
-` + defaultAddr + `. REPORT is then the time since ZooKeeper acknowledged the node's last
-heartbeat. The exit code is 3 if no node answers, 4 if a node has a problem, else 0.
-Addresses of two clusters are an error. With --cluster, a node of another one has failed.
+does not read ZooKeeper. If ZooKeeper cannot be reached, the command asks the node of
+this machine: FLAKED_ADDR, or the first address of listen, or ` + defaultAddr + `.
+REPORT is then the time since ZooKeeper acknowledged the node's last heartbeat. The exit
+code is 3 if no node answers, 4 if a node has a problem, else 0. Addresses of two
+clusters are an error. With --cluster, a node of another one has failed.
 
 Examples:
   flaked status --zk zk1:2181,zk2:2181,zk3:2181
@@ -80,9 +81,11 @@ func status(c *cli.Context) error {
 // statusWithoutZooKeeper asks the node on this machine, after ZooKeeper could not be read because of err.
 // Without ZooKeeper, only the name of the cluster is known, so it is all that can be compared.
 func statusWithoutZooKeeper(c *cli.Context, nodes *poll.Asker, err error) error {
-	found, cluster := nodes.AskAt(c.Context, defaultAddr)
+	own := ownNode(c)
+	found, cluster := nodes.AskAt(c.Context, own)
 	if found.Says == nil || cluster.Name != c.String("cluster") {
-		return fmt.Errorf("%w. `flaked status --addr HOST:PORT` asks nodes without ZooKeeper", err)
+		return fmt.Errorf("%w. No node of this cluster answers at %s either: `flaked status --addr HOST:PORT` asks "+
+			"another one", err, own)
 	}
 	r := health.AssessNodes(words.PlainError(err.Error()), []health.AskedNode{found}, time.Now())
 	return showStatus(c, r)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/urfave/cli/v2"
+	"github.com/xrash/smetrics"
 )
 
 // The errors of package flag.
@@ -23,7 +24,7 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 // inOurWords returns a usage error for a text of the library.
 func inOurWords(c *cli.Context, text string) error {
 	if m := unknownFlag.FindStringSubmatch(text); m != nil {
-		return usageError("there is no flag %s", dashed(m[1]))
+		return usageError("there is no flag %s%s", dashed(m[1]), suggestFlag(c.Command.Flags, m[1]))
 	}
 	if m := missingValue.FindStringSubmatch(text); m != nil {
 		return usageError("%s needs a value", dashed(m[1]))
@@ -35,6 +36,31 @@ func inOurWords(c *cli.Context, text string) error {
 		return usageError("%s: %s is not %s", dashed(m[2]), m[1], typeTexts[typeOf(flagNamed(c.Command.Flags, m[2]))])
 	}
 	return usageError("%s", text)
+}
+
+// suggestCommand returns a sentence that names the command which somebody may have meant, "" if none is near.
+func suggestCommand(commands []*cli.Command, given string) string {
+	for _, cmd := range commands {
+		if isNear(cmd.Name, given) {
+			return ". The nearest is " + cmd.Name
+		}
+	}
+	return ""
+}
+
+// suggestFlag is suggestCommand for a flag.
+func suggestFlag(flags []cli.Flag, given string) string {
+	for _, f := range flags {
+		if name := f.Names()[0]; isNear(name, given) {
+			return ". The nearest is " + dashed(name)
+		}
+	}
+	return ""
+}
+
+// isNear reports whether few letters of given must change to make it name: at most every third, and one of a short word.
+func isNear(name, given string) bool {
+	return smetrics.WagnerFischer(name, given, 1, 1, 1) <= max(1, len(given)/3)
 }
 
 func flagNamed(flags []cli.Flag, name string) cli.Flag {

@@ -283,7 +283,7 @@ var (
 		text:    "Cluster not found in ZooKeeper",
 		clients: noNewNode,
 		advice: "Check --zk and --cluster. If its nodes have served before, ZooKeeper has lost data: create nothing, and " +
-			"see docs/troubleshooting.md. Otherwise `flaked cluster init` creates it.",
+			"see docs/troubleshooting.md. Otherwise `flaked cluster init` with the same --zk and --cluster creates it.",
 	})
 	rowZooKeeperDenied = declare(row{cause: "zookeeper-denied", severity: Critical,
 		text:    "ZooKeeper denied access",
