@@ -145,13 +145,21 @@ func (p *process) servers() (*lineproto.Server, *web.Server, error) {
 	b := &backend{Backend: p.node.Core()}
 	var err error
 	b.server, err = lineproto.New(lineproto.Config{
-		Backend: b, Sequences: p.node.Issuer(), Status: b.status, Authenticate: p.access.Authenticate(),
+		Backend: b, Sequences: p.sequences(), Status: b.status, Authenticate: p.access.Authenticate(),
 		MaxConns: p.limitConns(), AdminHint: p.adminHint(), Logger: p.log,
 	})
 	if err == nil {
 		b.admin = p.adminServer(b.server)
 	}
 	return b.server, b.admin, err
+}
+
+// sequences returns the named sequences of the node.
+func (p *process) sequences() web.Issuer {
+	if p.nodeConfig.InMemory {
+		return devSequences{p.node.Issuer(), p.node.Store()}
+	}
+	return p.node.Issuer()
 }
 
 // serve serves the node until ctx is done, it is drained, or something fails. It then ends the

@@ -110,6 +110,7 @@ func (p *process) adminAccess() (authenticate func([]byte) (*sequence.Rights, bo
 // adminServer returns the server of the admin port. Without such a port, it only answers STATUS.
 func (p *process) adminServer(server *lineproto.Server) *web.Server {
 	cfg := web.Of(p.node)
+	cfg.Issuer = p.sequences()
 	cfg.Counters, cfg.Reserve, cfg.Events, cfg.Logger = server.Counters, server.Reserve, p.events, p.log
 	if p.boundAdminAddr != "" {
 		cfg.Authenticate, cfg.Closed = p.adminAccess()

@@ -54,7 +54,8 @@ func serveFlags() []cli.Flag {
 		layoutFlag("the cluster's, leaf in a new one"),
 		&cli.DurationFlag{Name: "drain-time", Value: 10 * time.Second,
 			Usage: "`DURATION` for which flaked drain lets open connections go on"},
-		&cli.BoolFlag{Name: "dev", Usage: "run without ZooKeeper, with all state in memory. For development only"},
+		&cli.BoolFlag{Name: "dev", Usage: "run without ZooKeeper, with all state in memory. Sequences are created at their " +
+			"first use. For development only"},
 	}
 	replaced := inCategory(categoryCommandLineOnly, &cli.BoolFlag{Name: "zk-replaced", DisableDefaultText: true,
 		Usage: "this ZooKeeper replaces for good the one that the state directory was used with before"})

@@ -88,14 +88,13 @@ var howRun = map[string]how{
 	// README.md
 	`printf 'GET\n' | nc -N 127.0.0.1 7609`:                                {prints: oneID},
 	`printf 'GET 3\n' | nc -N 127.0.0.1 7609`:                              {shown: shape},
-	`redis-cli -p 7609 GET order`:                                          {shown: shape},
+	`redis-cli -p 7609 GET id`:                                             {shown: shape},
 	`bin/flaked decode 2125378343393034314`:                                {shown: shape},
-	`bin/flaked serve --dev`:                                               {alone: true},
 	`flaked serve --config /etc/flaked.yaml`:                               {alone: true},
 	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181`:                  {alone: true},
 	`flaked cluster init --zk zk1:2181,zk2:2181,zk3:2181 --cluster orders`: {alone: true},
 
-	// README.md, three nodes
+	// docs/testing.md, three nodes
 	`export FLAKED_CLUSTER=walk`: {},
 	`for n in 1 2 3; do
   bin/flaked serve --heartbeat 1s --name ids-$n --listen 127.0.0.1:771$n --admin 127.0.0.1:781$n \

@@ -29,7 +29,7 @@
 // Package record has the records in ZooKeeper, and decides what can be decided by them alone. Package losses decides
 // what a node does after a loss of data. Package ordered decides which node may issue an ordered sequence. Package
 // strict answers requests after each write. Package mode has the types that rounds and modes share. The commands of
-// people are in package operator. Nothing that serves calls it, and the root package does not link it.
+// people are in package operator, which the root package does not link.
 //
 // The simulation (TestSimulation) plays random histories of nodes, operators and losses of data, and checks
 // that no value is issued twice.

@@ -1,5 +1,5 @@
-// Package operator has the commands of people on named sequences: create, set, delete, purge and list. Nothing that
-// serves calls it, and the root package does not link it.
+// Package operator has the commands of people on named sequences: create, set, delete, purge and list. No node
+// calls it but one without ZooKeeper (`serve --dev`), and the root package does not link it.
 //
 // The invariant: no command makes a value come twice, although nodes take blocks meanwhile. A command writes /seq and
 // all records that it changes in one transaction over what it has read. A jump that no skip after a loss of data covers
