@@ -236,7 +236,7 @@ func settingsOf(doc string) settings {
 
 // special has the settings for single documents. Those of docs/operate.md are for three documents.
 var special = map[string]settings{
-	"README.md": {env: []string{"FLAKED_CONFIRM_TIME=2s"}},
+	"docs/testing.md": {env: []string{"FLAKED_CONFIRM_TIME=2s"}},
 	"docs/operate.md": {
 		name:    "ids-3",
 		env:     []string{"FLAKED_CLUSTER=orders"},
