@@ -2,6 +2,7 @@ package seq
 
 import (
 	"testing"
+	"time"
 
 	"github.com/flaked/flaked/internal/core/seq/record"
 	"github.com/flaked/flaked/sequence"
@@ -54,5 +55,46 @@ func TestAnotherLifeDoesNotGetTheKeyOfTheOldOne(t *testing.T) {
 	}
 	if s.keyIsThere(record.Record{ID: newLife}) {
 		t.Error("ZooKeeper has the key of the old life under the ID of the new one")
+	}
+}
+
+// A node that knows a raised next value is cut off while ZooKeeper loses it. One that has issued from there has ended,
+// and another one, which does not know it, has taken the first block since. Then the first one comes back, and nobody
+// repeats the values of the second.
+func TestLatePutBackSkips(t *testing.T) {
+	s := newStage(t)
+	a, gone := s.node(), s.node()
+	s.create("order", plain(), settings(1000))
+	s.run(5 * time.Second)
+	copied := s.Mem.Snapshot()
+	s.setNext("order", 500_000)
+	s.run(5 * time.Second)
+	a.store.Partition()
+	given := map[int64]bool{}
+	ask := func(n *actor) {
+		t.Helper()
+		v := n.ask("order", 1, false).first()
+		if given[v] {
+			t.Fatalf("%d comes twice", v)
+		}
+		given[v] = true
+	}
+	for range 1000 {
+		ask(gone)
+	}
+	gone.gone()
+	s.lose(copied, 9)
+	c := s.newNode()
+	c.noteLoss()
+	s.run(2 * stageConfirm)
+	ask(c)
+	a.store.Heal()
+	s.run(3 * stageConfirm)
+	for range 1000 {
+		ask(c)
+		ask(a)
+	}
+	if !given[500_000] || s.view("order").Record.Next < 501_000 {
+		t.Errorf("the next position is %d", s.view("order").Record.Next)
 	}
 }

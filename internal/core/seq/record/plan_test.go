@@ -347,8 +347,15 @@ func TestPutBack(t *testing.T) {
 			r.Incarnation, r.WriteCount, r.Next = 2, 3,
 				900
 		})), usual(nil), 100, false, "id", 900, 10, 0},
+		"a later incarnation that does not know a raised next": {ptr(usual(func(r *Record) {
+			r.Incarnation, r.Next, r.CreditAt = 2, 60, 7
+		})), usual(nil), 100, true, "id", 100 + 5000 + 1000, 10, 7},
+		"so, and too few positions are left": {ptr(usual(func(r *Record) { r.Incarnation, r.Next = 2, 60 })),
+			usual(func(r *Record) { r.Max = 2000 }), 100, true, "id", 2000, 10, 0},
+		"so, and strict": {ptr(usual(func(r *Record) { r.Mode, r.Incarnation, r.Next = Strict, 2, 60 })),
+			usual(func(r *Record) { r.Mode = Strict }), 100, true, "id", 100, 10, 0},
 	} {
-		r, due := PutBack(c.found, c.known, c.highest)
+		r, due := PutBack(c.found, c.known, c.highest, State{Incarnation: 2, PutIn: 2, Jumped: 1000}, 9000)
 		if due != c.due || r.ID != c.id || r.Next != c.next || r.WriteCount != c.gen || r.CreditAt != c.at {
 			t.Errorf("%s: %v, %+v", name, due, r)
 		}
@@ -374,15 +381,15 @@ func TestPutBackKeepsTheLongestHold(t *testing.T) {
 		"it was as long before the other": {hold(1000, hour), hold(hour, 0), false, 1000, hour},
 	} {
 		c.found.WriteCount = c.known.WriteCount + 2
-		r, due := PutBack(&c.found, c.known, c.known.Next)
+		r, due := PutBack(&c.found, c.known, c.known.Next, State{}, 0)
 		if due != c.due || r.HoldMs != c.hold || r.LongestHoldMs() != c.longest {
 			t.Errorf("%s: %v, hold %d, longest %d", name, due, r.HoldMs, r.LongestHoldMs())
 		}
-		if again, due := PutBack(&r, c.known, c.known.Next); due {
+		if again, due := PutBack(&r, c.known, c.known.Next, State{}, 0); due {
 			t.Errorf("%s: put back again: %+v", name, again)
 		}
 		tombstone := c.found.Deleted(State{}, 5)
-		r, due = PutBack(&tombstone, c.known, c.known.Next)
+		r, due = PutBack(&tombstone, c.known, c.known.Next, State{}, 0)
 		if due != c.due || r.WaitMs != waitAfter(c.longest) {
 			t.Errorf("%s, then deleted: %v, %+v", name, due, r)
 		}

@@ -6,11 +6,20 @@ package record
 //
 // Of two writes with one write count, either one will do if it has the higher next position. If they are of two lives
 // of the name, the one whose values go further comes back. The write count then grows above both.
-func PutBack(found *Record, known Record, highest int64) (next Record, due bool) {
+//
+// A node may come back after others have taken positions in the present incarnation. If found has a lower next position
+// all the same, it does not know of a raised one, and no block will leave out what was taken from there before the loss.
+// So the put-back does (S13). st is the state that was read with found, and seqTime the present sequence time.
+func PutBack(found *Record, known Record, highest int64, st State, seqTime int64) (next Record, due bool) {
 	//mutant:s8-lower-put-back by TestPutBack -> known = known.Raised(known.Next)
 	known = known.Raised(max(known.Next, highest))
 	if found == nil {
 		return known, true
+	}
+	//mutant:s13-raised-late by TestPutBack -> if false {
+	if found.Incarnation > known.Incarnation && known.Next > found.Next && known.GoesOnAlone() {
+		skip, _ := known.skip(st, seqTime)
+		known = known.Raised(known.Next + min(skip, max(0, known.Positions()-known.Next)))
 	}
 	next, older, rivals := *found, known.Newer(*found), known.Rivals(*found)
 	if older || rivals && found.ID != known.ID && known.HighestIssued() > found.HighestIssued() {
