@@ -43,32 +43,6 @@ func TestRollbackPolicies(t *testing.T) {
 	}
 }
 
-func TestNearer(t *testing.T) {
-	ms := func(n int) Offset { return Offset{Ahead: time.Duration(n) * time.Millisecond} }
-	for name, r := range map[string]struct {
-		a, b   int
-		voters []int
-		want   bool
-	}{
-		"set right":                          {0, -4000, []int{0, 3, -2}, true},
-		"away from all":                      {3000, 0, []int{0, 3, -2}, false},
-		"away from one of two":               {3000, 0, []int{0, 3000}, true},
-		"away from two of three":             {3000, 0, []int{0, 3000, 10}, false},
-		"past the others, and nearer":        {500, -1000, []int{0}, true},
-		"past the others, and further":       {1000, -500, []int{0}, false},
-		"as far on the other side":           {500, -500, []int{0}, true},
-		"nobody to compare with, as it were": {1, 0, nil, true},
-	} {
-		var voters []Offset
-		for _, v := range r.voters {
-			voters = append(voters, ms(v))
-		}
-		if got := Nearer(ms(r.a), ms(r.b), voters); got != r.want {
-			t.Errorf("%s: %t", name, got)
-		}
-	}
-}
-
 func TestParseRollbackPolicy(t *testing.T) {
 	for in, want := range map[string]string{
 		"leaf": "leaf", "refuse": "refuse", "wait": "wait=1s", "wait=500ms": "wait=500ms", "wait=10s": "wait=10s",

@@ -58,17 +58,6 @@ func Judge(own Offset, voters []Offset, tolerance time.Duration) Verdict {
 	return v
 }
 
-// Nearer reports whether at least half of the voters are no further from the clock a than from the clock b.
-func Nearer(a, b Offset, voters []Offset) bool {
-	nearer := 0
-	for _, voter := range voters {
-		if a.Sub(voter).Ahead.Abs() <= b.Sub(voter).Ahead.Abs() {
-			nearer++
-		}
-	}
-	return 2*nearer >= len(voters)
-}
-
 // Verified reports whether there was a voter to compare with.
 func (v Verdict) Verified() bool { return v.Voters > 0 }
 

@@ -74,29 +74,6 @@ func TestConfirmedLeapRefusesNoRequest(t *testing.T) {
 	}
 }
 
-// A leap of a few seconds away from a right clock is not followed, though clocks that differ by 5 s agree. When the
-// clock is set right, no request is refused.
-func TestLeapAwayFromTheVoters(t *testing.T) {
-	r := newRig(t)
-	n := r.start().untilReady()
-	r.Step(4 * time.Second)
-	beats := func() int64 {
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		return n.reports.beatAt
-	}
-	for range 3 {
-		beat := beats()
-		n.until("a heartbeat", func() bool { return beats() > beat })
-		n.next()
-	}
-	if leap := n.clock.UnfollowedLeap(); leap < 3*time.Second {
-		t.Errorf("the leap is followed: %s are left of it", leap)
-	}
-	r.Step(-4 * time.Second)
-	n.next() // fails on refusal
-}
-
 // A lease that has nearly ended keeps the reserved bound below the lease bound. Once a
 // heartbeat has moved the lease bound on, the reserved bound must follow at once. A campaign
 // found a node that refused until the next round after a SIGSTOP of 59 s.

@@ -93,18 +93,15 @@ func (k *keeper) judgeClock(own coordinator.Reading, peers []coordinator.Reading
 	}
 }
 
-// followLeap lets the issuing clock follow a leap of the wall clock that most voters agree with, and that brings it
-// nearer to them. It reports whether it did. offset is that of the issuing clock.
+// followLeap lets the issuing clock follow a leap of the wall clock that most voters agree with, and reports whether it
+// did. offset is that of the issuing clock.
 func (k *keeper) followLeap(offset timeguard.Offset, voters []timeguard.Offset) bool {
 	ahead := k.clock.UnfollowedLeap()
 	if ahead == 0 {
 		return false
 	}
-	leapt := offset
-	leapt.Ahead += ahead
-	v := timeguard.Judge(leapt, voters, limits.ClocksAgree)
-	//mutant:leap-away-from-the-voters by TestLeapAwayFromTheVoters -> if !v.Verified() || v.Wrong() {
-	if !v.Verified() || v.Wrong() || !timeguard.Nearer(leapt, offset, voters) {
+	offset.Ahead += ahead
+	if v := timeguard.Judge(offset, voters, limits.ClocksAgree); !v.Verified() || v.Wrong() {
 		k.noteLeap(ahead)
 		return false
 	}
