@@ -310,7 +310,8 @@ var (
 	rowReplaced = declare(row{cause: "replaced", severity: Warning,
 		text:    "The node is not connected, and another node answers at its address%s",
 		clients: unnoticed,
-		advice:  "Start the old node again, at another address. If it is gone for good, wait until its lease expires.",
+		advice: "Start the old node again, at another address. If it or its disk is gone for good, wait until its lease " +
+			"expires, or release its worker with `flaked workers release`.",
 	})
 	rowNotShown = declare(row{cause: "not-live-yet", severity: Warning,
 		text:    "ZooKeeper does not show the node as live yet, but the node reaches it",
