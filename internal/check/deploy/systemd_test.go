@@ -3,6 +3,7 @@ package deploy
 import (
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strings"
 	"testing"
@@ -106,6 +107,7 @@ func TestPackageUnderSystemd(t *testing.T) {
 	if out := m.do("systemctl is-enabled flaked || true"); strings.TrimSpace(out) != "disabled" {
 		t.Errorf("after the installation the unit is %s", out)
 	}
+	doctorBeforeTheFirstStart(m, zk)
 	refusesToStartWithoutSettings(m)
 
 	address, own := freeAddress(t), freeAddress(t)
@@ -135,6 +137,21 @@ func TestPackageUnderSystemd(t *testing.T) {
 	}
 	removal(s)
 	s.ids.unique(t)
+}
+
+// doctorBeforeTheFirstStart runs doctor on the package as it was installed, before systemd has created a directory.
+func doctorBeforeTheFirstStart(m *machine, zk string) {
+	m.t.Helper()
+	if got := strings.TrimSpace(m.do("stat -c '%a %U:%G' /var/lib/flaked")); got != "700 flaked:flaked" {
+		m.t.Errorf("after the installation the state directory is %s", got)
+	}
+	// The cluster does not exist yet, so doctor fails.
+	out, _ := m.try("runuser -u flaked -- flaked doctor --config /etc/flaked.yaml --zk " + zk)
+	for _, check := range []string{"state-dir", "durability"} {
+		if !regexp.MustCompile(`(?m)^ok +` + check + ` +.*/var/lib/flaked `).MatchString(out) {
+			m.t.Errorf("doctor does not find %s of /var/lib/flaked right:\n%s", check, out)
+		}
+	}
 }
 
 func refusesToStartWithoutSettings(m *machine) {

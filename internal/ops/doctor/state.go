@@ -62,7 +62,7 @@ func checkDir(ctx context.Context, cfg Config, d stateDir) []Finding {
 	}
 	found := []Finding{judgeDir(d, cfg), judgeFilesystem(d.path, d.look, cfg.ReleaseOnExit), judgeSpace(d.path, d.look)}
 	took, err := bounded(ctx, func() ([]time.Duration, error) { return d.look.TrySync(syncs) })
-	return append(found, judgeSyncs(d.path, took, err))
+	return append(found, judgeSyncs(d, took, err))
 }
 
 func unreadable(d stateDir) Finding {
@@ -176,11 +176,16 @@ const (
 	stalledSync = time.Second
 )
 
-func judgeSyncs(path string, took []time.Duration, err error) Finding {
+func judgeSyncs(d stateDir, took []time.Duration, err error) Finding {
 	f := Finding{Check: "durability", Level: Fail}
 	switch {
 	case errors.Is(err, errSlow):
-		f.Text, f.Advice = "a write to "+path+" is not synced in time", health.AdviceDisk
+		f.Text, f.Advice = "a write to "+d.path+" is not synced in time", health.AdviceDisk
+		return f
+	case errors.Is(err, fs.ErrPermission) && d.look.Missing:
+		f.Text = fmt.Sprintf("%s does not exist, and this user may not create it", d.path)
+		f.Advice = fmt.Sprintf("Run doctor as the node's user. If you did, create the directory as root: install -d "+
+			"-m 700 -o %d %s", os.Geteuid(), d.path)
 		return f
 	case errors.Is(err, fs.ErrPermission):
 		f.Text, f.Advice = err.Error(), "Run doctor as the node's user"
@@ -191,7 +196,7 @@ func judgeSyncs(path string, took []time.Duration, err error) Finding {
 	}
 	slices.Sort(took)
 	middle, worst := took[len(took)/2], took[len(took)-1]
-	f.Level, f.Text = OK, fmt.Sprintf("a write to %s and its sync take %s, %s at worst", path, round(middle),
+	f.Level, f.Text = OK, fmt.Sprintf("a write to %s and its sync take %s, %s at worst", d.path, round(middle),
 		round(worst))
 	switch {
 	case worst >= stalledSync:

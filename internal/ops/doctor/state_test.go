@@ -52,7 +52,8 @@ func TestDisk(t *testing.T) {
 	room := func(free, inodes, freeInodes uint64) Finding {
 		return judgeSpace("/s", localcache.Examination{FreeBytes: free, Inodes: inodes, FreeInodes: freeInodes})
 	}
-	took := func(err error, times ...time.Duration) Finding { return judgeSyncs("/s", times, err) }
+	took := func(err error, times ...time.Duration) Finding { return judgeSyncs(stateDir{path: "/s"}, times, err) }
+	missing := stateDir{path: "/s", look: localcache.Examination{Missing: true}}
 	checkRows(t, []row{
 		{"lasting", on("ext4", false), OK, "/s is on ext4"},
 		{"in memory", on("tmpfs", false), Warn, "is lost when the machine stops"},
@@ -75,6 +76,7 @@ func TestDisk(t *testing.T) {
 		{"stalled", took(errSlow), Fail, "not synced in time"},
 		{"full", took(errors.New("no space left")), Fail, "no space left"},
 		{"not allowed", took(fs.ErrPermission), Fail, "as the node's user"},
+		{"not allowed to create it", judgeSyncs(missing, nil, fs.ErrPermission), Fail, "install -d -m 700 -o"},
 	})
 }
 
