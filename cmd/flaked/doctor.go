@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -21,11 +22,11 @@ func doctorCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "doctor",
 		Usage: "check what a node needs, and say what to do",
-		Description: `Checks ZooKeeper, the cluster's record, the state directory, the clock and ports for a
-node with these flags. Give it the node's flags, best its --config, and run it as the
-node's user. It may run beside the node, whose record then says where it serves. It
-leaves nothing behind: it tests with one ephemeral record in ZooKeeper and one file
-without a name.
+		Description: `Checks ZooKeeper, the cluster's record, the state directory, the clock, ports, tokens
+and certificates for a node with these flags. Give it the node's flags, best its
+--config, and run it as the node's user. It may run beside the node, whose record then
+says where it serves. It leaves nothing behind: it tests with one ephemeral record in
+ZooKeeper and one file without a name.
 
 Exits with 0 if all is well, 4 after a warning, 1 after a failure, and 3 if it failed
 only because ZooKeeper cannot be reached. It takes at most --timeout and a few
@@ -121,8 +122,12 @@ func doctorAccess(c *cli.Context, cfg *doctor.Config) error {
 	cfg.Address = dialog.PeerAddress(allAdvertised(c.StringSlice("listen"), c.String("advertise")))
 	accessConfig, err := readServerAccess(c)
 	cfg.Refuses = func(address string) error { return checkOpen(address, accessConfig, c.Bool("allow-open")) }
+	load := sync.OnceValues(func() (*access.Server, error) { return access.Load(accessConfig) }) // a pipe is read once
+	if accessConfig != (access.Config{}) {
+		cfg.Credentials = func() error { _, err := load(); return err }
+	}
 	cfg.Peer = func() (creds dialog.Client, err error) {
-		s, err := access.Load(accessConfig)
+		s, err := load()
 		if err == nil {
 			creds.Token, creds.TLS = s.Peer()
 		}

@@ -101,6 +101,30 @@ func TestDoctorSaysThatServeRefusesAnOpenPort(t *testing.T) {
 	}
 }
 
+// A node does not start if it cannot use its files with tokens and certificates.
+func TestDoctorReadsTokensAndCertificates(t *testing.T) {
+	dir := t.TempDir()
+	good, none, empty := filepath.Join(dir, "good"), filepath.Join(dir, "none"), filepath.Join(dir, "empty")
+	if err := errors.Join(os.WriteFile(good, []byte("0123456789abcdef\n"), 0o600), os.WriteFile(empty, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for flags, want := range map[string]string{
+		"--token-file " + good:                      "",
+		"--token-file " + none:                      "file " + none + " not found",
+		"--token-file " + empty:                     "no token found",
+		"--peer-token-file " + none:                 "file " + none + " not found",
+		"--tls-cert " + good + " --tls-key " + good: "PEM",
+	} {
+		report, _ := consult(t, append(strings.Fields(flags), "--zk", nobody, "--state-dir", filepath.Join(dir, "state"),
+			"--timeout", "300ms")...)
+		level := doctor.Fail
+		if want == "" {
+			level, want = doctor.OK, "can use"
+		}
+		finding(t, report, "credentials", level, want)
+	}
+}
+
 // Without ZooKeeper doctor says so, and does not wait for one. Of two servers, one stays silent, and nobody is at the
 // other.
 func TestDoctorWithoutZooKeeper(t *testing.T) {

@@ -1,5 +1,5 @@
 // Package doctor checks what a node needs before the node starts: ZooKeeper, the cluster's record,
-// the state directory, the clock and ports. It leaves nothing behind: it writes one
+// the state directory, the clock, credentials and ports. It leaves nothing behind: it writes one
 // ephemeral record to ZooKeeper and one file without a name, and both are gone when it ends.
 package doctor
 
@@ -77,6 +77,9 @@ type Config struct {
 	Admin  string
 	// Refuses returns the reason why the node refuses to listen on a TCP address of Listen, nil if it does not refuse.
 	Refuses func(address string) error
+	// Credentials returns the reason why the node cannot use the files with its tokens and certificates. The Config has
+	// nil if the node has neither tokens nor certificates.
+	Credentials func() error
 	// Address is the address at which other nodes ask this one for ordered sequences, "" for none. Peer returns the
 	// settings of this node's connections to them.
 	Address string
@@ -97,6 +100,7 @@ func Run(ctx context.Context, cfg Config) Report {
 		func(ctx context.Context) (found []Finding) { found, own = checkRecords(ctx, cfg, dir); return found },
 		func(ctx context.Context) []Finding { return checkDir(ctx, cfg, dir) },
 		func(context.Context) []Finding { return checkClock(dir) },
+		func(ctx context.Context) []Finding { return checkCredentials(ctx, cfg) },
 	}
 	found := make([][]Finding, len(parts))
 	var wg sync.WaitGroup
@@ -112,6 +116,20 @@ func Run(ctx context.Context, cfg Config) Report {
 	r.Summary = summarise(r.Findings)
 	r.Summary.TookMs = time.Since(begin).Milliseconds()
 	return r
+}
+
+// checkCredentials judges whether the node can use the files with its tokens and certificates. A node refuses to start
+// otherwise.
+func checkCredentials(ctx context.Context, cfg Config) []Finding {
+	if cfg.Credentials == nil {
+		return nil
+	}
+	f := Finding{Check: "credentials", Level: OK, Text: "the node can use its tokens and certificates"}
+	if _, err := bounded(ctx, func() (none struct{}, err error) { return none, cfg.Credentials() }); err != nil {
+		f.Level, f.Text = Fail, "tokens and certificates: "+err.Error()
+		f.Advice = "A node that cannot use them does not start. Run doctor as the node's user"
+	}
+	return []Finding{f}
 }
 
 func summarise(findings []Finding) Summary {
