@@ -84,6 +84,19 @@ notices() {
   done
 }
 
+# source_links DIR makes the links of the documents in DIR to files that are not there lead to the sources.
+source_links() {
+  local commit file link target
+  commit=$(sed -E 's/-dirty$//; s/.*-g([0-9a-f]+)$/\1/' <<<"$version") # of `git describe`
+  (cd "$1" && find . -name '*.md' -printf '%P\n') | while read -r file; do
+    { grep -oE '\]\([^):#]+[)#]' "$1/$file" || true; } | sort -u | while read -r link; do
+      link=${link#](}
+      target=$(cd "$1" && realpath -m --relative-to=. "$(dirname "$file")/${link%?}")
+      [[ -e $1/$target ]] || sed -i "s|]($link|](https://github.com/flaked/flaked/blob/$commit/$target${link: -1}|g" "$1/$file"
+    done
+  done
+}
+
 platform() {
   local os=$1 arch=$2 name dir
   name=flaked_${version#v}_${os}_$arch
@@ -91,8 +104,10 @@ platform() {
   mkdir "$dir"
   GOOS=$os GOARCH=$arch go build -buildvcs=false -ldflags "-s -w -X main.version=$version" -o "$dir/flaked" ./cmd/flaked
   mkdir "$dir/doc"
-  cp ./*.md "$dir/doc"
+  cp ./*.md LICENSE "$dir/doc"
   find docs -type f \( -name '*.md' -o -name '*.svg' \) -exec cp --parents --no-preserve=mode -t "$dir/doc" {} +
+  cp --parents -R --no-preserve=mode deploy/prometheus deploy/grafana "$dir/doc"
+  source_links "$dir/doc"
   notices "$os" "$arch" >"$dir/doc/THIRD-PARTY-NOTICES"
   plain_modes "$dir"
   go run "$cyclonedx" bin -json -noserial -notimestamp -std -output-version 1.6 -version "$version" "$dir/flaked" >"$out/$name.cdx.json" 2>"$stage/log" ||
@@ -105,9 +120,9 @@ platform() {
     STAGE=$stage TREE=$dir ARCH=$arch VERSION=$(deb_version) go run "$nfpm" package --config deploy/debian/nfpm.yaml --packager deb \
       --target "$out/flaked_$(deb_version)_$arch.deb" >"$stage/log" 2>&1 || { cat "$stage/log" >&2; return 1; }
     image "$name" "$arch"
-    cp -R deploy/systemd "$dir"
+    cp -R deploy/systemd "$dir/doc/deploy"
   fi
-  cp -R "$dir/doc/." LICENSE "$dir"
+  cp -R "$dir/doc/." "$dir"
   rm -r "$dir/doc"
   plain_modes "$dir"
   pack "$stage" 0 "$name" | gzip -9 -n >"$out/$name.tar.gz"

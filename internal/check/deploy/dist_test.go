@@ -145,6 +145,49 @@ func TestReleaseNamesAllModules(t *testing.T) {
 	}
 }
 
+// TestReleaseHasNoDeadLinks follows the links of the documents in the archives and packages. The documents also name the
+// files in deploy.
+func TestReleaseHasNoDeadLinks(t *testing.T) {
+	link := regexp.MustCompile(`\]\(([^)#\s]+)`)
+	for _, pattern := range []string{"flaked_*.tar.gz", "flaked_*.deb"} {
+		found, err := filepath.Glob(filepath.Join(needsDist(t), pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %q %v", pattern, found, err)
+		}
+		for _, archive := range found {
+			inside, links := members(t, archive), 0
+			paths := map[string]bool{}
+			for name := range inside {
+				for ; name != "."; name = path.Dir(name) {
+					paths[name] = true
+				}
+			}
+			for name, text := range inside {
+				if path.Ext(name) != ".md" {
+					continue
+				}
+				for _, m := range link.FindAllSubmatch(text, -1) {
+					to := string(m[1])
+					if strings.Contains(to, "://") {
+						continue
+					}
+					if links++; !paths[path.Join(path.Dir(name), to)] {
+						t.Errorf("%s: %s links to %s, which is not there", filepath.Base(archive), name, to)
+					}
+				}
+			}
+			if links < 50 {
+				t.Errorf("%s: %d links found", archive, links)
+			}
+			for _, file := range []string{"prometheus/flaked.rules.yml", "grafana/flaked.json"} {
+				if member(inside, "*/deploy/"+file) == nil && member(inside, "usr/share/doc/flaked/deploy/"+file) == nil {
+					t.Errorf("%s has no deploy/%s", filepath.Base(archive), file)
+				}
+			}
+		}
+	}
+}
+
 func read(t testing.TB, file string) []byte {
 	t.Helper()
 	data, err := os.ReadFile(file)

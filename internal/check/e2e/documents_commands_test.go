@@ -33,6 +33,10 @@ done`: "needs machines and ssh",
 	"zkCli.sh *":                      "is ZooKeeper's own, and looks at what Leaf has there",
 	"eval *":                          "internal/testkit/zktest tests scripts/zk-dev.sh, on ports of its own",
 	".ci/run":                         "is what runs this",
+	"install flaked /usr/local/bin/":  "is for an unpacked archive",
+	"install -d -m 700 -o flaked -g flaked /var/lib/flaked": "" +
+		"needs the user flaked; the Debian package does the same, and internal/check/deploy checks that",
+
 	"install -m 644 deploy/systemd/flaked.service /etc/systemd/system/": "" +
 		"writes where the machine's own units are; internal/ops/host/systemd checks them",
 
