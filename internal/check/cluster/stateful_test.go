@@ -273,7 +273,7 @@ func (r *release) gone(t *testing.T, workers []int) string {
 		return ok && p.node == "" && !p.leaving
 	})
 	waited := time.Since(began)
-	r.kubectl(t, "delete", "pvc", "state-flaked-1")
+	r.kubectl(t, "delete", "pvc", "state-flaked-1", "--wait=false")
 	r.kubectl(t, "delete", "pod", "flaked-1")
 	took := r.settled(t, began, "on another machine")
 	now := r.workers(t)
