@@ -251,7 +251,8 @@ func maxSkip(c Ceiling) int64 {
 }
 
 func TestSize(t *testing.T) {
-	usual := Demand{Rate: 1000, Supply: 15 * time.Minute, Smallest: 1024, Last: 1 << 19, Need: 1, Credit: 10_000_000}
+	usual := Demand{Rate: 1000, Supply: 15 * time.Minute, Smallest: 1024, Last: 1 << 19, Need: 1, Credit: 10_000_000,
+		Left: math.MaxInt64}
 	for name, c := range map[string]struct {
 		change func(*Demand)
 		size   int64
@@ -266,6 +267,12 @@ func TestSize(t *testing.T) {
 		"all of a very small credit":               {func(d *Demand) { d.Credit = 100 }, 100},
 		"what is needed":                           {func(d *Demand) { d.Need = 5_000_000 }, 5_000_000},
 		"what is needed, although it is forbidden": {func(d *Demand) { d.Need, d.Credit = 50, 10 }, 50},
+		"a sixteenth of what is left":              {func(d *Demand) { d.Left = 160_000 }, 10_000},
+		"less than the smallest at the end":        {func(d *Demand) { d.Left = 1000 }, 62},
+		"one, when few are left":                   {func(d *Demand) { d.Left = 31 }, 1},
+		"one, when none is left":                   {func(d *Demand) { d.Left = 0 }, 1},
+		"what is needed, of few that are left":     {func(d *Demand) { d.Need, d.Left = 500, 1000 }, 500},
+		"the rate, when a sixteenth is more":       {func(d *Demand) { d.Left = 1 << 24 }, 1 << 20},
 		"at most MaxBlock": {func(d *Demand) {
 			d.Rate, d.Last, d.Credit = 1e12, MaxBlock,
 				math.MaxInt64

@@ -9,7 +9,7 @@ import (
 const minRefreshAge = time.Minute
 
 // maxWrites is the most writes a second that the nodes of a cluster make for sequences, unless requests need
-// more. ZooKeeper has other things to do.
+// more, or few positions of a sequence are left. ZooKeeper has other things to do.
 const maxWrites = 500
 
 // spread returns the shortest time between two writes of a sequence by this node, so that all nodes together

@@ -22,7 +22,7 @@ type segment struct {
 	lastBlock       positions.Block
 	lastIncarnation int64
 	// target is the number of positions that the node would issue in the supply time (positions.Demand.Supply), at the
-	// rate that it had when it last took a block.
+	// rate that it had when it last took a block, and Demand.Share at most.
 	target int64
 	// attempts are the writes with unknown outcome. All were made at the version tried.
 	attempts []mode.Write
@@ -191,9 +191,10 @@ func (s *segment) noteDemand(sit mode.Situation, need int64) positions.Demand {
 		Rate: s.PerSecond(sit.AtMost), Need: need,
 		Supply:   max(sit.Supply(s.Known), sit.Spread), // else the node would write more often than spread allows
 		Smallest: s.Known.Block, Last: s.lastBlock.Len(), Credit: budget.Credit,
+		Left: s.Known.Positions() - s.Known.Next,
 	}
 	s.BeginMinute(sit.AtMost)
-	s.target = int64(min(d.Rate*d.Supply.Seconds(), positions.MaxBlock))
+	s.target = min(int64(min(d.Rate*d.Supply.Seconds(), positions.MaxBlock)), d.Share())
 	return d
 }
 
