@@ -179,6 +179,7 @@ func (rs *Rounds) popDue() (due []*series) {
 		}
 	}
 	// Those that are cut off here are due again at the next heartbeat.
-	refreshes := by[mode.Refresh][:min(len(by[mode.Refresh]), refreshesAtOnce(rs.issuer.cfg.Follow, nodes))]
+	refreshes := slices.Concat(by[mode.Refresh], by[mode.Reread])
+	refreshes = refreshes[:min(len(refreshes), refreshesAtOnce(rs.issuer.cfg.Follow, nodes))]
 	return slices.Concat(by[mode.Awaited], by[mode.Needed], refreshes)
 }

@@ -5,7 +5,8 @@ import (
 )
 
 // minRefreshAge is the age of Record.CreditAt after which a node that uses the sequence writes the record again. The
-// skip after a loss of data grows with that age. A map key is read again after the same time.
+// skip after a loss of data grows with that age. After the same time, a map key is read again, and the record of an
+// exhausted sequence.
 const minRefreshAge = time.Minute
 
 // maxWrites is the most writes a second that the nodes of a cluster make for sequences, unless requests need

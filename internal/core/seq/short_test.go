@@ -1,10 +1,12 @@
 package seq
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/flaked/flaked/internal/core/seq/operator"
+	"github.com/flaked/flaked/internal/core/seq/record"
 )
 
 // newShort returns a stage with nodes that have journals, and the sequence tick with the values from 1 to most.
@@ -82,5 +84,32 @@ func TestFewWritesUntilASequenceIsExhausted(t *testing.T) {
 		if issued < row.most || writes > row.writes {
 			t.Errorf("%d/s: %d of %d values in %d ms, with %d writes", row.perSecond, issued, row.most, s.now-began, writes)
 		}
+	}
+}
+
+// A node has found that all values are taken. Another one stops, and gives some back. The first node notices, although
+// nobody asks it for a value.
+func TestExhaustedSequenceIsReadAgain(t *testing.T) {
+	s := newStage(t)
+	holder, other := s.node(), s.node() // without journals, so that a stop gives all back
+	m := plain()
+	m.Max = 100
+	s.create("tick", m, settings(1000))
+	taken := func() int64 { return s.view("tick").Record.Next }
+	for taken() < 100 {
+		holder.ask("tick", 1, false).first()
+		_ = holder.round()
+	}
+	if r := other.ask("tick", 1, false).reason(); r != record.Exhausted {
+		t.Fatal(r)
+	}
+	s.run(5 * time.Second) // all nodes have followed the creation
+	if err := holder.is.giveBack(context.Background()); err != nil || taken() == 100 {
+		t.Fatal(err, taken())
+	}
+	holder.gone()
+	s.run(65 * time.Second)
+	if u, ok := other.is.issuer.Use("tick"); !ok || u.Record.Next != taken() {
+		t.Errorf("%v, %+v", ok, u)
 	}
 }

@@ -109,7 +109,17 @@ func (s *series) urgency(sit mode.Situation) mode.Urgency {
 	case s.Known.Kind() != record.Sequence, !s.MayTry(sit.AtMost) && s.owned() == nil:
 		return mode.Idle
 	}
-	return s.Issuing.Urgency(sit)
+	if u := s.Issuing.Urgency(sit); u != mode.Idle || !s.mayHaveMore(sit) {
+		return u
+	}
+	return mode.Reread
+}
+
+// mayHaveMore reports whether all values were taken when the record was read, so long ago that it should be read again:
+// another node may have given some back.
+func (s *series) mayHaveMore(sit mode.Situation) bool {
+	return s.Known.Next >= s.Known.Positions() && s.Last == nil &&
+		sit.AtMost-s.recordReadAt >= int64(refreshInterval(sit.Spread, 0))
 }
 
 // hasOpenWrites reports whether the outcome of a write is not known, but can be found out by a read.

@@ -121,6 +121,7 @@ type Urgency int
 // In rising order.
 const (
 	Idle    Urgency = iota // there is nothing to do
+	Reread                 // the sequence was exhausted a while ago
 	Refresh                // the credit of the record is old
 	Needed                 // a block must be taken, the record be read, or a lease be renewed
 	Awaited                // requests wait
