@@ -174,7 +174,7 @@ func nextAdvice(reply *ids.ReplyError) string {
 	case reason == record.Frozen && strings.Contains(reply.Text, "An operator must"):
 		return ". `flaked seq show NAME`, of the sequence or its template, prints the command that does it"
 	case reason == record.CeilingReached:
-		return ": `flaked seq set --ceiling`" // the reply ends with: or raise the ceiling
+		return ": `flaked seq set --ceiling`" // the reply ends with: or raise the ceiling, up to the hard one
 	case reason == record.Exhausted:
 		return ": `flaked seq set --max`" // the reply ends with: Raise it
 	}

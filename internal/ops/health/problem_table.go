@@ -386,9 +386,11 @@ var (
 		advice:  "Wait for leases to expire, and give nodes that come and go --release-on-exit.",
 	})
 	rowSequencesCeiling = declare(row{cause: "sequences-ceiling", severity: Warning,
-		text:         "Sequences at their ceiling%s",
-		clients:      "Clients get fewer values than they ask for.",
-		advice:       "Raise the ceiling (flaked seq set 'NAME' --ceiling N), or find the client that asks for so many.",
+		text:    "Sequences at their ceiling%s",
+		clients: "Clients get fewer values than they ask for.",
+		advice: "Raise the ceiling, up to the hard one (flaked seq set 'NAME' --ceiling N), or find the client that asks " +
+			"for so many.",
+
 		onlyNodesSay: true,
 	})
 	rowSequencesOwnerGone = declare(row{cause: "sequences-owner-gone", severity: Warning,

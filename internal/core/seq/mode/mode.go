@@ -98,7 +98,7 @@ type Series struct {
 // Oversized is Issuing.Oversized of all modes but strict: no block is larger than the burst.
 func (s *Series) Oversized(n int64) *record.Refusal {
 	if most := s.Known.CeilingInForce().Burst(); n > most {
-		return TooMany(most, ", or raise its ceiling")
+		return TooMany(most, ", or raise its ceiling, up to the hard one")
 	}
 	return nil
 }

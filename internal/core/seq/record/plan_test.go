@@ -4,6 +4,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,6 +100,9 @@ func TestPlan(t *testing.T) {
 			if refusal == nil || refusal.Reason != c.refusal ||
 				refusal.RetryAfter != time.Duration(c.retryMs)*time.Millisecond {
 				t.Errorf("%s: %v, %v", name, w.Block, refusal)
+			}
+			if refusal.Why() == CeilingReached && !strings.Contains(refusal.Text, "up to the hard one") {
+				t.Errorf("%s: advises what may not be possible: %v", name, refusal)
 			}
 			continue
 		}
