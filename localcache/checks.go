@@ -3,6 +3,7 @@
 package localcache
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -114,6 +115,26 @@ func (d *Dir) checkName(f *os.File) error {
 		return fmt.Errorf("%w: %s was replaced while it was open", ErrUnsafeFile, f.Name())
 	}
 	return nil
+}
+
+// Check returns an error if a process that starts with the path of the directory would not find this directory and this
+// state file there: an ErrGone, or an error of the system.
+func (d *Dir) Check() error {
+	opened, err := d.self.Stat()
+	if err != nil {
+		return err
+	}
+	named, err := os.Lstat(d.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && !os.SameFile(named, opened):
+		return fmt.Errorf("%s was %w", d.path, ErrGone)
+	case err != nil:
+		return err
+	}
+	if err = d.checkName(d.state); errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrUnsafeFile) {
+		return fmt.Errorf("%s was %w", filepath.Join(d.path, stateName), ErrGone)
+	}
+	return err
 }
 
 func checkFilesystem(f *os.File) error {

@@ -20,7 +20,9 @@ const stateName = "flaked.state"
 type Dir struct {
 	root *os.Root
 	self *os.File // the directory itself: for syncs, and for its metadata
-	path string   // under which it was opened. It is for messages only
+	path string   // under which it was opened. It is for messages, and for Check
+	// state is the state file, once Open has locked it.
+	state *os.File
 	// wasOpenToOthers is the mode before Open took away the rights of others, 0 if they had none.
 	wasOpenToOthers fs.FileMode
 }

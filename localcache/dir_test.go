@@ -110,3 +110,51 @@ func TestClosedDirectoryIsLeftToTheNextProcess(t *testing.T) {
 		t.Errorf("%q, %v", data, err)
 	}
 }
+
+// Check tells whether the next process finds the directory and the state file that this one has open.
+func TestCheckOfTheDirectory(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		do   func(dir, state string) error
+		want string // the end of what is gone, "" for nothing
+	}{
+		{"nothing happens", func(string, string) error { return nil }, ""},
+		{"its journal is deleted", func(dir, _ string) error { return os.Remove(filepath.Join(dir, "journal")) }, ""},
+		{"it is renamed there and back", func(dir, _ string) error {
+			return errors.Join(os.Rename(dir, dir+".old"), os.Rename(dir+".old", dir))
+		}, ""},
+		{"a parent is a link by now", func(dir, _ string) error {
+			parent := filepath.Dir(dir)
+			return errors.Join(os.Rename(parent, parent+".old"), os.Symlink(parent+".old", parent))
+		}, ""},
+		{"it is deleted", func(dir, _ string) error { return os.RemoveAll(dir) }, "/state"},
+		{"it is deleted, and made again", func(dir, _ string) error {
+			return errors.Join(os.RemoveAll(dir), os.Mkdir(dir, 0o700))
+		}, "/state"},
+		{"it is renamed", func(dir, _ string) error { return os.Rename(dir, dir+".old") }, "/state"},
+		{"a link leads to it", func(dir, _ string) error {
+			return errors.Join(os.Rename(dir, dir+".old"), os.Symlink(dir+".old", dir))
+		}, "/state"},
+		{"a copy takes its place", func(dir, _ string) error {
+			return errors.Join(os.Rename(dir, dir+".old"), os.CopyFS(dir, os.DirFS(dir+".old")))
+		}, "/state"},
+		{"the state file is deleted", func(_, state string) error { return os.Remove(state) }, "/state/" + stateName},
+		{"the state file is replaced by a copy", func(_, state string) error {
+			data, err := os.ReadFile(state)
+			return errors.Join(err, os.Remove(state), os.WriteFile(state, data, 0o600))
+		}, "/state/" + stateName},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "parent", "state")
+			c := mustOpen(t, dir)
+			mustSave(t, c, sample())
+			do(t, replace(c.Dir(), "journal", "content"), c.Dir().Check(), row.do(dir, filepath.Join(dir, stateName)))
+			err := c.Dir().Check()
+			if row.want == "" && err != nil || row.want != "" && (!errors.Is(err, ErrGone) ||
+				err.Error() != filepath.Dir(dir)+row.want+" was deleted, renamed or replaced") {
+				t.Error(err)
+			}
+			mustSave(t, c, sample()) // the node goes on
+		})
+	}
+}

@@ -11,6 +11,8 @@ var (
 	// ErrUnsafeFile: the state file is not a regular file, belongs to another user, has
 	// several names, or was replaced while it was open.
 	ErrUnsafeFile = errors.New("state file refused")
+	// ErrGone: another file or directory, or none, has the name of an open one.
+	ErrGone = errors.New("deleted, renamed or replaced")
 	// ErrFilesystem: locks or syncs are not reliable on the filesystem.
 	ErrFilesystem = errors.New("filesystem refused")
 	// ErrSystem: locks and syncs are known to be reliable on Linux and macOS only.

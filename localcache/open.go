@@ -66,7 +66,7 @@ func Open(dir string) (_ *StateFile, err error) {
 	if err != nil {
 		return nil, err
 	}
-	cache.dir = d
+	cache.dir, d.state = d, opened
 	return cache, nil
 }
 

@@ -19,5 +19,8 @@ func (Examination) ReadState() (Loaded, error) { return Loaded{}, ErrSystem }
 // ReadState returns ErrSystem.
 func ReadState(string) (Loaded, error) { return Loaded{}, ErrSystem }
 
+// Check returns ErrSystem.
+func (*Dir) Check() error { return ErrSystem }
+
 // CloneUnseen returns false: Open opens no directory here.
 func (*Dir) CloneUnseen() bool { return false }

@@ -104,6 +104,7 @@ func New(c Config) (*Node, error) {
 	cfg.WakeSequences = func() { n.issuer.Wake() }
 	cfg.HasSequences = func() bool { return n.issuer.InUse() }
 	cfg.Journal = func() uint64 { return n.issuer.JournalCount() }
+	cfg.DirError = func() error { return n.issuer.DirError() }
 	cfg.Followed = func() coordinator.Followed { return n.issuer.Followed() }
 	if n.node, err = node.New(cfg); err != nil {
 		return nil, err

@@ -5,6 +5,8 @@ import (
 
 	"errors"
 	"os"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -114,5 +116,68 @@ func TestNodeWhoseDirectoryIsRenamed(t *testing.T) {
 			t.Errorf("it goes on at %d after %d, and at most %d are missing", v, before, most)
 		}
 		first = v
+	}
+}
+
+// Somebody deletes or renames the directory of a node that runs, so the next start would not find it. The node reports
+// that within two heartbeats and serves on. Its next start gets another worker, and repeats nothing.
+func TestNodeWhoseDirectoryIsGoneReportsIt(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(dir string) error{
+		"deleted": os.RemoveAll,
+		"replaced": func(dir string) error {
+			return errors.Join(os.Rename(dir, dir+".old"), os.Mkdir(dir, 0o700))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			zk := zktest.Single(t)
+			s := harness.NewSite(t, zk.Addr(), "--admin", "127.0.0.1:0")
+			n := s.Node()
+			n.Build = harness.Shipped
+			n.Start().Ready()
+			id, order := n.Identity(), s.Sequence("order")
+			order.First(n)
+			admin := regexp.MustCompile(`listening for HTTP: address=(\S+)`).FindStringSubmatch(n.Proc.Log())
+			if admin == nil {
+				t.Fatal(n.Proc.Log())
+			}
+			s.Command("status").Wants(t, 0, "")
+			began := time.Now()
+			if err := lose(n.Dir); err != nil {
+				t.Fatal(err)
+			}
+			n.Until("it reports the loss", func() bool {
+				text, ready := fetch(t, "http://"+admin[1]+"/readyz?verbose")
+				return ready && strings.Contains(text, "[!] state directory: "+n.Dir+" was deleted, renamed or replaced") &&
+					strings.Contains(text, "cannot write to its state directory (deleted, renamed or replaced)")
+			})
+			t.Logf("reported after %s", time.Since(began))
+			if took := time.Since(began); took > 6*time.Second {
+				t.Errorf("it took %s", took)
+			}
+			s.Command("status").Wants(t, 4, "The node cannot write to its state directory")
+			metrics, _ := fetch(t, "http://"+admin[1]+"/metrics")
+			for _, want := range []string{`flaked_worker_degraded\{trouble="state-directory",worker="\d+"\} 1`,
+				`flaked_state_writes_total\{result="failed"\} [1-9]`} {
+				if !regexp.MustCompile(want).MatchString(metrics) {
+					t.Errorf("the metrics have no %s", want)
+				}
+			}
+			harness.Pass(t.Context(), 4*time.Second) // beyond the reserved bound of then
+			n.Get(100)
+			order.From(n, 20)
+			zk.Freeze(0) // so the stop gives nothing back
+			n.Stop()
+			if strings.Contains(n.Proc.Log(), "kept_for_restart=true") {
+				t.Error("it says that the next start has its values")
+			}
+			zk.Thaw(0)
+			n.Start().Ready().Get(100)
+			order.From(n, 20)
+			if now := n.Identity(); now.UUID == id.UUID || now.Worker == id.Worker {
+				t.Errorf("%+v, was %+v", now, id)
+			}
+		})
 	}
 }

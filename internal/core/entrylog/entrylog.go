@@ -150,6 +150,9 @@ func (l *Log) Remove() error {
 	return l.dir.Remove(l.name)
 }
 
+// Check returns an error if the next process would not find the directory.
+func (l *Log) Check() error { return l.dir.Check() }
+
 // head returns the head of a file of at least this length.
 func head(length int64) []byte {
 	data := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint32(nil, logMagic), uint64(length))
@@ -293,4 +296,6 @@ type Dir interface {
 	// Change lets write write into a file that exists. It is durable if sync is set. Both call write exactly once. All
 	// goes through one descriptor: only the one that has written a page surely hears that the disk did not take it.
 	Change(name string, sync bool, write func(to io.WriterAt) error) error
+	// Check returns an error if the next process would not find this directory.
+	Check() error
 }

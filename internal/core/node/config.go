@@ -75,6 +75,9 @@ type Config struct {
 	HasSequences func() bool
 	// Journal returns the count of the journal of named sequences. nil: there is none.
 	Journal func() uint64
+	// DirError returns why the next process would not find the state directory, or in it what named sequences know and
+	// hold, nil if it would. The node asks after each write of its own record, and serves on. nil: it would.
+	DirError func() error
 	// WakeSequences, if not nil, makes named sequences look again: the node has noticed that ZooKeeper has lost
 	// data, or has confirmed its worker. It must not block.
 	WakeSequences func()
@@ -108,6 +111,9 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Journal == nil {
 		c.Journal = func() uint64 { return 0 }
+	}
+	if c.DirError == nil {
+		c.DirError = func() error { return nil }
 	}
 	if c.WakeSequences == nil {
 		c.WakeSequences = func() {}

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -11,6 +12,9 @@ import (
 type diskState struct {
 	// err is the error of the last write of the local record, nil if it succeeded.
 	err error
+	// lost is Config.DirError after the last write of the local record. The reserved bound still rises: ZooKeeper shows
+	// the next process, which may begin without the directory, what this worker was used for.
+	lost error
 	// savingSince is the time at which the present write of the local record began, monotonic ns. 0: none is under way.
 	savingSince int64
 	// stallSaid: the log has a line that this write stalls.
@@ -96,7 +100,8 @@ func (n *Node) writeRecord(rec LocalRecord) (generation uint64, err error) {
 	}()
 	generation, err = n.cfg.Cache.Save(local)
 	took := n.monotonic() - began
-	n.meter.disk.add(took, err)
+	lost := n.cfg.DirError()
+	n.meter.disk.add(took, cmp.Or(err, lost))
 	if c := rec.Claim; err == nil {
 		n.cfg.Trace.Step("saved", "node", c.Node, "worker", c.Worker, "term", c.Term, "nonce", c.Nonce,
 			"pending", c.PendingNonce, "floor", c.Floor, "reserved", c.ReservedUntil, "own_lease", c.LeaseUntil,
@@ -105,6 +110,7 @@ func (n *Node) writeRecord(rec LocalRecord) (generation uint64, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.disk.savingSince = 0
+	n.noteLost(lost)
 	if n.disk.stallSaid {
 		n.disk.stallSaid = false
 		n.say(n.log.Info, "the stalled write to the state directory ended",
@@ -160,4 +166,16 @@ func (n *Node) noteDisk(err error) {
 		n.say(n.log.Info, "the state directory can be written again")
 	}
 	n.disk.err = err
+}
+
+// noteLost records Config.DirError, and logs a change. mu is held.
+func (n *Node) noteLost(err error) {
+	switch {
+	case err != nil && n.disk.lost == nil:
+		n.say(n.log.Error, "the next start may not find what this node writes to its state directory",
+			"cause", TroubleDisk, "error", err)
+	case err == nil && n.disk.lost != nil:
+		n.say(n.log.Info, "the next start finds what this node writes to its state directory again")
+	}
+	n.disk.lost = err
 }

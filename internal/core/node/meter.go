@@ -14,8 +14,8 @@ type CountsSnapshot struct {
 	Heartbeats       int64   `json:"heartbeats"`
 	HeartbeatsFailed int64   `json:"heartbeats_failed"`
 	HeartbeatsTookMs float64 `json:"heartbeats_took_ms"`
-	// DiskWrites records were saved to the state file, and DiskWritesFailed could not be
-	// saved. Both together have taken DiskWritesTookMs milliseconds.
+	// DiskWrites records were saved to the state file, and DiskWritesFailed could not be saved, or not for the next
+	// process: see Config.DirError. Both together have taken DiskWritesTookMs milliseconds.
 	DiskWrites       int64   `json:"disk_writes"`
 	DiskWritesFailed int64   `json:"disk_writes_failed"`
 	DiskWritesTookMs float64 `json:"disk_writes_took_ms"`

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -99,10 +100,22 @@ type ZooKeeperSnapshot struct {
 }
 
 // DiskSnapshot is the state of writing to the state directory. OK is false if the last write of the local record failed
-// or a write stalls. Error is the reason of that failure.
+// or a write stalls, so the reserved bound stays, and Limits is true. OK is also false if the next process would not
+// find what was written. Error is the reason.
 type DiskSnapshot struct {
-	OK    bool   `json:"ok"`
-	Error string `json:"error"`
+	OK     bool   `json:"ok"`
+	Error  string `json:"error"`
+	Limits bool   `json:"-"`
+}
+
+// diskSnapshot returns the state of writing to the state directory. mu is held.
+func (n *Node) diskSnapshot() DiskSnapshot {
+	err := cmp.Or(n.disk.err, n.disk.lost)
+	s := DiskSnapshot{OK: err == nil, Error: errorText(err), Limits: n.disk.err != nil}
+	if n.stalledLocked() {
+		s = DiskSnapshot{Error: "a write has been " + StallText, Limits: true}
+	}
+	return s
 }
 
 // ClusterSnapshot is a cluster's record as reports show it: see Describe.
@@ -143,7 +156,7 @@ func (n *Node) Snapshot() Snapshot {
 			trouble: troubleOf(n.reports.err),
 			Session: session, HeartbeatMs: n.cfg.Heartbeat.Milliseconds(),
 		},
-		Disk:    DiskSnapshot{OK: n.disk.err == nil && !n.stalledLocked(), Error: errorText(n.disk.err)},
+		Disk:    n.diskSnapshot(),
 		Cluster: Describe(n.cfg.Cluster, v.Cluster),
 	}
 	if r, ok := errors.AsType[*Refusal](ready); ok {
@@ -170,9 +183,6 @@ func (n *Node) Snapshot() Snapshot {
 	if n.reports.beatAt > 0 {
 		s.ZooKeeper.HeartbeatAgeMs = new(now - n.reports.beatAt)
 		s.Clock.set(n.skew.offset, n.skew.verdict)
-	}
-	if n.stalledLocked() {
-		s.Disk.Error = "a write has been " + StallText
 	}
 	s.Counts = n.meter.snapshot()
 	s.Degraded = s.degraded()

@@ -1,7 +1,9 @@
 package node
 
 import (
+	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -74,4 +76,35 @@ func TestSnapshotBeforeTheFirstLease(t *testing.T) {
 	if rows := n.Stats(); slices.ContainsFunc(rows, func(row [2]string) bool { return row[0] == "lease_left_ms" }) {
 		t.Error(rows)
 	}
+}
+
+// The next process would not find the state directory. The node reports that and serves on: a restart is safe, because
+// ZooKeeper has the lease bound.
+func TestSnapshotOfALostStateDirectory(t *testing.T) {
+	var lost atomic.Bool
+	n := newRig(t).start(func(c *Config) {
+		c.DirError = func() error {
+			if lost.Load() {
+				return errors.New("deleted")
+			}
+			return nil
+		}
+	}).untilReady()
+	reports := func() bool {
+		s := n.Snapshot()
+		found := slices.Contains(s.Degraded, TroubleDisk)
+		if found == s.Disk.OK || found != (s.Disk.Error == "deleted") || s.Disk.Limits {
+			t.Errorf("%+v, %s", s.Disk, s.Degraded)
+		}
+		return found
+	}
+	lost.Store(true)
+	n.until("it is reported", reports)
+	failed := n.Snapshot().Counts.DiskWritesFailed
+	n.issueFor(2 * n.cfg.Reserve) // beyond the bound at which it was lost
+	if now := n.Snapshot().Counts.DiskWritesFailed; failed == 0 || now <= failed {
+		t.Errorf("%d writes failed, and then %d", failed, now)
+	}
+	lost.Store(false)
+	n.until("it is found again", func() bool { return !reports() })
 }

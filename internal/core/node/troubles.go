@@ -24,7 +24,7 @@ const (
 	// TroubleFromCache: the node started from its state directory alone, so its clock has not
 	// been compared with others yet.
 	TroubleFromCache = "from-cache"
-	// TroubleDisk: the state directory takes no writes, or a write stalls.
+	// TroubleDisk: the state directory takes no writes, a write stalls, or the next process would not find it.
 	TroubleDisk = "state-directory"
 	// TroubleOffset: the clock differs from a voter's by more than 500 ms.
 	TroubleOffset = "clock-offset"

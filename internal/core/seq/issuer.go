@@ -90,7 +90,7 @@ type Config struct {
 }
 
 // Issuer issues the values of all sequences on a node. Any goroutine may call its exported methods at any time. They do
-// no I/O: see Rounds.
+// no I/O, except DirError: see Rounds.
 type Issuer struct {
 	cfg Config
 	// quick is now for the requests of segment sequences, and of those whose record is not known. After the machine
@@ -103,6 +103,8 @@ type Issuer struct {
 
 	// quotaToldAt is the time of the last log line about a quota, ns of AtMost, longAgoNs for never.
 	quotaToldAt atomic.Int64
+	// dirFailure is the last write to the directory that failed, nil if none has.
+	dirFailure atomic.Pointer[dirFailure]
 	// progress is the progress that Rounds has published last.
 	progress atomic.Pointer[progress]
 }

@@ -152,6 +152,7 @@ func (i *Issuer) saveJournal() (again bool) {
 	err := i.writeJournal(changes, node, knewAllAt)
 	failed := j.failed
 	if j.failed = err != nil; err != nil {
+		i.noteDirFailure(err)
 		if !failed {
 			i.cfg.Log.Warn("sequences: could not write the journal: a restart will skip the values that this node "+
 				"holds",
@@ -175,6 +176,34 @@ func (i *Issuer) saveJournal() (again bool) {
 		})
 	}
 	return again || err != nil
+}
+
+// dirFailure is a write of the journal or the witness file that failed at a time, ns of AtMost.
+type dirFailure struct {
+	err error
+	at  int64
+}
+
+func (i *Issuer) noteDirFailure(err error) { i.dirFailure.Store(&dirFailure{err, i.now()}) }
+
+// DirError returns why the next process of this node may not find in the directory what this one knows and holds, nil
+// if it finds that. A write that failed counts for saveEvery: on a full disk the journal makes room for its next write,
+// when it removes itself. Unlike the other methods of Issuer, DirError asks the file system.
+func (i *Issuer) DirError() error {
+	if i.journal == nil {
+		return nil
+	}
+	err := i.journal.log.Check()
+	if f := i.dirFailure.Load(); err == nil && f != nil && i.now()-f.at < int64(saveEvery) {
+		err = f.err
+	}
+	return err
+}
+
+// keepsForRestart reports whether the next process finds the values that this one holds. Call it when keepJournal has
+// ended.
+func (i *Issuer) keepsForRestart() bool {
+	return i.outlasts() && !i.journal.failed && i.journal.log.Check() == nil
 }
 
 // popChanged returns the sequences whose bounds may have to move, each once, and the identity of the node: "" if

@@ -274,11 +274,15 @@ func TestJournalOnAFullDisk(t *testing.T) {
 		again = a.is.issuer.saveJournal()
 		s.now += 1000
 	}
-	if a.dir.Fails = nil; len(a.dir.Files) > 0 || !again {
+	if a.dir.Fails = nil; len(a.dir.Files) > 0 || !again || a.is.issuer.DirError() == nil ||
+		a.is.issuer.keepsForRestart() {
 		t.Fatalf("the journal still has positions that were issued: %s, %v", a.dir.Files, again)
 	}
 	for s.now += 2000; again; s.now += 1000 {
 		again = a.is.issuer.saveJournal()
+	}
+	if s.now += saveEvery.Milliseconds(); a.is.issuer.DirError() != nil || !a.is.issuer.keepsForRestart() {
+		t.Error(a.is.issuer.DirError())
 	}
 	a.again(true)
 	if got := a.ask("order", 1, false).first(); got < first+10 || got > first+12 {

@@ -88,7 +88,7 @@ func (rs *Rounds) Run(ctx context.Context) {
 		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), limits.Round)
 		if err := rs.giveBack(bounded); err != nil {
 			rs.issuer.cfg.Log.Warn("sequences: not all unused values of this node were given back", "error", err,
-				"kept_for_restart", rs.issuer.outlasts())
+				"kept_for_restart", rs.issuer.keepsForRestart())
 		}
 		cancel()
 	}

@@ -97,6 +97,7 @@ func (rs *Rounds) endSave() {
 	select {
 	case err := <-rs.saver.ended:
 		if err != nil {
+			rs.issuer.noteDirFailure(err)
 			rs.issuer.cfg.Log.Warn("sequences: could not save what this node knows of the records, "+
 				"so it does not report the changes that it has followed", "error", err)
 		}

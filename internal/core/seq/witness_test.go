@@ -3,6 +3,7 @@ package seq
 import (
 	"bytes"
 	"context"
+	"errors"
 	"reflect"
 	"testing"
 	"testing/synctest"
@@ -174,6 +175,27 @@ func TestJumpOfTheTimeIsKeptAtOnce(t *testing.T) {
 	s.run(4 * time.Second)
 	if f := a.is.issuer.Followed(); kept < st.Time || f.Last.Incarnation != 1 {
 		t.Errorf("the time is %d, the file has %d, followed %s", st.Time, kept, told(f))
+	}
+}
+
+// The disk takes no witness, or the next process would not find the directory. The issuer says so until that is over,
+// for reports and for its last line.
+func TestDirectoryThatKeepsNothing(t *testing.T) {
+	s := newStage(t)
+	a := s.node()
+	a.openJournal(&memDir{})
+	s.create("order", plain(), settings(1000))
+	s.run(5 * time.Second)
+	full, gone := errors.New("no space left"), errors.New("deleted")
+	failing := func(err error) func(Witness) error { return func(Witness) error { return err } }
+	for _, row := range []struct{ write, gone, want error }{
+		{nil, nil, nil}, {full, nil, full}, {full, gone, gone}, {nil, gone, gone}, {nil, nil, nil},
+	} {
+		a.is.saver.write, a.dir.Gone = failing(row.write), row.gone
+		s.run(3 * saveEvery)
+		if err := a.is.issuer.DirError(); err != row.want || a.is.issuer.keepsForRestart() != (row.gone == nil) {
+			t.Errorf("%v, want %v", err, row.want)
+		}
 	}
 }
 

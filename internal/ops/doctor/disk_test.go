@@ -40,7 +40,7 @@ func TestDoctorReportsDiskFaults(t *testing.T) {
 	at(t, look(patience), "durability").wants(t, "full", Fail, "no space left on device")
 	disk.Free()
 	disk.ReadOnly()
-	at(t, look(patience), "durability").wants(t, "read-only", Fail, "repair it at once")
+	at(t, look(patience), "durability").wants(t, "read-only", Fail, "repair it")
 	disk.ReadWrite()
 	disk.Freeze()
 	begin := time.Now()

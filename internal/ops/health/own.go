@@ -8,6 +8,7 @@ import (
 
 	"github.com/flaked/flaked/internal/core/node"
 	"github.com/flaked/flaked/internal/ops/words"
+	"github.com/flaked/flaked/localcache"
 )
 
 // OwnWorker is a worker of this process, of which more is known than a record in ZooKeeper says.
@@ -144,7 +145,7 @@ func shortReason(err string) string {
 		"connection refused", "no route to host", "network is unreachable", "no such host", "no space left",
 		"read-only",
 		"permission denied", "operation not permitted", "denied access",
-		node.StallText, "input/output error",
+		node.StallText, "input/output error", localcache.ErrGone.Error(),
 	} {
 		if strings.Contains(err, known) {
 			return " (" + known + ")"

@@ -102,6 +102,9 @@ func TestOwnProblemsHaveDetails(t *testing.T) {
 		{func(s *node.Snapshot) { s.Degraded = []string{node.TroubleZooKeeper} },
 			"no answer from ZooKeeper since 10:31:37 UTC (connection refused)"},
 		{func(s *node.Snapshot) { s.Degraded = []string{node.TroubleDisk} }, "to its state directory (no space left)"},
+		{func(s *node.Snapshot) {
+			s.Degraded, s.Disk.Error = []string{node.TroubleDisk}, "/var/lib/flaked was deleted, renamed or replaced"
+		}, "to its state directory (deleted, renamed or replaced)"},
 		{func(s *node.Snapshot) { s.Degraded = []string{node.TroubleOffset} },
 			"off: 59m59s slow, compared with the worst of 5 other clocks"},
 		{func(s *node.Snapshot) { s.Degraded = []string{node.TroubleLeap} }, "clock leapt 4.0s ahead"},

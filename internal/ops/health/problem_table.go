@@ -211,8 +211,8 @@ var (
 	})
 	rowDisk = declare(row{cause: node.TroubleDisk, severity: Critical,
 		text:    "The node cannot write to its state directory%s",
-		clients: "Clients get errors from this node within seconds.",
-		advice:  "Free space on its disk, make it writable again, or repair it at once.",
+		clients: "Clients may get errors from this node within seconds.",
+		advice:  AdviceDisk + " If the directory is gone, restart the node while ZooKeeper answers.",
 		later:   "Watch the space on that disk.",
 	})
 	rowNoZooKeeper = declare(row{cause: node.TroubleZooKeeper, severity: Critical,
@@ -417,9 +417,11 @@ var (
 	})
 )
 
+// AdviceDisk is that of rowDisk, for a directory that is there.
+const AdviceDisk = "Free space on its disk, make it writable again, or repair it."
+
 // The advice of problems that doctor and the commands find by themselves, and describe in their own words.
 var (
-	AdviceDisk               = rowDisk.advice
 	AdviceZooKeeperDown      = rowZooKeeperDown.advice
 	AdviceZooKeeperDenied    = rowZooKeeperDenied.advice
 	AdviceQuota              = rowQuota.advice

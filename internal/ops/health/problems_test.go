@@ -107,7 +107,7 @@ func TestNodeAnswersDecideProblems(t *testing.T) {
 			"worker 0 (api): The node has had no answer from ZooKeeper. "},
 		{"disk", []coordinator.Entry{liveEntry(0, 0)},
 			says(Answer{Ready: true, Degraded: []string{"state-directory"}}), "worker 0 (api): The node cannot write " +
-				"to its state directory. Clients get errors from"},
+				"to its state directory. Clients may get errors from"},
 		{"leap", []coordinator.Entry{liveEntry(0, 0)}, says(Answer{Ready: true, Degraded: []string{"clock-leap"}}),
 			"worker 0 (api): The machine's clock leapt ahead, unconfirmed by ZooKeeper and peers. IDs do not follow " +
 				"the leap. "},

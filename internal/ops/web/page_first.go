@@ -71,8 +71,8 @@ func firstOf(v pageData, c seen) firstView {
 // false and left is the time it would have without ZooKeeper. ends is empty if there is no limit.
 func (w ownView) limit() (left int64, ends, longer string, limited bool) {
 	ms := w.LeaseLeftMs
-	limited, longer = w.CutOff() || !w.Disk.OK, "it reaches ZooKeeper"
-	if bound := w.ReservedLeftMs; !w.Disk.OK && bound != nil && (!w.CutOff() || ms == nil || *bound < *ms) {
+	limited, longer = w.CutOff() || w.Disk.Limits, "it reaches ZooKeeper"
+	if bound := w.ReservedLeftMs; w.Disk.Limits && bound != nil && (!w.CutOff() || ms == nil || *bound < *ms) {
 		ms, longer = bound, "it can write its state directory again"
 	}
 	if ms == nil {

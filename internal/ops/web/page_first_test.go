@@ -36,7 +36,12 @@ func cutOff(w *node.Snapshot) {
 	w.Degraded = []string{node.TroubleZooKeeper}
 }
 
-func diskFull(w *node.Snapshot) { w.Disk.OK, w.Degraded = false, []string{node.TroubleDisk} }
+func diskFull(w *node.Snapshot) {
+	directoryGone(w)
+	w.Disk.Limits = true
+}
+
+func directoryGone(w *node.Snapshot) { w.Disk.OK, w.Degraded = false, []string{node.TroubleDisk} }
 
 var well = func(*node.Snapshot) {}
 var noWorker = func(w *node.Snapshot) {
@@ -74,6 +79,8 @@ func TestFirstScreenStatesTimeLeft(t *testing.T) {
 				"cluster could not be read from ZooKeeper since 10:31:36 UTC. " + health.UnreadProblem("").Clients + " " + health.UnreadProblem("").Advice},
 		{"the disk is full", pageData{Own: own(diskFull)}, seen{},
 			fmt.Sprintf(stops, "2.5s", "10:32:07", "can write its state directory again")},
+		{"the state directory is gone", pageData{Own: own(directoryGone)}, seen{},
+			"warn|Serving IDs|No time limit|If ZooKeeper fails now, this node serves for another 15m3s.|"},
 		{"disk and ZooKeeper fail", pageData{Own: own(func(w *node.Snapshot) {
 			diskFull(w)
 			cutOff(w)
@@ -118,8 +125,9 @@ func TestNoTimeIsLeftWhileItRefuses(t *testing.T) {
 		bound bool
 	}{
 		{"it serves", own(func(*node.Snapshot) {}), "15m3s", false},
-		{"its disk fails", own(func(w *node.Snapshot) { w.Disk.OK = false }), "15m3s", true},
-		{"it refuses", refuses("CLOCK", "clock-wrong", func(w *node.Snapshot) { w.Disk.OK = false }), "–", false},
+		{"its disk fails", own(diskFull), "15m3s", true},
+		{"its directory is gone", own(directoryGone), "15m3s", false},
+		{"it refuses", refuses("CLOCK", "clock-wrong", diskFull), "–", false},
 		{"its lease is over", refuses("FENCED", "lease-expired", over), "expired", false},
 	} {
 		html := string(render("node", pageData{Own: row.own}))

@@ -122,7 +122,7 @@ func describeOwn(w node.Snapshot) ownView {
 	if w.Ready || w.LeaseLeftMs != nil && *w.LeaseLeftMs <= 0 {
 		v.LeaseShown = w.LeaseLeftMs
 	}
-	if w.Ready && !w.Disk.OK {
+	if w.Ready && w.Disk.Limits {
 		v.BoundShown = w.ReservedLeftMs
 	}
 	return v

@@ -11,12 +11,15 @@ import (
 )
 
 // Dir is a state directory in memory. Fails, if it is not nil, is asked before each change: for the new content, nil to
-// remove the file.
+// remove the file. Check returns Gone.
 type Dir struct {
 	mu    sync.Mutex // guards Files
 	Files map[string][]byte
 	Fails func(data []byte) error
+	Gone  error
 }
+
+func (d *Dir) Check() error { return d.Gone }
 
 func (d *Dir) ReadFile(name string) ([]byte, error) {
 	d.mu.Lock()
