@@ -98,3 +98,35 @@ func TestLatePutBackSkips(t *testing.T) {
 		t.Errorf("the next position is %d", s.view("order").Record.Next)
 	}
 }
+
+// As TestLatePutBackSkips, but the raise is smaller than what the first block has left out: the next position lies above
+// the raised one when the node comes back that knows of it. What others have taken from there lies further above.
+func TestLatePutBackSkipsOverASmallRaise(t *testing.T) {
+	s := newStage(t)
+	a, gone := s.node(), s.node()
+	s.create("order", plain(), settings(1000))
+	s.run(5 * time.Second)
+	copied := s.Mem.Snapshot()
+	s.setNext("order", 200_000)
+	s.run(5 * time.Second)
+	a.store.Partition()
+	var last int64
+	for range 300 {
+		last = gone.ask("order", 900, true).first() + 899
+		s.run(time.Second)
+	}
+	gone.gone()
+	s.lose(copied, 9)
+	s.raise(0)
+	c := s.newNode()
+	s.run(2 * stageConfirm)
+	c.ask("order", 1, false).first()
+	a.store.Heal()
+	s.run(3 * stageConfirm)
+	c.ask("order", int(c.segmentOf("order").stock.Left()), false).first() // it had these before
+	for _, n := range []*actor{a, c} {
+		if v := n.ask("order", 1, false).first(); v <= last {
+			t.Errorf("%d is issued, up to %d were before", v, last)
+		}
+	}
+}

@@ -7,9 +7,10 @@ package record
 // Of two writes with one write count, either one will do if it has the higher next position. If they are of two lives
 // of the name, the one whose values go further comes back. The write count then grows above both.
 //
-// A node may come back after others have taken positions in the present incarnation. If found has a lower next position
-// all the same, it does not know of a raised one, and no block will leave out what was taken from there before the loss.
-// So the put-back does (S13). st is the state that was read with found, and seqTime the present sequence time.
+// A node may come back after others have taken positions in the present incarnation. If found does not know of a raised
+// next position, no block will leave out what was taken from there before the loss: it may lie above found, also if the
+// raised position does not. So the put-back leaves it out (S13). st is the state that was read with found, and seqTime the
+// present sequence time.
 func PutBack(found *Record, known Record, highest int64, st State, seqTime int64) (next Record, due bool) {
 	//mutant:s8-lower-put-back by TestPutBack -> known = known.Raised(known.Next)
 	known = known.Raised(max(known.Next, highest))
@@ -17,7 +18,7 @@ func PutBack(found *Record, known Record, highest int64, st State, seqTime int64
 		return known, true
 	}
 	//mutant:s13-raised-late by TestPutBack -> if false {
-	if found.Incarnation > known.Incarnation && known.Next > found.Next && known.GoesOnAlone() {
+	if found.Incarnation > known.Incarnation && known.knowsRaise(*found) && known.GoesOnAlone() {
 		skip, _ := known.skip(st, seqTime)
 		known = known.Raised(known.Next + min(skip, max(0, known.Positions()-known.Next)))
 	}
@@ -27,10 +28,18 @@ func PutBack(found *Record, known Record, highest int64, st State, seqTime int64
 	}
 	if found.ID == known.ID { // else it is another life of the name, with positions of its own
 		next = next.Raised(max(found.Next, known.Next)).withHoldsOf(known).withHoldsOf(*found)
+		next.RaisedTo = max(found.RaisedTo, known.RaisedTo)
 	}
 	next.WriteCount = max(found.WriteCount, known.WriteCount)
 	return next, older || rivals || next.Next > found.Next || next.EarlierHoldMs > found.EarlierHoldMs ||
-		next.WaitMs > found.WaitMs
+		next.WaitMs > found.WaitMs || next.RaisedTo > found.RaisedTo
+}
+
+// knowsRaise reports whether r, a copy of an earlier incarnation, shows that found does not know of a raised next
+// position.
+func (r Record) knowsRaise(found Record) bool {
+	//mutant:s13-small-raise-late by internal/core/seq:TestLatePutBackSkipsOverASmallRaise -> return r.Next > found.Next
+	return r.Next > found.Next || r.ID == found.ID && r.RaisedTo > found.RaisedTo
 }
 
 // withHoldsOf returns r with the longest hold that r or known has had, so that a purge waits for that hold. known is
