@@ -9,7 +9,7 @@ import (
 )
 
 // apiServer answers what Helm asks while it renders a chart for an upgrade: which APIs there are, and one object of
-// the release, of this kind. The object's claims have the class local and 64Mi.
+// the release, of this kind, whose cluster is default. The object's claims have the class local and 64Mi.
 func apiServer(t *testing.T, kind string) *httptest.Server {
 	plural := strings.ToLower(kind) + "s"
 	answers := map[string]string{
@@ -22,7 +22,9 @@ func apiServer(t *testing.T, kind string) *httptest.Server {
 			{"name": "statefulsets", "kind": "StatefulSet", "namespaced": true},
 			{"name": "deployments", "kind": "Deployment", "namespaced": true}]}`,
 		"/apis/apps/v1/namespaces/default/" + plural + "/flaked": fmt.Sprintf(`{"kind": %q, "apiVersion": "apps/v1",
-			"metadata": {"name": "flaked"}, "spec": {"volumeClaimTemplates": [{"spec": {"storageClassName": "local",
+			"metadata": {"name": "flaked"}, "spec": {"template": {"spec": {"containers": [{"name": "flaked", "env": [
+			{"name": "FLAKED_ZK", "value": "zk:2181"}, {"name": "FLAKED_CLUSTER", "value": "default"},
+			{"name": "FLAKED_ADVERTISE", "valueFrom": {}}]}]}}, "volumeClaimTemplates": [{"spec": {"storageClassName": "local",
 			"resources": {"requests": {"storage": "64Mi"}}}}]}}`, kind),
 	}
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -47,6 +49,8 @@ func TestUpgradeRefusesWhatCannotChange(t *testing.T) {
 		{"StatefulSet", "kind=Deployment", "kind is Deployment, but this release has a StatefulSet. The kind of a release"},
 		{"StatefulSet", "kind=Sidecar,tokensSecret=", "kind is Sidecar, but this release has a StatefulSet"},
 		{"Deployment", "kind=StatefulSet", "kind is StatefulSet, but this release has a Deployment"},
+		{"Deployment", "kind=Deployment,cluster.name=other", "cluster.name is other, but the nodes of this release are in the cluster default"},
+		{"StatefulSet", "cluster.name=other", "Set cluster.name=default. For another cluster, install a second release"},
 		{"StatefulSet", "persistence.size=1Gi", "persistence.size is 1Gi, but the claims of this release have 64Mi"},
 		{"StatefulSet", "persistence.storageClass=fast", `persistence.storageClass is fast, but the claims of this release have "local"`},
 	} {
