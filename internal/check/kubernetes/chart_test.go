@@ -76,7 +76,7 @@ func TestChart(t *testing.T) {
 		{"names and servers that flaked allows", `tokensSecret=t,cluster.name=Orders_1.eu-2,zookeeper.servers=zk1\, [::1]:2181/a/B`,
 			"Job PodDisruptionBudget Service Service StatefulSet"},
 		{"user and groups of the platform", platform, "Job PodDisruptionBudget Service Service StatefulSet"},
-		{"no nodes", "kind=Sidecar,monitoring.rules=true", "Job PrometheusRule"},
+		{"alerts only", "kind=Sidecar,monitoring.rules=true", "Job PrometheusRule"},
 	} {
 		t.Run(c.name, func(t *testing.T) { check(t, chart, required+c.values, c.kinds) })
 	}
@@ -230,6 +230,7 @@ func TestRefusedValues(t *testing.T) {
 		{token + "tls.clientCertificates=true", "Set tls.secret to a Secret with tls.crt, tls.key and ca.crt"},
 		{token + "zookeeper.tls.serverName=zk", "Set zookeeper.tls.secret to a Secret with ca.crt"},
 		{token + "kind=Sidecar", "tokensSecret has no effect with kind Sidecar"},
+		{required + "kind=Sidecar", "List flaked under dependencies of your own chart, and include its sidecar there, as docs/deploy.md"},
 		{required + "kind=Sidecar,networkPolicy.enabled=true", "networkPolicy.enabled has no effect with kind Sidecar"},
 		{token + "kind=Deployment,persistence.size=1Gi", "they would share one. Remove it, or set kind=StatefulSet"},
 		{token + "kind=Deployment,persistence.existingClaim=c", "they would share one. Remove it"},

@@ -26,6 +26,7 @@ func TestNotes(t *testing.T) {
 			`"volumeMounts":[{"mountPath":"/tls","name":"tls"}]`, `"volumes":[{"name":"tls","secret":{"secretName":"c"}}]`,
 			"scrape /metrics over HTTPS at port 7610", " --tls-ca /tls/ca.crt --tls-cert /tls/tls.crt --tls-key /tls/tls.key\n",
 		}, []string{"FLAKED_TOKEN"}},
+		{"kind=Sidecar,monitoring.rules=true", []string{"Each pod that includes flaked.sidecar has a node"}, []string{"kubectl"}},
 	} {
 		// The API server of the test does not know the objects, so echo takes their place.
 		out, messages, err := helm(t, "install", "orders", chart, "--namespace", "ids", "--dry-run=client",
