@@ -82,6 +82,21 @@ func TestChart(t *testing.T) {
 	}
 }
 
+// TestFailuresAreShown checks that Kubernetes says why a container ended or a pod does not start.
+func TestFailuresAreShown(t *testing.T) {
+	for _, c := range []struct {
+		values, line string
+		times        int
+	}{
+		{"allowOpen=true", "terminationMessagePolicy: FallbackToLogsOnError", 2}, // nodes and Job
+	} {
+		out, messages, err := render(t, chart, required+c.values)
+		if n := strings.Count(out, c.line); err != nil || n != c.times {
+			t.Errorf("%s: %q is there %d times: %v\n%s%s", c.values, c.line, n, err, messages, out)
+		}
+	}
+}
+
 // TestPlatformSetsTheSecurity checks that null removes what a platform sets by itself.
 func TestPlatformSetsTheSecurity(t *testing.T) {
 	out, messages, err := render(t, chart, required+"allowOpen=true,securityContext=null,podSecurityContext=null")

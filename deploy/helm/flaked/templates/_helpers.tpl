@@ -24,6 +24,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 name: flaked
 image: {{ include "flaked.image" . | quote }}
 imagePullPolicy: {{ .Values.image.pullPolicy }}
+# kubectl describe pod shows why it ended.
+terminationMessagePolicy: FallbackToLogsOnError
 {{- with .Values.securityContext }}
 securityContext:
   {{- toYaml . | nindent 2 }}
