@@ -89,6 +89,7 @@ func TestFailuresAreShown(t *testing.T) {
 		times        int
 	}{
 		{"allowOpen=true", "terminationMessagePolicy: FallbackToLogsOnError", 2}, // nodes and Job
+		{"tokensSecret=t", `secretName: "t", defaultMode: 0440, items: [{key: tokens, path: tokens}]`, 1},
 	} {
 		out, messages, err := render(t, chart, required+c.values)
 		if n := strings.Count(out, c.line); err != nil || n != c.times {
