@@ -90,6 +90,7 @@ func TestFailuresAreShown(t *testing.T) {
 	}{
 		{"allowOpen=true", "terminationMessagePolicy: FallbackToLogsOnError", 2}, // nodes and Job
 		{"tokensSecret=t", `secretName: "t", defaultMode: 0440, items: [{key: tokens, path: tokens}]`, 1},
+		{"tokensSecret=t", "activeDeadlineSeconds: 3600", 1}, // Helm waits 300 s, and the deadline deletes the pod
 	} {
 		out, messages, err := render(t, chart, required+c.values)
 		if n := strings.Count(out, c.line); err != nil || n != c.times {
