@@ -1,4 +1,4 @@
-import { checkOptions, type ClientOptions, type PrefetchOptions } from "./options.js";
+import { checkNames, checkOptions, prefetchNames, type ClientOptions, type PrefetchOptions } from "./options.js";
 import { Pool } from "./pool.js";
 import { Sequence } from "./sequence.js";
 import { Source } from "./source.js";
@@ -22,8 +22,9 @@ export class Client extends Source {
     this.#sequences = new Pool(config);
   }
 
-  /** Returns the sequence with this name. Throws a `RangeError` if no sequence can have the name. */
+  /** Returns the sequence with this name. Throws a `TypeError` or `RangeError` if an argument is wrong. */
   sequence(name: string, options: PrefetchOptions = {}): Sequence {
+    checkNames(options, prefetchNames, 'sequence("order", { prefetch: 1000 })');
     return new Sequence(this.#sequences, name, options);
   }
 

@@ -37,6 +37,43 @@ export interface CallOptions {
   timeoutMs?: number | undefined;
 }
 
+/** The limits of one call for a value of a sequence, and its key. */
+export interface SequenceCallOptions extends CallOptions {
+  /**
+   * For strict sequences only: a call with the same key gets the same value again, from any node, so that a call that
+   * failed can be repeated without a gap. A letter, then letters, digits and `_ . : -`, at most 64 characters.
+   */
+  key?: string | undefined;
+}
+
+/** The names of options. The types make sure that none is missing. */
+type Names<Options> = Record<keyof Options, true>;
+export const prefetchNames: Names<PrefetchOptions> = { prefetch: true, maxAgeMs: true };
+export const callNames: Names<CallOptions> = { signal: true, timeoutMs: true };
+export const sequenceCallNames: Names<SequenceCallOptions> = { key: true, ...callNames };
+const clientNames: Names<ClientOptions> = {
+  addresses: true,
+  cluster: true,
+  token: true,
+  tls: true,
+  timeoutMs: true,
+  nodeTimeoutMs: true,
+  ...prefetchNames,
+};
+
+/** Throws a `TypeError` unless options are an object whose fields all have one of the names. `example` is a call. */
+export function checkNames(options: unknown, names: Readonly<Record<string, true>>, example: string): void {
+  // Arrays, promises and signals have tags of their own.
+  if (Object.prototype.toString.call(options) !== "[object Object]") {
+    throw new TypeError(`options must be an object. Write for example ${example}`);
+  }
+  for (const name of Object.keys(options as object)) {
+    if (Object.hasOwn(names, name)) continue;
+    const wrong = `${JSON.stringify(name)} is not one of the options ${Object.keys(names).join(", ")}`;
+    throw new TypeError(`${wrong}. Write for example ${example}`);
+  }
+}
+
 /** Where a node listens. `name` is the address as it was given. */
 export type Endpoint = { name: string; path: string } | { name: string; host: string; port: number };
 
@@ -45,13 +82,14 @@ export type Config = Readonly<ReturnType<typeof checkOptions>>;
 
 /** Returns the settings, or throws a `TypeError` or `RangeError`. */
 export function checkOptions(options: ClientOptions) {
+  checkNames(options, clientNames, 'new Client({ addresses: ["127.0.0.1:7609"] })');
   const { addresses = ["127.0.0.1:7609"], cluster, token } = options;
   if (!Array.isArray(addresses)) throw new TypeError('addresses must be an array, such as ["127.0.0.1:7609"]');
   if (addresses.length === 0) throw new RangeError("addresses is empty. Name a node, such as 127.0.0.1:7609");
-  if (token !== undefined && !/^[!-~]{1,256}$/.test(token)) {
+  if (token !== undefined && !isText("token", token, /^[!-~]{1,256}$/)) {
     throw new RangeError("token must be 1 to 256 printable ASCII characters without blanks");
   }
-  if (cluster !== undefined && !/^[A-Za-z0-9._-]{1,64}$/.test(cluster)) {
+  if (cluster !== undefined && !isText("cluster", cluster, /^[A-Za-z0-9._-]{1,64}$/)) {
     throw new RangeError("cluster must be a name or a UUID: 1 to 64 letters, digits and . _ -");
   }
   return {
@@ -82,21 +120,29 @@ export function checkCount(name: string, value: number, least: number, most: num
   throw new RangeError(`${name} is ${value} and must be a whole number from ${least} to ${most}`);
 }
 
+/** Reports whether a string matches a pattern. A pattern alone takes `null` for the string "null". */
+function isText(what: string, value: unknown, pattern: RegExp): boolean {
+  if (typeof value !== "string") throw new TypeError(`${what} must be a string`);
+  return pattern.test(value);
+}
+
 export function checkName(name: string): string {
-  if (/^[A-Za-z0-9_{][A-Za-z0-9_.:{}/-]{0,127}$/.test(name) && !/^[0-9]+$/.test(name)) return name;
+  const what = "the name of a sequence";
+  if (isText(what, name, /^(?![0-9]+$)[A-Za-z0-9_{][A-Za-z0-9_.:{}/-]{0,127}$/)) return name;
   const rule =
     "must be 1 to 128 letters, digits and _ . : - { } /, begin with none of . : - } /, and not be digits alone";
-  throw new RangeError(`the name of a sequence, ${JSON.stringify(name)}, ${rule}`);
+  throw new RangeError(`${what}, ${JSON.stringify(name)}, ${rule}`);
 }
 
 export function checkKey(key: string): string {
-  if (/^[A-Za-z][A-Za-z0-9_.:-]{0,63}$/.test(key)) return key;
+  if (isText("key", key, /^[A-Za-z][A-Za-z0-9_.:-]{0,63}$/)) return key;
   const rule = "must begin with a letter, go on with letters, digits and _ . : -, and have at most 64 characters";
   throw new RangeError(`the key ${JSON.stringify(key)} ${rule}`);
 }
 
 function checkTLS(given: ClientOptions["tls"]): ConnectionOptions | undefined {
   if (given === undefined || given === false) return undefined;
+  if (given !== true && typeof given !== "object") throw new TypeError("tls must be true, or options of tls.connect");
   const options = given === true ? {} : given;
   try {
     // Made once, because reading certificates takes longer than a connection.

@@ -1,4 +1,4 @@
-import { checkCount, checkMs, type CallOptions, type PrefetchOptions } from "./options.js";
+import { callNames, checkCount, checkMs, checkNames, type CallOptions, type PrefetchOptions } from "./options.js";
 import type { Pool } from "./pool.js";
 import { queryMany, queryOne, type Query } from "./protocol.js";
 import { Stock } from "./stock.js";
@@ -32,6 +32,7 @@ export abstract class Source {
    * no other one would help, a {@link ClosedError}, or the reason of an aborted signal.
    */
   async next(options: CallOptions = {}): Promise<bigint> {
+    checkNames(options, callNames, "next({ timeoutMs: 500 })");
     const stock = this.#stock;
     if (stock === undefined || this.pool.closed) return this.pool.call(this.#one, options);
     checkMs("timeoutMs", options.timeoutMs, 1);
@@ -55,6 +56,7 @@ export abstract class Source {
 
   /** Returns n numbers of one node, or fails as `next` does and returns none. n is 1 to 10,000. */
   async nextMany(n: number, options: CallOptions = {}): Promise<bigint[]> {
+    checkNames(options, callNames, "nextMany(100, { timeoutMs: 500 })");
     return this.pool.call(queryMany(this.#verb, checkCount("n", n, 1, mostValues)), options);
   }
 }

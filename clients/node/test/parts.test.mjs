@@ -196,6 +196,63 @@ test("wrong options are errors of the constructor", () => {
   }
 });
 
+test("options that are no object, or have an unknown field, are errors that say what to write", async () => {
+  const address = "127.0.0.1:1"; // nobody listens there
+  const addressed = /^TypeError: .*new Client\(\{ addresses: \["127\.0\.0\.1:7609"\] \}\)$/;
+  for (const wrong of [
+    [address],
+    address,
+    null,
+    5,
+    [],
+    Promise.resolve({}),
+    { addrs: [address] },
+    { address },
+    { host: "a", port: 1 },
+  ]) {
+    assert.throws(() => new Client(wrong), addressed, JSON.stringify(wrong));
+  }
+  const client = new Client({ addresses: [address], timeoutMs: 200 });
+  const prefetching = new Client({ addresses: [address], timeoutMs: 200, prefetch: 10 });
+  assert.throws(() => client.sequence("order", 10), /^TypeError: .* sequence\("order", \{ prefetch: 1000 \}\)$/);
+  assert.throws(
+    () => client.sequence("order", { prefetsh: 10 }),
+    /^TypeError: "prefetsh" is not one of the options prefetch, maxAgeMs\. Write /,
+  );
+  const order = client.sequence("order");
+  for (const wrong of ["order-1", 5, null, ["a"], { Key: "a" }, { timeout: 5 }, { key: "a", timeout: 5 }]) {
+    await assert.rejects(order.next(wrong), /^TypeError: .* next\(\{ key: "order-1" \}\)$/, JSON.stringify(wrong));
+  }
+  for (const wrong of [
+    "order-1",
+    5,
+    null,
+    new AbortController().signal,
+    { key: "a" },
+    { timeout: 5 },
+    { toString: 1 },
+  ]) {
+    const told = /^TypeError: .*\{ timeoutMs: 500 \}\)$/;
+    for (const source of [client, prefetching]) {
+      await assert.rejects(source.next(wrong), told);
+      await assert.rejects(source.nextMany(3, wrong), told);
+    }
+    await assert.rejects(order.nextMany(3, wrong), told);
+    await assert.rejects(order.range(3, wrong), told);
+  }
+  await Promise.all([client.close(), prefetching.close()]);
+});
+
+test("null is no text", async () => {
+  for (const wrong of [{ token: null }, { cluster: null }, { tls: "ca.pem" }, { tls: null }]) {
+    assert.throws(() => new Client(wrong), TypeError, JSON.stringify(wrong));
+  }
+  const client = new Client({ addresses: ["127.0.0.1:1"], timeoutMs: 200 });
+  for (const wrong of [undefined, null, ["order"]]) assert.throws(() => client.sequence(wrong), TypeError);
+  await assert.rejects(client.sequence("order").next({ key: null }), TypeError);
+  await client.close();
+});
+
 test("wrong arguments of calls are errors before anything is sent", async () => {
   const client = new Client({ addresses: ["127.0.0.1:1"] }); // nobody listens there
   for (const n of [0, 10_001, 1.5, NaN]) await assert.rejects(client.nextMany(n), RangeError);
