@@ -33,6 +33,12 @@ export class FlakedError extends CloneableError {
   }
 }
 
+/** What to do about a refusal that the client's settings cause. */
+const advice = new Map([
+  ["NOAUTH", ". Give the client the option token"],
+  ["WRONGPASS", ". Correct the client's option token"],
+]);
+
 /** A node refused, and no other node would have helped. */
 export class RefusedError extends FlakedError {
   /** @internal */
@@ -42,7 +48,7 @@ export class RefusedError extends FlakedError {
     refusal: Refusal,
     /** What the node said after the code. It is for people and may change. */
     readonly text: string = refusal.text,
-    message = `${address} answered -${refusal.code} ${text}`.trimEnd(),
+    message = `${address} answered -${refusal.code} ${text}`.trimEnd() + (advice.get(refusal.code) ?? ""),
   ) {
     super(message, refusal);
   }

@@ -156,6 +156,13 @@ test("a client wants the cluster of the first node, or the configured one", () =
   assert.equal(configured.check("a", refused, false).message, "a belongs to cluster test (u2), not to prod");
 });
 
+test("a refusal because of the token names the option", () => {
+  const said = (code, text) => new RefusedError("a:1", { code, text }).message;
+  assert.equal(said("NOAUTH", "a token"), "a:1 answered -NOAUTH a token. Give the client the option token");
+  assert.equal(said("WRONGPASS", ""), "a:1 answered -WRONGPASS. Correct the client's option token");
+  assert.equal(said("CLOCK", "it went back"), "a:1 answered -CLOCK it went back");
+});
+
 test("addresses", () => {
   const endpoint = (host, port) => ({ host, port });
   for (const [name, want] of [

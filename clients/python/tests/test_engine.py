@@ -72,6 +72,22 @@ class World:
         self.work()
 
 
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (b"-NOAUTH a token", "a answered -NOAUTH a token. Give the client the argument token="),
+        (b"-WRONGPASS wrong", "a answered -WRONGPASS wrong. Correct the client's argument token="),
+    ],
+)
+def test_a_refusal_because_of_the_token_names_the_argument(reply: bytes, said: str) -> None:
+    world = World("a", who=b"")
+    call = world.ask()
+    world.answer(world.links[0], reply + b"\n")
+    assert isinstance(call.error, flaked.UnavailableError)
+    assert str(call.error).endswith(said)
+    assert call.error.text == reply.decode().partition(" ")[2]
+
+
 def test_replies_come_in_order_in_any_pieces() -> None:
     world = World("a")
     calls = [world.ask(), world.ask(protocol.values("", 2)), world.ask()]

@@ -12,6 +12,11 @@ MAX_LINE = 4096  #: a node sends no longer one
 
 _NAME = re.compile(r"(?=.*[^0-9])[A-Za-z0-9_{][A-Za-z0-9_.:{}/-]{0,127}")
 _KEY = re.compile(r"[A-Za-z][A-Za-z0-9_.:-]{0,63}")
+#: What to do about refusals that the client's settings cause.
+_ADVICE = {
+    "NOAUTH": ". Give the client the argument token=",
+    "WRONGPASS": ". Correct the client's argument token=",
+}
 _REFUSAL = re.compile(rb"-([A-Z]\S*)(?: (.*))?")
 
 
@@ -127,7 +132,7 @@ def refusal(address: str, line: bytes) -> Optional[RefusedError]:
     code, text = (part.decode("utf-8", "replace") for part in match.groups(b""))
     fields = dict(word.partition("=")[::2] for word in reversed(text.split()))
     wait = fields.get("retry_after_ms", "")
-    error = RefusedError(f"{address} answered -{code} {text}".rstrip())
+    error = RefusedError(f"{address} answered -{code} {text}".rstrip() + _ADVICE.get(code, ""))
     error.code, error.text, error.address, error.reason = code, text, address, fields.get("reason") or None
     if re.fullmatch("[0-9]{1,18}", wait):
         error.retry_after = min(int(wait), 3_600_000) / 1000
