@@ -29,10 +29,16 @@ const words: Record<string, string> = {
   ENOTFOUND: "host name not found: ADDRESS. Check the address",
 };
 
+/** What OpenSSL says of a reply that is not TLS. It depends on the version. */
+const notTLS = /wrong version number|packet length too long/;
+
 /** Returns an error in plain words for an error of a socket, which becomes its cause. */
 export function inWords(address: string, error: NodeJS.ErrnoException): Error {
   // The error for several addresses of one host has an empty message.
   const [first = error] = error instanceof AggregateError ? (error.errors as NodeJS.ErrnoException[]) : [];
-  const text = (words[first.code ?? ""] ?? `ADDRESS: ${first.message}`).replace("ADDRESS", () => address);
+  let text = words[first.code ?? ""] ?? `ADDRESS: ${first.message.trim()}`;
+  if (notTLS.test(text))
+    text = "the node does not use TLS at ADDRESS. Correct the address, or leave out the option tls";
+  text = text.replace("ADDRESS", () => address);
   return new Error(text, { cause: error });
 }

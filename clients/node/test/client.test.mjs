@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
+import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath, URL } from "node:url";
@@ -117,6 +118,20 @@ test("many calls with one signal, and many closes, cause no warning of a leak", 
   await Promise.all(Array.from({ length: 20 }, () => client.close()));
   await new Promise((resolve) => setImmediate(resolve)); // warnings come in a later turn
   assert.deepEqual(warnings, []);
+});
+
+test("a node without TLS that is asked with it is an error that says so", async (t) => {
+  const server = createServer((socket) => {
+    socket.on("error", () => undefined).on("data", () => socket.write("-ERR unknown command\n"));
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = `127.0.0.1:${server.address().port}`;
+  const client = new Client({ addresses: [address], tls: true, timeoutMs: 1000 });
+  t.after(() => Promise.all([client.close(), server.close()]));
+  const error = await client.next().catch((failed) => failed);
+  assert.ok(error instanceof UnavailableError);
+  const advice = "Correct the address, or leave out the option tls";
+  assert.ok(error.message.endsWith(`: the node does not use TLS at ${address}. ${advice}`), error.message);
 });
 
 test("close fails calls that wait, and later ones", async (t) => {

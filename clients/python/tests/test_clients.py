@@ -6,9 +6,11 @@ import ctypes
 import gc
 import os
 import random
+import re
 import select
 import signal
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator
@@ -252,6 +254,31 @@ def test_callers_go_on_when_the_time_of_the_one_that_leads_is_up(fake: Fake) -> 
         for thread in threads[2:]:
             thread.join(10)
         assert sorted(map(str, outcomes[2:])) == ["1003", "1004"]
+
+
+def test_a_node_without_tls_that_is_asked_with_it_is_an_error_that_says_so() -> None:
+    def serve(listener: socket.socket) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                peer, _ = listener.accept()
+                with peer:
+                    peer.recv(4096)
+                    peer.sendall(b"-ERR unknown command\n")
+
+    async def ask(address: str) -> None:
+        async with flaked.AsyncClient([address], tls=ssl.create_default_context(), timeout=1) as client:
+            await client.next()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, args=(listener,), daemon=True).start()
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+        said = f"does not use TLS at {address}. Correct the address, or leave out the argument tls="
+        client = flaked.Client([address], tls=ssl.create_default_context(), timeout=1)
+        with client, pytest.raises(flaked.UnavailableError, match=re.escape(said)):
+            client.next()
+        with pytest.raises(flaked.UnavailableError, match=re.escape(said)):
+            asyncio.run(ask(address))
+        listener.shutdown(socket.SHUT_RDWR)
 
 
 def test_bytes_that_came_while_nobody_called_are_no_reply(fake: Fake) -> None:

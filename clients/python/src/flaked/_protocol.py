@@ -17,6 +17,8 @@ _ADVICE = {
     "NOAUTH": ". Give the client the argument token=",
     "WRONGPASS": ". Correct the client's argument token=",
 }
+#: What OpenSSL says of a reply that is not TLS. It depends on the version.
+_NOT_TLS = ("WRONG_VERSION_NUMBER", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE")
 _REFUSAL = re.compile(rb"-([A-Z]\S*)(?: (.*))?")
 
 
@@ -172,6 +174,8 @@ def in_words(address: str, error: Optional[BaseException]) -> FlakedError:
         text = f"{address} closed the connection"
     elif isinstance(error, ConnectionRefusedError):
         text = f"connection refused by {address}. Check that the node runs"
+    elif isinstance(error, ssl.SSLError) and error.reason in _NOT_TLS:
+        text = f"the node does not use TLS at {address}. Correct the address, or leave out the argument tls="
     else:
         text = f"the connection to {address} failed: {error}"
     wrapped = FlakedError(text)
