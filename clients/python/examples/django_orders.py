@@ -19,7 +19,7 @@ ids = flaked.Client(os.environ.get("FLAKED_ADDRESSES", "127.0.0.1:7609").split("
 
 
 def new_id() -> int:
-    """Return a new ID. Migrations refer to this function by its name, so ids.next would not do."""
+    """Return a new ID. Migrations refer to this function by its name. They refuse ids.next."""
     return ids.next()
 
 

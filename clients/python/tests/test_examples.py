@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 
 import pytest
 from cluster import Node, real_node
+from conftest import Fake
 from django.db import connection
 from django.db.migrations.writer import MigrationWriter
 from django.test.utils import CaptureQueriesContext
@@ -116,6 +119,69 @@ def test_bulk_create_needs_few_round_trips(django_orders: Any, node: Node) -> No
 def test_a_migration_refers_to_the_default_by_name(django_orders: Any) -> None:
     field = django_orders.Order._meta.pk
     assert "default=django_orders.new_id" in MigrationWriter.serialize(field)[0]
+
+
+MODELS = """
+from django.db import models
+import flaked
+
+client = flaked.Client([{address!r}])
+order = client.sequence("order")
+
+def new_id():
+    return client.next()
+
+class Order(models.Model):
+    id = models.BigIntegerField(primary_key=True, default={default}, editable=False)
+    item = models.TextField(default="tea")
+"""
+ROWS_IN_A_MIGRATION = """
+from django.db import migrations
+
+def insert(apps, editor):
+    apps.get_model("shop", "Order").objects.create()
+
+class Migration(migrations.Migration):
+    dependencies = [("shop", "0001_initial")]
+    operations = [migrations.RunPython(insert)]
+"""
+
+
+def manage(project: Path, *command: str) -> str:
+    """Run a command of Django in a project. Return what it says, and how it ended."""
+    database = {"ENGINE": "django.db.backends.sqlite3", "NAME": str(project / "db")}
+    settings = f"DATABASES={{'default': {database}}}, INSTALLED_APPS=['shop']"
+    program = "from django.conf import settings; from django.core.management import execute_from_command_line as run"
+    program += f"; settings.configure({settings}); run(['manage.py', *{command}])"
+    environment = {**os.environ, "PYTHONPATH": str(PYTHON / "src")}
+    ended = subprocess.run(
+        [sys.executable, "-c", program], cwd=project, env=environment, text=True, capture_output=True
+    )
+    return f"{ended.stdout}{ended.stderr}exit={ended.returncode}"
+
+
+def project(directory: Path, address: str, default: str) -> Path:
+    (directory / "shop").mkdir()
+    (directory / "shop" / "__init__.py").touch()
+    (directory / "shop" / "models.py").write_text(MODELS.format(address=address, default=default))
+    return directory
+
+
+def test_a_function_of_a_module_is_a_default_in_migrations(fake: Fake, tmp_path: Path) -> None:
+    made = project(tmp_path, fake.address, "new_id")
+    assert "exit=0" in manage(made, "makemigrations", "shop")
+    (made / "shop" / "migrations" / "0002_rows.py").write_text(ROWS_IN_A_MIGRATION)
+    assert "exit=0" in manage(made, "migrate")
+    assert fake.asked == ["GET"]
+    assert "exit=0" in manage(made, "makemigrations", "--check")
+
+
+@pytest.mark.parametrize("default", ["client.next", "order.next"])
+def test_makemigrations_refuses_the_method_of_a_client(fake: Fake, tmp_path: Path, default: str) -> None:
+    said = manage(project(tmp_path, fake.address, default), "makemigrations", "shop")
+    assert "ValueError: a migration cannot refer to a method of a client." in said
+    assert "def new_id(): return client.next(), and use default=new_id" in said
+    assert not list((tmp_path / "shop").glob("migrations/0*"))
 
 
 def test_the_readme(node: Node, capsys: pytest.CaptureFixture[str]) -> None:

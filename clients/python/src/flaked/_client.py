@@ -6,7 +6,7 @@ import re
 import ssl
 import weakref
 from collections.abc import Coroutine, Iterable
-from typing import Any, Generic, Optional, TypeVar, cast
+from typing import Any, Callable, Generic, Optional, TypeVar, cast
 
 from . import _protocol as protocol
 from ._asyncio import Asynchronous
@@ -18,6 +18,20 @@ One = TypeVar("One")
 Many = TypeVar("Many")
 Span = TypeVar("Span")
 Seq = TypeVar("Seq")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _unnamed(method: Function) -> Function:
+    """Let Django's makemigrations refuse a method as a default: it would write a name that lacks the client."""
+
+    def deconstruct() -> None:  # Django looks for this attribute
+        raise ValueError(
+            "a migration cannot refer to a method of a client. In a module, write a function: "
+            "def new_id(): return client.next(), and use default=new_id"
+        )
+
+    setattr(method, "deconstruct", deconstruct)  # noqa: B010, because mypy knows no such attribute
+    return method
 
 
 class _Source(Generic[One, Many]):
@@ -35,6 +49,7 @@ class _Source(Generic[One, Many]):
         limit = self._core.options.timeout if timeout is None else seconds("timeout", timeout)
         return self._core.call(request, limit, stock)
 
+    @_unnamed
     def next(self, *, timeout: Optional[float] = None) -> One:
         """Return a new ID, or the next value of the sequence."""
         return cast(One, self._ask(self._one, timeout, self._stock))
@@ -104,6 +119,7 @@ class _Sequence(_Source[One, Many], Generic[One, Many, Span]):
         self._client = client  # a client that is dropped is closed
         self._prepare(client._core, name, prefetch, client._max_age if max_age is None else max_age)
 
+    @_unnamed
     def next(self, *, key: Optional[str] = None, timeout: Optional[float] = None) -> One:
         """Return the next value. In a strict sequence, the same key gets the same value again, from any node."""
         if key is None:
