@@ -83,7 +83,8 @@ final class FlakedClients implements Service, Stoppable {
         }
         if (settings.get("flaked.addresses") == null) {
             throw new HibernateException(
-                    "@FlakedId has no client. Set flaked.addresses, or add a FlakedClient as a bean");
+                    "@FlakedId has no client. Set flaked.addresses, or add a FlakedClient as a bean. In a test "
+                            + "slice such as @DataJpaTest, @Import the class that makes the bean");
         }
         try {
             own = TextSettings.builder(name -> Objects.toString(settings.get("flaked." + name), null))

@@ -151,6 +151,7 @@ class HibernateTest {
         try (SessionFactory factory = configuration.buildSessionFactory()) {
             HibernateException e = assertThrows(HibernateException.class, () -> insert(factory, 1, Article::new));
             assertTrue(e.getMessage().contains("@FlakedId has no client. Set flaked.addresses"), e.getMessage());
+            assertTrue(e.getMessage().contains("@DataJpaTest, @Import the class"), e.getMessage());
         }
     }
 
