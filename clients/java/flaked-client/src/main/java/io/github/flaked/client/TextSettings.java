@@ -13,7 +13,7 @@ public final class TextSettings {
      * {@return a builder with the settings addresses (separated by commas), cluster, token, timeout, node-timeout, prefetch and
      * max-age} A time is 500ms or 5s. The message of an IllegalArgumentException begins with the setting's name.
      *
-     * @param text returns the text of a setting, null for the default
+     * @param text returns the text of a setting, null for the default. So is a blank one, but not of addresses
      */
     public static FlakedClient.Builder builder(UnaryOperator<String> text) {
         FlakedClient.Builder builder = FlakedClient.builder();
@@ -29,7 +29,10 @@ public final class TextSettings {
 
     private static void set(UnaryOperator<String> text, String name, Consumer<String> setter) {
         try {
-            Optional.ofNullable(text.apply(name)).map(String::strip).ifPresent(setter);
+            Optional.ofNullable(text.apply(name))
+                    .map(String::strip)
+                    .filter(value -> !value.isEmpty() || name.equals("addresses"))
+                    .ifPresent(setter);
         } catch (RuntimeException e) {
             throw new IllegalArgumentException(name + ": " + e.getMessage(), e);
         }

@@ -23,7 +23,7 @@ class TextSettingsTest {
     void wrongTextIsNamed() {
         Map<String, List<String>> wrong = Map.of(
                 "addresses", List.of("", "ids:port"),
-                "cluster", List.of("two words", ""),
+                "cluster", List.of("two words"),
                 "token", List.of("two words"),
                 "timeout", List.of("soon", "5", "0s", "ms", "0.5ms"),
                 "node-timeout", List.of("-1s"),
@@ -36,6 +36,13 @@ class TextSettingsTest {
                     name + " " + text);
             assertTrue(e.getMessage().startsWith(name + ": "), e.getMessage());
         }));
+    }
+
+    @Test
+    void blankTextIsNotSet() {
+        for (String name : List.of("cluster", "token", "timeout", "prefetch")) {
+            TextSettings.builder(Map.of(name, " ")::get);
+        }
     }
 
     @Test

@@ -4,6 +4,7 @@ import java.time.Duration;
 import java.util.List;
 import org.springframework.boot.context.properties.ConfigurationProperties;
 import org.springframework.boot.context.properties.bind.DefaultValue;
+import org.springframework.util.StringUtils;
 
 /**
  * The properties flaked.*.
@@ -26,4 +27,10 @@ public record FlakedProperties(
         @DefaultValue("1s") Duration nodeTimeout,
         @DefaultValue("0") int prefetch,
         @DefaultValue("1s") Duration maxAge,
-        String sslBundle) {}
+        String sslBundle) {
+    /** Takes the properties. A blank cluster or token, as that of ${FLAKED_TOKEN:}, counts as not set. */
+    public FlakedProperties {
+        cluster = StringUtils.hasText(cluster) ? cluster : null;
+        token = StringUtils.hasText(token) ? token : null;
+    }
+}

@@ -54,7 +54,7 @@ class ApplicationTest {
         }
     }
 
-    private static ConfigurableApplicationContext run(Class<?> more, String... properties) {
+    static ConfigurableApplicationContext run(Class<?> more, String... properties) {
         String[] arguments = Arrays.stream(properties).map(p -> "--" + p).toArray(String[]::new);
         return new SpringApplicationBuilder(Application.class, more)
                 .web(WebApplicationType.NONE)
@@ -63,7 +63,7 @@ class ApplicationTest {
                 .run(arguments);
     }
 
-    private static ConfigurableApplicationContext run(String... properties) {
+    static ConfigurableApplicationContext run(String... properties) {
         return run(Application.class, properties);
     }
 
