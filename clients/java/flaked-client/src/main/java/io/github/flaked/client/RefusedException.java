@@ -11,13 +11,18 @@ public final class RefusedException extends FlakedException {
     private final String address;
 
     RefusedException(String address, String reply) {
-        super(address + " answered -" + reply, reply, null);
+        super(address + " answered -" + reply + advice(reply), reply, null);
         this.address = address;
     }
 
     private RefusedException(String address, String message, String refusal) {
         super(message, refusal, null);
         this.address = address;
+    }
+
+    private static String advice(String reply) {
+        boolean token = reply.startsWith("NOAUTH") || reply.startsWith("WRONGPASS");
+        return token ? ". Set the token that the node wants: flaked.token, or token of the builder" : "";
     }
 
     /** Returns the exception for a node of another cluster. */

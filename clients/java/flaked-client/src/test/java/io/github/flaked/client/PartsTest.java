@@ -62,6 +62,14 @@ class PartsTest {
     }
 
     @ParameterizedTest
+    @ValueSource(strings = {"NOAUTH Send AUTH token", "WRONGPASS wrong token"})
+    void aRefusalOfTheTokenSaysWhatToSet(String reply) {
+        RefusedException e = new RefusedException("a:1", reply);
+        assertTrue(e.getMessage().startsWith("a:1 answered -" + reply + ". Set the token"), e.getMessage());
+        assertTrue(e.getMessage().contains("flaked.token"), e.getMessage());
+    }
+
+    @ParameterizedTest
     @CsvSource({
         "127.0.0.1:7700, 127.0.0.1, 7700",
         "ids.example.com, ids.example.com, 7609",
