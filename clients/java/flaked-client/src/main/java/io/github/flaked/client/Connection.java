@@ -4,6 +4,7 @@ import java.io.ByteArrayOutputStream;
 import java.io.EOFException;
 import java.io.IOException;
 import java.net.SocketTimeoutException;
+import java.net.UnknownHostException;
 import java.nio.channels.ClosedChannelException;
 import java.nio.charset.StandardCharsets;
 import java.util.List;
@@ -150,7 +151,8 @@ final class Connection {
         } catch (IOException | RuntimeException e) {
             String advice = heardAt > 0 ? "" : ". Check the address, and that the node runs";
             boolean again = idle || e instanceof ClosedChannelException; // by an interrupt of a caller that writes
-            end(again ? new EOFException() : new IOException(node.address.text() + ": " + e.getMessage() + advice, e));
+            String what = (e instanceof UnknownHostException ? ": unknown host " : ": ") + e.getMessage();
+            end(again ? new EOFException() : new IOException(node.address.text() + what + advice, e));
         }
     }
 

@@ -99,6 +99,17 @@ class FlakedClientTest {
     }
 
     @Test
+    void anUnknownHostIsNamedSo() {
+        try (FlakedClient client = FlakedClient.builder()
+                .addresses("no-such-host.invalid")
+                .timeout(Duration.ofSeconds(5))
+                .build()) {
+            Throwable e = assertThrows(UnavailableException.class, client::next);
+            assertTrue(e.getMessage().contains("unknown host no-such-host.invalid"), e.getMessage());
+        }
+    }
+
+    @Test
     void closeEndsCallsThatWait() throws Exception {
         FakeNode node = new FakeNode(true);
         FlakedClient client = FlakedClient.builder().addresses(node.address()).build();
