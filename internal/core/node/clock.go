@@ -105,7 +105,8 @@ func (k *keeper) followLeap(offset timeguard.Offset, voters []timeguard.Offset) 
 		k.noteLeap(ahead)
 		return false
 	}
-	k.log.Warn("following a leap of the wall clock that ZooKeeper and peers confirm", "ahead_ms", ahead.Milliseconds())
+	k.log.Warn("following a leap of the wall clock: ZooKeeper and most peers are within 5 s of it",
+		"ahead_ms", ahead.Milliseconds())
 	if !k.stalled() { // heartbeats must not wait for it
 		k.extend(ahead) // else the clock would leap beyond the bound
 	}
