@@ -209,7 +209,7 @@ var (
 		clients: otherNodes,
 		advice:  "Its log says why. If its process does not answer, restart it.",
 	})
-	rowDisk = declare(row{cause: node.TroubleDisk, severity: Critical,
+	_ = declare(row{cause: node.TroubleDisk, severity: Critical,
 		text:    "The node cannot write to its state directory%s",
 		clients: "Clients may get errors from this node within seconds.",
 		advice:  AdviceDisk + " If the directory is gone, restart the node while ZooKeeper answers.",
@@ -417,7 +417,7 @@ var (
 	})
 )
 
-// AdviceDisk is that of rowDisk, for a directory that is there.
+// AdviceDisk is that of the cause state-directory, for a directory that is there.
 const AdviceDisk = "Free space on its disk, make it writable again, or repair it."
 
 // The advice of problems that doctor and the commands find by themselves, and describe in their own words.
