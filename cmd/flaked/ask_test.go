@@ -154,6 +154,14 @@ func TestCommandsAskTheNodeOfTheirFile(t *testing.T) {
 	}
 }
 
+// A node that listens on all interfaces is asked over the loopback one, whose address a certificate may name.
+func TestCommandsAskOverLoopback(t *testing.T) {
+	for listen, asked := range map[string]string{"0.0.0.0:1": "127.0.0.1:1", "[::]:1": "[::1]:1"} {
+		t.Setenv("FLAKED_LISTEN", listen)
+		call(t, "", "get").wants(t, exitUnreachable, "", "at "+asked+":")
+	}
+}
+
 // A line without an end does not fill the memory.
 func TestGetOfALongLine(t *testing.T) {
 	t.Setenv("FLAKED_ADDR", fakeNode(t, "tcp", "127.0.0.1:0", says(strings.Repeat("x", (4<<20)+1))))

@@ -104,7 +104,8 @@ func setFromFile(c *cli.Context, all map[string]cli.Flag, name string, value yam
 	return nil
 }
 
-// fromFile marks a flag whose value comes from the file of --config, or follows from another setting. App.Metadata has it under the flag's name.
+// fromFile marks a flag whose value comes from the file of --config, or follows from another setting. App.Metadata has
+// it under the flag's name.
 const fromFile = "from the file"
 
 // listenOfFile is the key in App.Metadata of the first address at which the node listens by the file of --config.
@@ -125,7 +126,13 @@ func askOwnNode(c *cli.Context) error {
 func ownNode(c *cli.Context) string {
 	listen, _ := c.App.Metadata[listenOfFile].(string)
 	first, _, _ := strings.Cut(os.Getenv(variableOf("listen")), ",")
-	return cmp.Or(os.Getenv(variableOf("addr")), strings.TrimSpace(first), listen, defaultAddr)
+	listen = cmp.Or(strings.TrimSpace(first), listen, defaultAddr)
+	for all, own := range map[string]string{"0.0.0.0:": "127.0.0.1:", "[::]:": "[::1]:"} { // a certificate may name own
+		if port, found := strings.CutPrefix(listen, all); found {
+			listen = own + port
+		}
+	}
+	return cmp.Or(os.Getenv(variableOf("addr")), listen)
 }
 
 // onCommandLine reports whether the command line gives the value of a flag.

@@ -58,7 +58,8 @@ func suggestFlag(flags []cli.Flag, given string) string {
 	return ""
 }
 
-// isNear reports whether few letters of given must change to make it name: at most every third, and one of a short word.
+// isNear reports whether few letters of given must change to make it name: at most every third, and one of a short
+// word.
 func isNear(name, given string) bool {
 	return smetrics.WagnerFischer(name, given, 1, 1, 1) <= max(1, len(given)/3)
 }
