@@ -42,14 +42,6 @@ func earned(ceiling, ms int64) int64 {
 	return int64(min(n, 1<<62))
 }
 
-// lastTaken returns the sequence time until which positions may have been taken in an earlier incarnation.
-func lastTaken(x *at) int64 {
-	if x.int("put_in") < x.int("inc") {
-		return x.int("at")
-	}
-	return min(x.int("at"), x.int("jumped"))
-}
-
 var writeRules = []rule{
 	{"S1", "no block lies beyond the last position", func(x *at) bool { return x.int("end") <= x.int("positions") },
 		takes},
@@ -76,10 +68,10 @@ var writeRules = []rule{
 	}, func(x *at) bool { return takes(x) || gives(x) }},
 	{"S13", "the first block of an incarnation skips what may have been taken since the record was written",
 		func(x *at) bool {
-			return skip(x) >= x.int("was_credit")+earned(x.int("hard"), lastTaken(x)-x.int("was_at"))
+			return skip(x) >= x.int("was_credit")+earned(x.int("hard"), x.int("at")-x.int("was_at"))
 		}, afterLoss},
 	{"S13", "over an incarnation that was lost, it skips to the peak", func(x *at) bool {
-		return x.int("first") >= x.int("peak_from")+earned(x.int("hard"), lastTaken(x)-x.int("peak_at"))
+		return x.int("first") >= x.int("peak_from")+earned(x.int("hard"), x.int("at")-x.int("peak_at"))
 	}, func(x *at) bool { return afterLoss(x) && x.int("was_inc") < x.int("inc")-1 }},
 	{"S14", "the first block has an eighth of the burst at most, and must be paid for", func(x *at) bool {
 		return count(x) <= max(1, earned(x.int("ceiling"), 10_000)/8) && x.int("credit") <= -count(x)

@@ -98,7 +98,7 @@ var brokenRules = []struct{ rule, change string }{
 	{"S4", "g1 was_next=242"},
 	{"S6", "w1 was_credit=31 credit=-1"}, {"S6", "w1 credit=69"}, {"S9", "w3 boot=12020m"}, {"S9", "w3 inc=2"},
 	{"S10", "w3 slot=40"}, {"S11", "w1 wait_ms=1"},
-	{"S13", "w3 first=228"}, {"S13", "w3 inc=2 peak_from=200"}, {"S13", "w3 at=13200 put_in=0"},
+	{"S13", "w3 first=228"}, {"S13", "w3 inc=2 peak_from=200"},
 	{"S13", "k3 first=31 end=43; w3 first=31 end=43 next=43"},
 	{"S14", "w3 end=242 next=242"}, {"S14", "w3 credit=0"}, {"S15", "w3 positions=2001"},
 	{"S30", "j1 bound=5"}, {"S31", "s3 blocks=4-33"}, {"S31", "s3 blocks=4-32,229-242"},

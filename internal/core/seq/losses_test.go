@@ -236,7 +236,6 @@ func TestSkipKnowsTheTimeThatIsPutBack(t *testing.T) {
 				put = true
 				st := *s.view("order").State
 				st.Time += 500_000
-				st.Jumped = st.Time
 				s.write(record.StatePath, st.Marshal())
 			}
 			return memzk.NoFault
@@ -303,23 +302,5 @@ func TestJoiningAnotherClusterShowsNoLoss(t *testing.T) {
 		if err := a.round(); err != nil || c.again().reason() != row.want || len(a.reports) > 0 {
 			t.Errorf("%s: %v, %v, reports %v", name, err, c.err, a.reports)
 		}
-	}
-}
-
-// A sequence that needs no block for long after a loss of data leaves out no more than one that needs one at once:
-// nobody has taken positions in an earlier incarnation meanwhile.
-func TestSkipGrowsNoMoreAfterTheLoss(t *testing.T) {
-	var gaps []int64
-	for _, after := range []time.Duration{time.Minute, 20 * time.Minute} {
-		s, a := newOrder(t)
-		a.ask("order", 1, false).first()
-		s.run(time.Minute)
-		a.noteLoss()
-		s.run(2*stageConfirm + after)
-		last := a.ask("order", int(a.segmentOf("order").stock.Left()), true).first()
-		gaps = append(gaps, a.ask("order", 1, false).first()-last)
-	}
-	if gaps[0] != gaps[1] {
-		t.Errorf("the gaps are %d", gaps)
 	}
 }

@@ -23,7 +23,7 @@ func (s *series) putsBack(v view) bool {
 func (s *series) putBack(v view, sit mode.Situation) step {
 	r, ops := v.Record, []store.Op(nil)
 	if s.putsBack(v) {
-		switch next, due := record.PutBack(v.Record, *s.Known, s.highest, *v.State, sit.SeqTime); {
+		switch next, due := record.PutBack(v.Record, *s.Known, s.highest, v.Incarnation(), sit.SeqTime); {
 		case !due:
 			ops = s.putBackRequestKeys(v)
 		case v.Record == nil:

@@ -170,7 +170,7 @@ func (s *segment) accept(w mode.Write, ackedAt int64) {
 func (s *segment) NextWrite(v mode.View, sit mode.Situation) *mode.Write {
 	want := s.needs()
 	if want.lacking || s.TakesAhead() && (s.short() || s.wantsMore(sit.SeqTime)) {
-		c, refusal := s.Known.Plan(*v.State, s.noteDemand(sit, want.all).Size(), want.least, sit.SeqTime)
+		c, refusal := s.Known.Plan(v.Incarnation(), s.noteDemand(sit, want.all).Size(), want.least, sit.SeqTime)
 		if refusal != nil {
 			s.Refuse(refusal, sit.AtMost)
 			return nil

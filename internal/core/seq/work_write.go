@@ -89,8 +89,7 @@ func (rw roundIO) traceWrite(s *series, v mode.View, w mode.Write, slot Slot) {
 		"credit", r.Credit, "at", r.CreditAt, "owner", r.Owner, "nonce", r.Nonce,
 		"slot", slot.Version, "wait_ms", slot.Wait.Milliseconds(),
 		"was_next", was.Next, "was_inc", was.Incarnation, "was_credit", was.Credit, "was_at", was.CreditAt,
-		"peak_from", was.PeakFrom, "peak_at", was.PeakAt, "put_in", v.State.PutIn, "jumped", v.State.Jumped,
-		"ceiling", int64(was.CeilingInForce()), "hard", was.HardCeiling,
+		"peak_from", was.PeakFrom, "peak_at", was.PeakAt, "ceiling", int64(was.CeilingInForce()), "hard", was.HardCeiling,
 		"positions", was.Positions(), "was_owner", was.Owner, "hold_ms", was.HoldMs,
 	}
 	s.Mu.Lock()

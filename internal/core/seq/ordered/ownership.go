@@ -46,7 +46,7 @@ func (s *Section) refill(v mode.View, sit mode.Situation, due bool) *record.Writ
 	if sit.Unconfirmed == 0 {
 		want, need := s.counters.demand(s.Known.Next, time.Duration(sit.AtMost-s.lease.sent), s.Known.Block, s.Waiting)
 		var w record.Write
-		w, refusal = s.Known.Plan(*v.State, want, need, sit.SeqTime)
+		w, refusal = s.Known.Plan(v.Incarnation(), want, need, sit.SeqTime)
 		if refusal == nil {
 			return &w
 		}
@@ -113,7 +113,7 @@ func (s *Section) take(v mode.View, sit mode.Situation) *mode.Write {
 		s.pauseUntilFree(wait, sit.AtMost)
 		return nil
 	}
-	w, refusal := s.Known.Plan(*v.State, max(total(s.Waiting), s.Known.Block), max(1, least), sit.SeqTime)
+	w, refusal := s.Known.Plan(v.Incarnation(), max(total(s.Waiting), s.Known.Block), max(1, least), sit.SeqTime)
 	if refusal != nil {
 		s.Refuse(refusal, sit.AtMost)
 		return nil

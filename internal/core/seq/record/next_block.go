@@ -23,7 +23,7 @@ func (r Record) NextBlockOutlook(st State) NextBlockOutlook {
 	case r.Mode == Strict:
 		c, refusal = r.PlanStrict(st.Incarnation, 1, st.Time)
 	default:
-		c, refusal = r.Plan(st, 1, 1, st.Time)
+		c, refusal = r.Plan(st.Incarnation, 1, 1, st.Time)
 	}
 	if refusal != nil {
 		return NextBlockOutlook{Refusal: refusal.Why()}

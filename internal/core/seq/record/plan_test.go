@@ -95,7 +95,7 @@ func TestPlan(t *testing.T) {
 		}, incarnation: 3, want: 1, need: 1, now: 10_000_000_000, refusal: Frozen},
 	} {
 		r := usual(c.change)
-		w, refusal := r.Plan(State{Incarnation: c.incarnation}, c.want, c.need, c.now)
+		w, refusal := r.Plan(c.incarnation, c.want, c.need, c.now)
 		if c.refusal != "" {
 			if refusal == nil || refusal.Reason != c.refusal ||
 				refusal.RetryAfter != time.Duration(c.retryMs)*time.Millisecond {
@@ -110,31 +110,6 @@ func TestPlan(t *testing.T) {
 			w.Record.Incarnation != c.incarnation || w.Record.Budget() != c.budget {
 			t.Errorf("%s: %v, %v, %+v", name, w.Block, refusal, w.Record)
 		}
-	}
-}
-
-// The skip counts what was taken up to the loss of data, at 2000. A debt must be paid all the same, when it is due.
-func TestSkipEndsAtTheLoss(t *testing.T) {
-	for name, c := range map[string]struct {
-		credit, putIn, now int64
-		first              int64 // 0: too early
-	}{
-		"soon after":                      {5000, 2, 2000, 7100},
-		"long after":                      {5000, 2, 900_000, 7100},
-		"nobody has put the time back":    {5000, 1, 900_000, 905_100},
-		"a debt that was paid before":     {-1000, 2, 900_000, 1100},
-		"a debt that is paid since":       {-2500, 2, 2500, 100},
-		"a debt that is not yet paid off": {-2500, 2, 2499, 0},
-	} {
-		r := usual(func(r *Record) { r.Credit = c.credit })
-		w, refusal := r.Plan(State{Incarnation: 2, PutIn: c.putIn, Jumped: 2000}, 500, 1, c.now)
-		if w.Block.First != c.first || (refusal == nil) != (c.first > 0) {
-			t.Errorf("%s: %v, %v", name, w.Block, refusal)
-		}
-	}
-	r := usual(func(r *Record) { r.PeakFrom = r.Next + 8000 })
-	if w, _ := r.Plan(State{Incarnation: 3, PutIn: 3, Jumped: 2000}, 500, 1, 900_000); w.Block.First != 10_100 {
-		t.Errorf("a whole incarnation is lost: %v", w.Block)
 	}
 }
 
@@ -246,10 +221,10 @@ func TestPeak(t *testing.T) {
 	if up := r.Raised(r.Next + 500); up.PeakFrom != r.PeakFrom+500 || up.Next != r.Next+500 {
 		t.Errorf("raised: %+v", up)
 	}
-	if c, _ := r.Plan(State{Incarnation: 1}, 10, 1, 5000); c.Record.PeakFrom != r.PeakFrom || c.Record.PeakAt != r.PeakAt {
+	if c, _ := r.Plan(1, 10, 1, 5000); c.Record.PeakFrom != r.PeakFrom || c.Record.PeakAt != r.PeakAt {
 		t.Errorf("in the same incarnation: %+v", c.Record)
 	}
-	if c, _ := r.Plan(State{Incarnation: 2}, 10, 1, 5000); c.Record.PeakFrom != r.PeakFrom || c.Record.PeakAt != r.PeakAt {
+	if c, _ := r.Plan(2, 10, 1, 5000); c.Record.PeakFrom != r.PeakFrom || c.Record.PeakAt != r.PeakAt {
 		t.Errorf("after a loss: %+v", c.Record)
 	}
 }
@@ -359,7 +334,7 @@ func TestPutBack(t *testing.T) {
 		"so, and strict": {ptr(usual(func(r *Record) { r.Mode, r.Incarnation, r.Next = Strict, 2, 60 })),
 			usual(func(r *Record) { r.Mode = Strict }), 100, true, "id", 100, 10, 0},
 	} {
-		r, due := PutBack(c.found, c.known, c.highest, State{Incarnation: 2, PutIn: 2, Jumped: 1000}, 9000)
+		r, due := PutBack(c.found, c.known, c.highest, 2, 1000)
 		if due != c.due || r.ID != c.id || r.Next != c.next || r.WriteCount != c.gen || r.CreditAt != c.at {
 			t.Errorf("%s: %v, %+v", name, due, r)
 		}
@@ -385,15 +360,15 @@ func TestPutBackKeepsTheLongestHold(t *testing.T) {
 		"it was as long before the other": {hold(1000, hour), hold(hour, 0), false, 1000, hour},
 	} {
 		c.found.WriteCount = c.known.WriteCount + 2
-		r, due := PutBack(&c.found, c.known, c.known.Next, State{}, 0)
+		r, due := PutBack(&c.found, c.known, c.known.Next, 0, 0)
 		if due != c.due || r.HoldMs != c.hold || r.LongestHoldMs() != c.longest {
 			t.Errorf("%s: %v, hold %d, longest %d", name, due, r.HoldMs, r.LongestHoldMs())
 		}
-		if again, due := PutBack(&r, c.known, c.known.Next, State{}, 0); due {
+		if again, due := PutBack(&r, c.known, c.known.Next, 0, 0); due {
 			t.Errorf("%s: put back again: %+v", name, again)
 		}
 		tombstone := c.found.Deleted(State{}, 5)
-		r, due = PutBack(&tombstone, c.known, c.known.Next, State{}, 0)
+		r, due = PutBack(&tombstone, c.known, c.known.Next, 0, 0)
 		if due != c.due || r.WaitMs != waitAfter(c.longest) {
 			t.Errorf("%s, then deleted: %v, %+v", name, due, r)
 		}

@@ -9,9 +9,9 @@ package record
 //
 // A node may come back after others have taken positions in the present incarnation. If found does not know of a raised
 // next position, no block will leave out what was taken from there before the loss: it may lie above found, also if the
-// raised position does not. So the put-back leaves it out (S13). st is the state that was read with found, and seqTime the
-// present sequence time.
-func PutBack(found *Record, known Record, highest int64, st State, seqTime int64) (next Record, due bool) {
+// raised position does not. So the put-back leaves it out (S13). incarnation is the present one, and seqTime the present
+// sequence time.
+func PutBack(found *Record, known Record, highest, incarnation, seqTime int64) (next Record, due bool) {
 	//mutant:s8-lower-put-back by TestPutBack -> known = known.Raised(known.Next)
 	known = known.Raised(max(known.Next, highest))
 	if found == nil {
@@ -19,7 +19,7 @@ func PutBack(found *Record, known Record, highest int64, st State, seqTime int64
 	}
 	//mutant:s13-raised-late by TestPutBack -> if false {
 	if found.Incarnation > known.Incarnation && known.knowsRaise(*found) && known.GoesOnAlone() {
-		skip, _ := known.skip(st, seqTime)
+		skip, _ := known.skip(incarnation, seqTime)
 		known = known.Raised(known.Next + min(skip, max(0, known.Positions()-known.Next)))
 	}
 	next, older, rivals := *found, known.Newer(*found), known.Rivals(*found)

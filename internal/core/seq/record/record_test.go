@@ -50,7 +50,7 @@ func FuzzRecords(f *testing.F) {
 			t.Fatalf("%+v became %+v, %v", r, again, err)
 		}
 		n, now, incarnation = min(max(n, 1), 1e6), min(max(now, 0), 1<<50), max(incarnation, 0)
-		plan := func(r Record, in int64) (Write, *Refusal) { return r.Plan(State{Incarnation: in}, n, n, now) }
+		plan := func(r Record, in int64) (Write, *Refusal) { return r.Plan(in, n, n, now) }
 		if r.Mode == Strict {
 			plan = func(r Record, in int64) (Write, *Refusal) { return r.PlanStrict(in, n, now) }
 		}

@@ -90,16 +90,5 @@ func (s State) At(passed time.Duration) int64 {
 // Older reports whether s was written before other, in one incarnation.
 func (s State) Older(other State) bool { return s.Changes < other.Changes || s.Time < other.Time }
 
-// lastTaken returns a sequence time at or after which no positions were taken in an earlier incarnation: since the state
-// was put back, the present one is known, and its time then was above all that were used before (S24). now is the
-// present sequence time.
-func (s State) lastTaken(now int64) int64 {
-	if s.PutIn < s.Incarnation {
-		return now
-	}
-	//mutant:s13-since-the-loss by TestSkipEndsAtTheLoss -> return now
-	return min(now, s.Jumped)
-}
-
 // MostRaise is the most by which one write raises State.Time. A node counts on from there by as much at most.
 const MostRaise = 15 * time.Second
