@@ -111,7 +111,7 @@ func TestClosedDirectoryIsLeftToTheNextProcess(t *testing.T) {
 	}
 }
 
-// Check tells whether the next process finds the directory and the state file that this one has open.
+// Check fails if a process that starts now would open another directory or state file than this process has open.
 func TestCheckOfTheDirectory(t *testing.T) {
 	for _, row := range []struct {
 		name string

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/flaked/flaked/internal/core/seq/record"
+	"github.com/flaked/flaked/internal/testkit/memzk"
 	"github.com/flaked/flaked/sequence"
 )
 
@@ -58,18 +59,25 @@ func TestAnotherLifeDoesNotGetTheKeyOfTheOldOne(t *testing.T) {
 	}
 }
 
+// raised raises the next value of order. Two nodes know that, and the first one is then cut off. copied has ZooKeeper's
+// data from before.
+func (s *stage) raised(next int64) (cut, other *actor, copied *memzk.Snapshot) {
+	cut, other = s.node(), s.node()
+	s.create("order", plain(), settings(1000))
+	s.run(5 * time.Second)
+	copied = s.Mem.Snapshot()
+	s.setNext("order", next)
+	s.run(5 * time.Second)
+	cut.store.Partition()
+	return cut, other, copied
+}
+
 // A node that knows a raised next value is cut off while ZooKeeper loses it. One that has issued from there has ended,
 // and another one, which does not know it, has taken the first block since. Then the first one comes back, and nobody
 // repeats the values of the second.
 func TestLatePutBackSkips(t *testing.T) {
 	s := newStage(t)
-	a, gone := s.node(), s.node()
-	s.create("order", plain(), settings(1000))
-	s.run(5 * time.Second)
-	copied := s.Mem.Snapshot()
-	s.setNext("order", 500_000)
-	s.run(5 * time.Second)
-	a.store.Partition()
+	a, gone, copied := s.raised(500_000)
 	given := map[int64]bool{}
 	ask := func(n *actor) {
 		t.Helper()
@@ -103,13 +111,7 @@ func TestLatePutBackSkips(t *testing.T) {
 // the raised one when the node comes back that knows of it. What others have taken from there lies further above.
 func TestLatePutBackSkipsOverASmallRaise(t *testing.T) {
 	s := newStage(t)
-	a, gone := s.node(), s.node()
-	s.create("order", plain(), settings(1000))
-	s.run(5 * time.Second)
-	copied := s.Mem.Snapshot()
-	s.setNext("order", 200_000)
-	s.run(5 * time.Second)
-	a.store.Partition()
+	a, gone, copied := s.raised(200_000)
 	var last int64
 	for range 300 {
 		last = gone.ask("order", 900, true).first() + 899

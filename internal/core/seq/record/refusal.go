@@ -93,7 +93,8 @@ func allCreated(template string, names int64) *Refusal {
 
 func (r Record) overCeiling(waitMs int64) *Refusal {
 	return Refuse(CeilingReached, time.Duration(waitMs)*time.Millisecond,
-		"the sequence has reached its ceiling of %d values a second. Retry, or raise the ceiling, up to the hard one", r.CeilingInForce())
+		"the sequence has reached its ceiling of %d values a second. Retry, or raise the ceiling, up to the hard one",
+		r.CeilingInForce())
 }
 
 // Exhausted returns the refusal for a sequence without positions.
