@@ -42,7 +42,7 @@ type listener struct {
 	cut       atomic.Int64 // connections that draining has cut
 
 	wg   sync.WaitGroup // goroutines of connections, and of the loop
-	idle []int64        // the dues of connections of the loop that may have to make room. Server.mu guards it
+	idle []int64        // dues of the loop's connections that may have to make room; nil: not reported. Server.mu guards it
 }
 
 func newListener(s *Server) *listener { return &listener{srv: s, stopWaits: make(chan struct{})} }

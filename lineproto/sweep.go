@@ -83,6 +83,9 @@ func (s *Server) sweepOnce() {
 		toEnd = s.longestIdle()
 	}
 	for l := range s.listeners {
+		if toEnd == nil {
+			l.idle = nil
+		}
 		l.loop.sweepSoon(toEnd)
 	}
 	for c := range s.conns {
@@ -116,11 +119,15 @@ type surplus struct {
 }
 
 // longestIdle returns the longest idle of the connections that have been idle for IdleTimeout, as many as are over half
-// of MaxConns. Loops report theirs in each tick, so those of the tick before count. mu is held.
+// of MaxConns. The last report of each loop counts, and none is returned before each has reported: else a loop that is
+// late would keep its connections at the cost of younger ones elsewhere. mu is held.
 func (s *Server) longestIdle() *surplus {
 	var idle []int64
 	for l := range s.listeners {
-		idle, l.idle = append(idle, l.idle...), nil
+		if l.loop != nil && l.idle == nil && !l.draining.Load() {
+			return &surplus{}
+		}
+		idle = append(idle, l.idle...)
 	}
 	for c := range s.conns {
 		if due := c.due.Load(); s.sweeper.mayEnd(due) {

@@ -87,6 +87,32 @@ func idle(s *Server) (n int) {
 	return n
 }
 
+// TestLateLoopKeepsNoConnection: a connection makes room only when all loops have said which of theirs are idle, and
+// one that is late has said it before.
+func TestLateLoopKeepsNoConnection(t *testing.T) {
+	s := newTestServer(t, Config{MaxConns: 2})
+	s.counters.open.Store(2)
+	a, b := newListener(s), newListener(s)
+	a.loop, b.loop = &loop{}, &loop{}
+	s.listeners = map[*listener]struct{}{a: {}, b: {}}
+	want := func(when string, limit, left int64) {
+		t.Helper()
+		if got := s.longestIdle(); got.limit != limit || got.left.Load() != left {
+			t.Errorf("%s: %d connections up to %d make room, want %d up to %d", when, got.left.Load(), got.limit, left, limit)
+		}
+	}
+	want("before any report", 0, 0)
+	a.report([]int64{unlimited + 5})
+	want("before the second report", 0, 0)
+	b.report([]int64{unlimited + 1})
+	want("after both", unlimited+1, 1)
+	a.report([]int64{unlimited + 5})
+	want("the second is late", unlimited+1, 1)
+	b.idle = nil
+	b.draining.Store(true)
+	want("the second ends, and will not report", unlimited+5, 1)
+}
+
 // TestTheIdlestMakeRoomAtAllListeners: as many idle connections are closed as are over half of MaxConns, the longest
 // idle ones, whichever listener has them.
 func TestTheIdlestMakeRoomAtAllListeners(t *testing.T) {
