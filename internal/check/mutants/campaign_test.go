@@ -17,7 +17,7 @@ var inTheField = []struct{ mutant, faults, finding, lease string }{
 	{"c1-no-reserved-bound", "disk read-only,disk stalls", "nothing where it must refuse", "1m"},
 	{"c5-not-durable", "disk read-only,disk stalls", "nothing where it must refuse", "1m"},
 	{"c18-no-fingerprint", "state copied,black hole,half-open", "no ID twice", "1m"},
-	{"o2-no-lease", "SIGSTOP,cut off by", "sequences: order", "1m"},
+	{"o2-no-lease", "cut off", "sequences: order", "12s"},
 	{"o6-next-too-low", "SIGTERM", "sequences: order", "1m"},
 	{"s16-forgotten-keys", "SIGTERM", "sequences: order", "1m"},
 	{"c1-no-lease-bound", "cut off beyond", "nothing where it must refuse", "12s"},
