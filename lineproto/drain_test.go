@@ -151,8 +151,8 @@ func TestDrainUnderLoad(t *testing.T) {
 						errs <- err
 						return
 					}
+					ready = time.Now()
 					for i := range 10 {
-						ready = time.Now()
 						line, err := c.r.ReadString('\n')
 						if err != nil {
 							if line != "" || i != 0 {

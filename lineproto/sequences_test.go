@@ -280,7 +280,7 @@ func TestDrainEndsWaits(t *testing.T) {
 			used[w] = pends(w, name)
 			return used[w]
 		}
-		r := w.serve(t, Config{Sequences: f, DrainTimeout: 400 * time.Millisecond})
+		r := w.serve(t, Config{Sequences: f, DrainTimeout: 2 * time.Second})
 		for range 3 {
 			c := r.dial(t)
 			c.send("PING\nNEXT slow\nNEXT slow\nGET\nINCRBY slow 3\nNEXT order\n")
