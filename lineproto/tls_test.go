@@ -59,7 +59,7 @@ func TestPlainClientOfTLS(t *testing.T) {
 // TestTLSHandshakeTimeout: a client that does not finish its handshake delays nobody.
 // It keeps its place for FirstByteTimeout, not IdleTimeout.
 func TestTLSHandshakeTimeout(t *testing.T) {
-	r, config := serveTLS(t, Config{FirstByteTimeout: 200 * time.Millisecond, MaxConns: 20})
+	r, config := serveTLS(t, Config{FirstByteTimeout: time.Second, MaxConns: 20})
 	plain := serveOn(t, r.Server, wire{network: "unix"}.listen(t)).dial(t) // is there first, at another listener
 	plain.send("PING\n")
 	plain.want("PONG")
