@@ -41,8 +41,9 @@ type listener struct {
 	stopWaits chan struct{}
 	cut       atomic.Int64 // connections that draining has cut
 
-	wg   sync.WaitGroup // goroutines of connections, and of the loop
-	idle []int64        // dues of the loop's connections that may have to make room; nil: not reported. Server.mu guards it
+	wg       sync.WaitGroup // goroutines of connections, and of the loop
+	idle     []int64        // as the loop reported: the dues of its connections that may have to make room
+	reported bool           // since the server is crowded. Server.mu guards both
 }
 
 func newListener(s *Server) *listener { return &listener{srv: s, stopWaits: make(chan struct{})} }

@@ -13,7 +13,7 @@ func (l *loop) beginSweep(toEnd *surplus) {
 	if toEnd == nil {
 		return
 	}
-	idle := []int64{} // nil means that there is no report
+	var idle []int64
 	for _, c := range l.conns {
 		if c != nil && c.state == connReading && l.srv.sweeper.mayEnd(c.due) {
 			idle = append(idle, c.due)

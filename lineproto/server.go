@@ -31,7 +31,7 @@ type Server struct {
 	seenWaits  atomic.Int64 // Backend.Waits when last read
 	refusing   atomic.Int64 // connections being told BUSY
 
-	mu        sync.Mutex             // guards what follows, and listener.idle
+	mu        sync.Mutex             // guards what follows, and idle and reported of each listener
 	conns     map[*conn]struct{}     // with goroutines
 	listeners map[*listener]struct{} // on which Serve runs
 	endSweep  func()                 // ends the sweep, and returns when it has ended. Set while there are listeners

@@ -84,7 +84,7 @@ func (s *Server) sweepOnce() {
 	}
 	for l := range s.listeners {
 		if toEnd == nil {
-			l.idle = nil
+			l.idle, l.reported = nil, false
 		}
 		l.loop.sweepSoon(toEnd)
 	}
@@ -124,7 +124,7 @@ type surplus struct {
 func (s *Server) longestIdle() *surplus {
 	var idle []int64
 	for l := range s.listeners {
-		if l.loop != nil && l.idle == nil && !l.draining.Load() {
+		if l.loop != nil && !l.reported && !l.draining.Load() {
 			return &surplus{}
 		}
 		idle = append(idle, l.idle...)
@@ -151,7 +151,7 @@ func (s *Server) longestIdle() *surplus {
 func (l *listener) report(idle []int64) {
 	l.srv.mu.Lock()
 	defer l.srv.mu.Unlock()
-	l.idle = idle
+	l.idle, l.reported = idle, true
 }
 
 // takeIfDue reports whether a connection with this due must end: because due is past, or as one of the surplus. In the

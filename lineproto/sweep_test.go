@@ -108,7 +108,7 @@ func TestLateLoopKeepsNoConnection(t *testing.T) {
 	want("after both", unlimited+1, 1)
 	a.report([]int64{unlimited + 5})
 	want("the second is late", unlimited+1, 1)
-	b.idle = nil
+	b.idle, b.reported = nil, false
 	b.draining.Store(true)
 	want("the second ends, and will not report", unlimited+5, 1)
 }
